@@ -1,0 +1,143 @@
+//! Everything that the engine takes from the outside world, behind traits: wall clock, randomness,
+//! disk and network. The simulator gives its own; nothing else in the crate may reach past them
+//! (`clippy.toml` bans the real ones).
+//!
+//! Timers are not here: the engine uses `tokio::time`, which the simulator runs on a paused clock.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub mod real;
+
+/// The wall clock. No step that could lose or duplicate data reads it.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970-01-01 UTC.
+    fn now_ms(&self) -> i64;
+}
+
+/// Randomness for nonces, salts and jitter.
+pub trait Randomness: Send + Sync {
+    /// Fills the buffer.
+    fn fill(&self, buffer: &mut [u8]);
+
+    /// Sixty-four random bits.
+    fn next_u64(&self) -> u64 {
+        let mut buffer = [0; 8];
+        self.fill(&mut buffer);
+        u64::from_le_bytes(buffer)
+    }
+}
+
+/// Errors of the disk. The caller acts by kind and never retries [`DiskError::Failed`] on the same
+/// file: after a failed write or sync the state of the file is unknown.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DiskError {
+    /// No such file or folder.
+    #[error("{0}: not found")]
+    NotFound(String),
+    /// Exclusive creation found the name taken.
+    #[error("{0}: exists")]
+    Exists(String),
+    /// The file system is full.
+    #[error("{0}: no space left")]
+    NoSpace(String),
+    /// Anything else: what happened on the medium is unknown.
+    #[error("{0}: {1}")]
+    Failed(String, String),
+}
+
+/// Result of a disk operation.
+pub type DiskResult<T> = Result<T, DiskError>;
+
+/// One open file. Positions are explicit: nothing appends.
+#[async_trait]
+pub trait File: Send + Sync {
+    /// Writes the pieces one after another from `position` on. Durable only after [`File::sync`].
+    async fn write_at(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()>;
+
+    /// Makes all that was written durable (`fdatasync`, or `fsync` where the size changed).
+    async fn sync(&self) -> DiskResult<()>;
+
+    /// Writes and makes durable, in one step where the implementation saves a hop by it.
+    async fn write_and_sync(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
+        self.write_at(position, pieces).await?;
+        self.sync().await
+    }
+
+    /// Reads up to `length` bytes; fewer only at the end of the file.
+    async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes>;
+
+    /// As [`File::read_at`], but past any cache of this machine: what the server has.
+    async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes>;
+
+    /// Size in bytes.
+    async fn size(&self) -> DiskResult<u64>;
+}
+
+/// A shared file system. Paths are relative to its root.
+#[async_trait]
+pub trait Disk: Send + Sync {
+    /// Creates a folder and its missing parents, each made durable in its parent.
+    async fn create_folders(&self, path: &Path) -> DiskResult<()>;
+
+    /// Creates one folder that must not exist, made durable in its parent.
+    async fn create_folder_exclusive(&self, path: &Path) -> DiskResult<()>;
+
+    /// Creates a file that must not exist, filled with `zeros` zero bytes. The name and the zeros
+    /// are durable when this returns.
+    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>>;
+
+    /// Opens a file for reading and writing.
+    async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>>;
+
+    /// Gives a file a second name, which must not exist; durable when this returns. The only
+    /// atomic "put if absent" that POSIX has.
+    async fn link(&self, from: &Path, to: &Path) -> DiskResult<()>;
+
+    /// Removes a name. Absent is not an error.
+    async fn remove(&self, path: &Path) -> DiskResult<()>;
+
+    /// Removes an empty folder. Absent is not an error.
+    async fn remove_folder(&self, path: &Path) -> DiskResult<()>;
+
+    /// Names in a folder, sorted; empty where the folder does not exist.
+    async fn list(&self, path: &Path) -> DiskResult<Vec<String>>;
+}
+
+/// A connection's byte stream.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Something that accepts connections.
+#[async_trait]
+pub trait Listener: Send {
+    /// The next connection, with the address of who made it.
+    async fn accept(&mut self) -> std::io::Result<(Box<dyn Stream>, std::net::SocketAddr)>;
+
+    /// Where it listens (the port that was given for port 0).
+    fn local_address(&self) -> std::net::SocketAddr;
+}
+
+/// The network, as far as a broker needs it.
+#[async_trait]
+pub trait Network: Send + Sync {
+    /// Listens on `host:port`.
+    async fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>>;
+}
+
+/// The outside world of one engine.
+#[derive(Clone)]
+pub struct Environment {
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub randomness: Arc<dyn Randomness>,
+    /// The shared file system with the lanes.
+    pub disk: Arc<dyn Disk>,
+    /// Where clients come from.
+    pub network: Arc<dyn Network>,
+}

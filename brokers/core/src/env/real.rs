@@ -1,0 +1,414 @@
+//! The real world: this machine's clock, randomness, files and sockets.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IoSlice, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+
+use super::{
+    Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
+};
+
+/// O_DIRECT reads are aligned to this many bytes.
+const DIRECT_ALIGNMENT: usize = 4096;
+
+impl Environment {
+    /// The real world, with the shared file system mounted at `root`.
+    ///
+    /// # Errors
+    /// Where `root` cannot be created or its kind of file system cannot be told.
+    pub fn real(root: &Path) -> io::Result<Self> {
+        fs::create_dir_all(root)?;
+        Ok(Self {
+            clock: Arc::new(SystemClock),
+            randomness: Arc::new(SystemRandomness::open()?),
+            disk: Arc::new(FolderDisk::new(root)?),
+            network: Arc::new(Tcp),
+        })
+    }
+}
+
+/// The machine's clock.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// The kernel's random device.
+pub struct SystemRandomness(fs::File);
+
+impl SystemRandomness {
+    /// # Errors
+    /// Where the device cannot be opened.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(fs::File::open("/dev/urandom")?))
+    }
+}
+
+impl Randomness for SystemRandomness {
+    fn fill(&self, buffer: &mut [u8]) {
+        (&self.0).read_exact(buffer).expect("the kernel's random device never ends");
+    }
+}
+
+/// A folder of a mounted file system.
+pub struct FolderDisk {
+    root: PathBuf,
+    /// Whether the file system is served by another machine, so that this one's cache may be stale.
+    remote: bool,
+}
+
+impl FolderDisk {
+    /// # Errors
+    /// Where the kind of file system cannot be told.
+    pub fn new(root: &Path) -> io::Result<Self> {
+        Ok(Self { root: root.to_owned(), remote: is_remote(root)? })
+    }
+
+    fn locate(&self, path: &Path) -> PathBuf {
+        self.root.join(path)
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> DiskResult<T> {
+        let full = self.locate(path);
+        run_blocking(full.display().to_string(), move || work(&full)).await
+    }
+}
+
+/// Runs blocking work on a thread of its own pool and names `what` in its error.
+async fn run_blocking<T: Send + 'static>(
+    what: String,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> DiskResult<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| disk_error(what, &error)),
+        Err(join) => Err(DiskError::Failed(what, join.to_string())),
+    }
+}
+
+fn disk_error(what: String, error: &io::Error) -> DiskError {
+    match error.kind() {
+        io::ErrorKind::NotFound => DiskError::NotFound(what),
+        io::ErrorKind::AlreadyExists => DiskError::Exists(what),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::NoSpace(what),
+        _ => DiskError::Failed(what, error.to_string()),
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+#[async_trait]
+impl Disk for FolderDisk {
+    async fn create_folders(&self, path: &Path) -> DiskResult<()> {
+        let mut prefix = PathBuf::new();
+        for part in path.components() {
+            prefix.push(part);
+            let created = self
+                .blocking(&prefix, |full| match fs::create_dir(full) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                    Err(error) => Err(error),
+                    Ok(()) => sync_parent(full),
+                })
+                .await;
+            created?;
+        }
+        Ok(())
+    }
+
+    async fn create_folder_exclusive(&self, path: &Path) -> DiskResult<()> {
+        self.blocking(path, |full| {
+            fs::create_dir(full)?;
+            sync_parent(full)
+        })
+        .await
+    }
+
+    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>> {
+        let remote = self.remote;
+        let file = self
+            .blocking(path, move |full| {
+                let file = OpenOptions::new().read(true).write(true).create_new(true).open(full)?;
+                fill_with_zeros(&file, zeros)?;
+                file.sync_all()?;
+                sync_parent(full)?;
+                OpenFile::new(full, file, remote)
+            })
+            .await?;
+        Ok(Arc::new(file))
+    }
+
+    async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>> {
+        let remote = self.remote;
+        let file = self
+            .blocking(path, move |full| {
+                let file = OpenOptions::new().read(true).write(true).open(full)?;
+                OpenFile::new(full, file, remote)
+            })
+            .await?;
+        Ok(Arc::new(file))
+    }
+
+    async fn link(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        let from = self.locate(from);
+        self.blocking(to, move |to| {
+            fs::hard_link(from, to)?;
+            sync_parent(to)
+        })
+        .await
+    }
+
+    async fn remove(&self, path: &Path) -> DiskResult<()> {
+        self.blocking(path, |full| absent_is_fine(fs::remove_file(full))).await
+    }
+
+    async fn remove_folder(&self, path: &Path) -> DiskResult<()> {
+        self.blocking(path, |full| absent_is_fine(fs::remove_dir(full))).await
+    }
+
+    async fn list(&self, path: &Path) -> DiskResult<Vec<String>> {
+        self.blocking(path, |full| {
+            let entries = match fs::read_dir(full) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let mut names = Vec::new();
+            for entry in entries {
+                names.push(entry?.file_name().to_string_lossy().into_owned());
+            }
+            names.sort();
+            Ok(names)
+        })
+        .await
+    }
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {
+    const CHUNK: usize = 1 << 20;
+    let chunk = vec![0_u8; CHUNK.min(usize::try_from(zeros).unwrap_or(CHUNK))];
+    let mut left = zeros;
+    while left > 0 {
+        let now = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+        file.write_all(&chunk[..now])?;
+        left -= now as u64;
+    }
+    Ok(())
+}
+
+struct OpenFile {
+    name: String,
+    file: Arc<fs::File>,
+    /// A second descriptor that bypasses this machine's cache; only on a remote file system, since
+    /// a local one has only the one cache that everybody shares.
+    direct: Option<Arc<fs::File>>,
+}
+
+impl OpenFile {
+    fn new(path: &Path, file: fs::File, remote: bool) -> io::Result<Self> {
+        let direct = if remote {
+            let options = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
+            Some(Arc::new(options))
+        } else {
+            None
+        };
+        Ok(Self { name: path.display().to_string(), file: Arc::new(file), direct })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> DiskResult<T> {
+        let file = Arc::clone(&self.file);
+        run_blocking(self.name.clone(), move || work(&file)).await
+    }
+}
+
+#[async_trait]
+impl File for OpenFile {
+    async fn write_at(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
+        self.blocking(move |file| write_all_vectored_at(file, position, &pieces)).await
+    }
+
+    async fn sync(&self) -> DiskResult<()> {
+        self.blocking(fs::File::sync_data).await
+    }
+
+    async fn write_and_sync(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
+        self.blocking(move |file| {
+            write_all_vectored_at(file, position, &pieces)?;
+            file.sync_data()
+        })
+        .await
+    }
+
+    async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
+        self.blocking(move |file| read_fully_at(file, position, length)).await
+    }
+
+    async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
+        let Some(direct) = self.direct.clone() else {
+            return self.read_at(position, length).await;
+        };
+        run_blocking(self.name.clone(), move || read_direct_at(&direct, position, length)).await
+    }
+
+    async fn size(&self) -> DiskResult<u64> {
+        self.blocking(|file| Ok(file.metadata()?.len())).await
+    }
+}
+
+/// Writes all pieces at `position`. A short write is continued: only an error ends it early.
+fn write_all_vectored_at(file: &fs::File, mut position: u64, pieces: &[Bytes]) -> io::Result<()> {
+    const PIECES_MAX: usize = 1024;
+    for group in pieces.chunks(PIECES_MAX) {
+        let mut slices: Vec<IoSlice<'_>> = group.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut slices = slices.as_mut_slice();
+        while !slices.is_empty() {
+            let written = pwritev(file, position, slices)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            position += written as u64;
+            IoSlice::advance_slices(&mut slices, written);
+        }
+    }
+    Ok(())
+}
+
+#[allow(unsafe_code)]
+fn pwritev(file: &fs::File, position: u64, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    use std::os::fd::AsRawFd;
+    let offset = libc::off_t::try_from(position).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let count = libc::c_int::try_from(slices.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: `IoSlice` is ABI-compatible with `iovec`, the slices outlive the call, and the
+    // descriptor is open as long as `file` is.
+    let written = unsafe { libc::pwritev(file.as_raw_fd(), slices.as_ptr().cast(), count, offset) };
+    if written >= 0 {
+        return Ok(written.unsigned_abs());
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::Interrupted {
+        pwritev(file, position, slices)
+    } else {
+        Err(error)
+    }
+}
+
+fn read_fully_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
+    let mut buffer = BytesMut::zeroed(length);
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut buffer[filled..], position + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.truncate(filled);
+    Ok(buffer.freeze())
+}
+
+/// Reads past the cache: position, length and memory rounded out to the alignment of the device.
+fn read_direct_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
+    let alignment = DIRECT_ALIGNMENT as u64;
+    let start = position / alignment * alignment;
+    let skip = usize::try_from(position - start).expect("less than the alignment");
+    let span = (skip + length).next_multiple_of(DIRECT_ALIGNMENT);
+    let mut buffer = vec![0_u8; span + DIRECT_ALIGNMENT];
+    let align = buffer.as_ptr().align_offset(DIRECT_ALIGNMENT);
+    let mut filled = 0;
+    while filled < span {
+        match file.read_at(&mut buffer[align + filled..align + span], start + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if filled % DIRECT_ALIGNMENT != 0 {
+            break;
+        }
+    }
+    let end = filled.min(skip + length).max(skip);
+    Ok(Bytes::from(buffer).slice(align + skip..align + end))
+}
+
+/// Whether a file system's files may change without this machine's cache knowing.
+#[allow(unsafe_code)]
+fn is_remote(root: &Path) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    /// Magic numbers of `statfs(2)` for file systems that live on one machine.
+    const LOCAL: [i64; 7] = [
+        0xEF53,      // ext2, ext3, ext4
+        0x5846_5342, // xfs
+        0x9123_683E, // btrfs
+        0x0102_1994, // tmpfs
+        0x794C_7630, // overlayfs
+        0x2FC1_2FC1, // zfs
+        0xF2F5_2010, // f2fs
+    ];
+    let path = std::ffi::CString::new(root.as_os_str().as_bytes())?;
+    // SAFETY: an all-zero `statfs` is a valid value, the path is a C string that outlives the call.
+    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; the kernel fills `facts`.
+    if unsafe { libc::statfs(path.as_ptr(), &raw mut facts) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(!LOCAL.contains(&facts.f_type))
+}
+
+/// TCP of this machine.
+pub struct Tcp;
+
+#[async_trait]
+impl Network for Tcp {
+    async fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
+        let listener = tokio::net::TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Box::new(TcpListener { listener, address }))
+    }
+}
+
+struct TcpListener {
+    listener: tokio::net::TcpListener,
+    address: std::net::SocketAddr,
+}
+
+#[async_trait]
+impl Listener for TcpListener {
+    async fn accept(&mut self) -> io::Result<(Box<dyn Stream>, std::net::SocketAddr)> {
+        let (stream, peer) = self.listener.accept().await?;
+        stream.set_nodelay(true)?;
+        Ok((Box::new(stream), peer))
+    }
+
+    fn local_address(&self) -> std::net::SocketAddr {
+        self.address
+    }
+}
