@@ -31,7 +31,8 @@ stage() {
   stage_names+=("$name")
   stage_seconds+=($((SECONDS - begin)))
   if [ "$status" -ne 0 ]; then
-    printf '==> %s FAILED after %d s (exit %d): %s\n' "$name" $((SECONDS - begin)) "$status" "$*" >&2
+    printf '==> %s FAILED after %d s (exit %d): %s\n' \
+      "$name" $((SECONDS - begin)) "$status" "$*" >&2
     exit "$status"
   fi
   printf '==> %s: done in %d s\n' "$name" $((SECONDS - begin))
