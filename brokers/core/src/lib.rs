@@ -6,4 +6,6 @@
 pub mod auth;
 pub mod env;
 pub mod ids;
+pub mod protocol;
+pub mod records;
 pub mod wire;
