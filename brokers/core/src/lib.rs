@@ -6,4 +6,7 @@
 pub mod auth;
 pub mod env;
 pub mod ids;
+pub mod lane;
+pub mod rules;
+pub mod standing;
 pub mod wire;
