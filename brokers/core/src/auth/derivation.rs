@@ -1,9 +1,10 @@
 //! Keys derived from passwords: what RFC 5802 section 3 calls `SaltedPassword`, `ClientKey`,
 //! `StoredKey` and `ServerKey`, for both of Kafka's hashes, and the stored form of a credential.
 //!
-//! [`salted_password`] is the only expensive step here: 2 × iterations compressions of the hash,
-//! about 1 ms a 4096 rounds of SHA-256 and twice that of SHA-512 in a release build. Everything
-//! else costs microseconds.
+//! [`salted_password`] is the only expensive step here, two compressions of the hash a round. 4096
+//! rounds were measured at 0.7 ms with SHA-256 (a processor with instructions for it) and 2.6 ms
+//! with SHA-512; the most that is accepted, 16384 rounds, costs four times that. Everything else
+//! costs microseconds.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

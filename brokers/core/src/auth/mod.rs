@@ -1,5 +1,6 @@
 //! Who a client is (SASL) and what it may do (ACLs).
 
+pub mod acl;
 pub mod derivation;
 pub mod plain;
 pub mod principal;

@@ -1,3 +1,5 @@
+//! Sessions from handshake to principal, and every way to fail.
+
 use super::*;
 use crate::auth::scram::client::{answer, first_message};
 

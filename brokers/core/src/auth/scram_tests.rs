@@ -1,3 +1,5 @@
+//! The exchange: RFC 7677's, one computed elsewhere, and every way to fail.
+
 use super::*;
 use crate::auth::scram::client::answer;
 
@@ -30,10 +32,10 @@ fn exchange(
     mechanism: ScramMechanism,
     client_first: &str,
     password: &str,
-    stored: Option<ScramCredential>,
+    stored: Option<&ScramCredential>,
 ) -> Result<(String, String, String), ScramError> {
     let mut server = server(mechanism);
-    let challenge = server.first(client_first.as_bytes(), &decoy(), |_| stored.clone())?;
+    let challenge = server.first(client_first.as_bytes(), &decoy(), |_| stored.cloned())?;
     let challenge = String::from_utf8(challenge).unwrap();
     let (client_final, expected) = answer(mechanism, client_first, &challenge, password);
     let (user, server_final) = server.final_(client_final.as_bytes())?;
@@ -116,7 +118,7 @@ fn both_sides_convince_each_other() {
     for mechanism in MECHANISMS {
         for first in ["n,,n=user,r=abc", "y,,n=user,r=abc", "n,a=user,n=user,r=abc,x=1,y=a=b"] {
             let (user, got, expected) =
-                exchange(mechanism, first, "pencil", Some(credential(mechanism))).unwrap();
+                exchange(mechanism, first, "pencil", Some(&credential(mechanism))).unwrap();
             assert_eq!((user.as_str(), got), ("user", expected));
         }
     }
@@ -126,7 +128,7 @@ fn both_sides_convince_each_other() {
 fn a_wrong_password_and_an_unknown_user_fail_alike_at_the_end() {
     for mechanism in MECHANISMS {
         for stored in [Some(credential(mechanism)), None] {
-            let failed = exchange(mechanism, "n,,n=user,r=abc", "crayon", stored);
+            let failed = exchange(mechanism, "n,,n=user,r=abc", "crayon", stored.as_ref());
             assert_eq!(failed, Err(ScramError::InvalidCredentials));
         }
     }
