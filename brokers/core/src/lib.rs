@@ -4,6 +4,14 @@
 //! touches the real clock, randomness, disk or network.
 
 pub mod auth;
+pub mod cache;
+pub mod cold;
 pub mod env;
 pub mod ids;
+pub mod lane;
+pub mod partition;
+pub mod protocol;
+pub mod records;
+pub mod rules;
+pub mod standing;
 pub mod wire;
