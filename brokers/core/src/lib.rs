@@ -8,6 +8,7 @@ pub mod cache;
 pub mod cold;
 pub mod env;
 pub mod ids;
+pub mod jobs;
 pub mod lane;
 pub mod partition;
 pub mod protocol;
