@@ -14,5 +14,7 @@ pub mod partition;
 pub mod protocol;
 pub mod records;
 pub mod rules;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod standing;
 pub mod wire;
