@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::{Entry, Inner, Shard};
+use super::removal::{Doomed, Removal};
+use super::{Inner, Shard};
 use crate::coordinator::CoordinatorRecord;
 use crate::coordinator::group::context::{Persist, Purpose};
 use crate::coordinator::group::offsets::CommittedOffset;
@@ -37,6 +38,11 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && !self.is_drained
+    }
+
+    /// Whether a record of the group itself waits.
+    pub(super) fn has_group_record(&self) -> bool {
+        self.waiting.iter().any(Write::is_of_group)
     }
 }
 
@@ -231,7 +237,7 @@ impl Inner {
         entry.queue.is_drained.then_some(Batch::Records(writes))
     }
 
-    async fn append(
+    pub(super) async fn append(
         &self,
         index: i32,
         records: Vec<CoordinatorRecord>,
