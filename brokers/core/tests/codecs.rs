@@ -22,13 +22,13 @@ use uuid::Uuid;
 
 fn encoded(message: &impl Encodable, version: i16) -> Bytes {
     let mut out = BytesMut::new();
-    message.encode(&mut out, version).unwrap();
+    message.encode(&mut out, version).expect("a message that this version can say");
     out.freeze()
 }
 
 /// Decodes all of `bytes` with the other implementation.
 fn decoded<T: Decodable>(mut bytes: Bytes, version: i16) -> T {
-    let message = T::decode(&mut bytes, version).unwrap();
+    let message = T::decode(&mut bytes, version).expect("what ours wrote");
     assert!(bytes.is_empty(), "the other implementation leaves {} bytes", bytes.len());
     message
 }
@@ -167,7 +167,7 @@ fn fetch_as_of(
 fn assert_produce_read(theirs: &produce_request::ProduceRequest, version: i16) {
     let bytes = encoded(theirs, version);
     let theirs: produce_request::ProduceRequest = decoded(bytes.clone(), version);
-    let ours = ProduceRequest::decode(bytes.clone(), version).unwrap();
+    let ours = ProduceRequest::decode(bytes.clone(), version).expect("what theirs wrote");
     assert_eq!(ours.transactional_id, theirs.transactional_id.map(|id| id.0));
     assert_eq!((ours.acks, ours.timeout_ms), (theirs.acks, theirs.timeout_ms));
     assert_eq!(ours.topics.len(), theirs.topic_data.len());
@@ -192,7 +192,7 @@ fn assert_produce_read(theirs: &produce_request::ProduceRequest, version: i16) {
 fn assert_fetch_read(theirs: &fetch_request::FetchRequest, version: i16) {
     let bytes = encoded(theirs, version);
     let theirs: fetch_request::FetchRequest = decoded(bytes.clone(), version);
-    let ours = FetchRequest::decode(bytes.clone(), version).unwrap();
+    let ours = FetchRequest::decode(bytes.clone(), version).expect("what theirs wrote");
     let replica = if version < 15 {
         (theirs.replica_id.0, -1)
     } else {
