@@ -210,7 +210,8 @@ proptest! {
     ) {
         let mut bytes = sample(codec)[..61].to_vec();
         bytes.extend(&payload);
-        bytes[8..12].copy_from_slice(&i32::try_from(49 + payload.len()).expect("small").to_be_bytes());
+        let length = i32::try_from(49 + payload.len()).expect("a small batch");
+        bytes[8..12].copy_from_slice(&length.to_be_bytes());
         bytes[23..27].copy_from_slice(&(count - 1).to_be_bytes());
         bytes[57..61].copy_from_slice(&count.to_be_bytes());
         read_everything(&with_checksum(bytes));

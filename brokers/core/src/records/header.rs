@@ -25,7 +25,8 @@ pub enum TimestampType {
     /// The producer.
     #[default]
     CreateTime,
-    /// The broker, at the moment of the append: the batch's largest timestamp holds for each record.
+    /// The broker, at the moment of the append: the batch's largest timestamp holds for all of its
+    /// records.
     LogAppendTime,
 }
 
