@@ -4,6 +4,7 @@
 //! touches the real clock, randomness, disk or network.
 
 pub mod auth;
+pub mod configs;
 pub mod env;
 pub mod ids;
 pub mod lane;
