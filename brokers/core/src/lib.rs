@@ -4,10 +4,22 @@
 //! touches the real clock, randomness, disk or network.
 
 pub mod auth;
+pub mod cache;
+pub mod cold;
 pub mod configs;
+pub mod coordinator;
+pub mod engine;
 pub mod env;
 pub mod ids;
+pub mod jobs;
 pub mod lane;
+pub mod metadata;
+pub mod partition;
+pub mod protocol;
+pub mod records;
 pub mod rules;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod standing;
+pub mod usage;
 pub mod wire;

@@ -246,8 +246,7 @@ fn get_all<T>(
 }
 
 fn get_segment(reader: &mut Reader) -> Result<Segment, WireError> {
-    let object =
-        ObjectRef { incarnation: Incarnation(reader.u64_le()?), number: reader.u64_le()? };
+    let object = ObjectRef { incarnation: Incarnation(reader.u64_le()?), number: reader.u64_le()? };
     let section_position = reader.u64_le()?;
     let section_bytes = reader.u32_le()?;
     reader.u32_le()?;

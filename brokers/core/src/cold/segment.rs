@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::ColdError;
 use crate::ids::{Incarnation, PartitionId};
-use crate::records::BatchHeader;
+use crate::records::StoredBatch;
 use crate::wire::{Crc32c, Reader, WireError, WriteExt, crc32c};
 
 const MAGIC: &[u8; 4] = b"FRSG";
@@ -20,7 +20,7 @@ const HEADER_BYTES: usize = 16;
 const CHUNK_ROW_BYTES: usize = 48;
 const SECTION_HEADER_BYTES: usize = 24;
 /// A chunk is cut here.
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+const CHUNK_BYTES_MAX: u64 = 1 << 20;
 
 /// Names an object: who wrote it, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,12 +138,14 @@ impl SegmentWriter {
     }
 
     /// Adds a batch to a partition's segment.
-    pub fn add(&mut self, partition: PartitionId, header: &BatchHeader, batch: Bytes) {
+    pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch) {
+        let header = batch.header();
+        let bytes = batch.size_bytes();
         let same = self.sections.last().is_some_and(|section| section.partition == partition);
         let full = self
             .open
             .as_ref()
-            .is_some_and(|open| open.chunk.length as usize + batch.len() > CHUNK_BYTES_MAX);
+            .is_some_and(|open| open.chunk.length + bytes as u64 > CHUNK_BYTES_MAX);
         if !same || full {
             self.end_chunk();
         }
@@ -162,12 +164,14 @@ impl SegmentWriter {
             },
             checksum: Crc32c::default(),
         });
-        open.chunk.length += batch.len() as u64;
+        open.chunk.length += bytes as u64;
         open.chunk.end_offset = header.next_offset();
         open.chunk.max_timestamp = open.chunk.max_timestamp.max(header.max_timestamp);
-        open.checksum = std::mem::take(&mut open.checksum).with(&batch);
-        self.position += batch.len() as u64;
-        self.pieces.push(batch);
+        for piece in batch.pieces() {
+            open.checksum = std::mem::take(&mut open.checksum).with(&piece);
+            self.pieces.push(piece);
+        }
+        self.position += bytes as u64;
     }
 
     fn end_chunk(&mut self) {
@@ -191,7 +195,10 @@ impl SegmentWriter {
                 section_bytes: u32::try_from(encoded.len()).expect("a lane file is 64 MiB"),
                 base_offset: first.base_offset,
                 end_offset: last.end_offset,
-                max_timestamp: section.chunks.iter().fold(i64::MIN, |at, c| at.max(c.max_timestamp)),
+                max_timestamp: section
+                    .chunks
+                    .iter()
+                    .fold(i64::MIN, |at, c| at.max(c.max_timestamp)),
                 bytes: section.chunks.iter().map(|chunk| chunk.length).sum(),
             };
             segments.push((section.partition, segment));
@@ -234,9 +241,10 @@ pub fn decode_section(
     let damaged = |what: String| {
         ColdError::damaged(format!("object {}/{}", object.incarnation, object.number), what)
     };
-    let (owner, chunks) = parse_section(bytes)
-        .map_err(|error| damaged(error.to_string()))?
-        .ok_or_else(|| damaged(format!("the section of {partition} does not match its checksum")))?;
+    let (owner, chunks) =
+        parse_section(bytes).map_err(|error| damaged(error.to_string()))?.ok_or_else(|| {
+            damaged(format!("the section of {partition} does not match its checksum"))
+        })?;
     if owner == partition {
         Ok(chunks)
     } else {

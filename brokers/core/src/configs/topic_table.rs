@@ -32,9 +32,9 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("delete"),
             rule: Rule::OneOf(&["compact", "delete"]),
             effect: Effect::Acts,
-            documentation: "What happens to old records: `delete` drops them by time and size, `compact` \
-                keeps the last record of each key. Both may be given; with neither, everything \
-                is kept.",
+            documentation: "What happens to old records: `delete` drops them by time and size, \
+                `compact` keeps the last record of each key. Both may be given; with neither, \
+                everything is kept.",
         },
         broker_names: &[same("log.cleanup.policy")],
     },
@@ -45,8 +45,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("-1"),
             rule: Rule::BetweenOr(1, 9, -1),
             effect: Effect::Reported,
-            documentation: "Level used where the broker compresses with gzip. Batches are stored as \
-                producers sent them.",
+            documentation: "Level used where the broker compresses with gzip. Batches are stored \
+                as producers sent them.",
         },
         broker_names: &[same("compression.gzip.level")],
     },
@@ -69,8 +69,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("producer"),
             rule: Rule::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
             effect: Effect::Reported,
-            documentation: "Codec in which batches are kept. Batches are stored as producers sent them, \
-                which is what `producer` means.",
+            documentation: "Codec in which batches are kept. Batches are stored as producers sent \
+                them, which is what `producer` means.",
         },
         broker_names: &[same("compression.type")],
     },
@@ -81,8 +81,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("3"),
             rule: Rule::Between(-131_072, 22),
             effect: Effect::Reported,
-            documentation: "Level used where the broker compresses with zstd. Batches are stored as \
-                producers sent them.",
+            documentation: "Level used where the broker compresses with zstd. Batches are stored \
+                as producers sent them.",
         },
         broker_names: &[same("compression.zstd.level")],
     },
@@ -93,8 +93,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("86400000"),
             rule: Rule::AtLeast(0),
             effect: Effect::Acts,
-            documentation: "How long compaction keeps the tombstone of a deleted key, so that a reader who \
-                started from the beginning still sees that it is gone.",
+            documentation: "How long compaction keeps the tombstone of a deleted key, so that a \
+                reader who started from the beginning still sees that it is gone.",
         },
         broker_names: &[same("log.cleaner.delete.retention.ms")],
     },
@@ -116,8 +116,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("9223372036854775807"),
             rule: Rule::AtLeast(1),
             effect: Effect::Reported,
-            documentation: "Number of records after which they are forced to disk. Every record is on disk \
-                before it is acknowledged.",
+            documentation: "Number of records after which they are forced to disk. Every record is \
+                on disk before it is acknowledged.",
         },
         broker_names: &[same("log.flush.interval.messages")],
     },
@@ -128,8 +128,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("9223372036854775807"),
             rule: Rule::AtLeast(0),
             effect: Effect::Reported,
-            documentation: "Time after which records are forced to disk. Every record is on disk before it \
-                is acknowledged.",
+            documentation: "Time after which records are forced to disk. Every record is on disk \
+                before it is acknowledged.",
         },
         broker_names: &[same("log.flush.interval.ms"), same("log.flush.scheduler.interval.ms")],
     },
@@ -140,8 +140,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some(""),
             rule: Rule::ThrottledReplicas,
             effect: Effect::Reported,
-            documentation: "Replicas whose replication is throttled on the follower's side. There is no \
-                replication between brokers.",
+            documentation: "Replicas whose replication is throttled on the follower's side. There \
+                is no replication between brokers.",
         },
         broker_names: &[],
     },
@@ -163,8 +163,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some(""),
             rule: Rule::ThrottledReplicas,
             effect: Effect::Reported,
-            documentation: "Replicas whose replication is throttled on the leader's side. There is no \
-                replication between brokers.",
+            documentation: "Replicas whose replication is throttled on the leader's side. There is \
+                no replication between brokers.",
         },
         broker_names: &[],
     },
@@ -175,8 +175,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("-2"),
             rule: Rule::AtLeast(-2),
             effect: Effect::Reported,
-            documentation: "How many bytes of a tiered partition stay on the broker's disk; -2 stands for \
-                `retention.bytes`.",
+            documentation: "How many bytes of a tiered partition stay on the broker's disk; -2 \
+                stands for `retention.bytes`.",
         },
         broker_names: &[same("log.local.retention.bytes")],
     },
@@ -187,8 +187,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("-2"),
             rule: Rule::AtLeast(-2),
             effect: Effect::Reported,
-            documentation: "How long records of a tiered partition stay on the broker's disk; -2 stands for \
-                `retention.ms`.",
+            documentation: "How long records of a tiered partition stay on the broker's disk; -2 \
+                stands for `retention.ms`.",
         },
         broker_names: &[same("log.local.retention.ms")],
     },
@@ -210,7 +210,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("1048588"),
             rule: Rule::AtLeast(0),
             effect: Effect::Acts,
-            documentation: "Largest record batch that is accepted, in bytes, as compressed by the producer.",
+            documentation: "Largest record batch that is accepted, in bytes, as compressed by the \
+                producer.",
         },
         broker_names: &[same("message.max.bytes")],
     },
@@ -221,8 +222,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("3600000"),
             rule: Rule::AtLeast(0),
             effect: Effect::Acts,
-            documentation: "How far the timestamp of a record may lie ahead of the broker's clock. Only \
-                with CreateTime.",
+            documentation: "How far the timestamp of a record may lie ahead of the broker's clock. \
+                Only with CreateTime.",
         },
         broker_names: &[same("log.message.timestamp.after.max.ms")],
     },
@@ -233,8 +234,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("9223372036854775807"),
             rule: Rule::AtLeast(0),
             effect: Effect::Acts,
-            documentation: "How far the timestamp of a record may lie behind the broker's clock. Only with \
-                CreateTime.",
+            documentation: "How far the timestamp of a record may lie behind the broker's clock. \
+                Only with CreateTime.",
         },
         broker_names: &[same("log.message.timestamp.before.max.ms")],
     },
@@ -245,8 +246,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("CreateTime"),
             rule: Rule::OneOf(&["CreateTime", "LogAppendTime"]),
             effect: Effect::Acts,
-            documentation: "Whose clock stamps records: the producer's (CreateTime) or the broker's \
-                (LogAppendTime).",
+            documentation: "Whose clock stamps records: the producer's (CreateTime) or the \
+                broker's (LogAppendTime).",
         },
         broker_names: &[same("log.message.timestamp.type")],
     },
@@ -279,8 +280,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("1"),
             rule: Rule::AtLeast(1),
             effect: Effect::Reported,
-            documentation: "Number of replicas that must have a record before it is acknowledged to a \
-                producer with acks=all. The shared storage gives the durability here.",
+            documentation: "Number of replicas that must have a record before it is acknowledged \
+                to a producer with acks=all. The shared storage gives the durability here.",
         },
         broker_names: &[same("min.insync.replicas")],
     },
@@ -324,8 +325,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("false"),
             rule: Rule::Any,
             effect: Effect::Reported,
-            documentation: "Whether the topic is tiered in Kafka's sense. All data lies in shared storage \
-                anyway, so it cannot be turned on.",
+            documentation: "Whether the topic is tiered in Kafka's sense. All data lies in shared \
+                storage anyway, so it cannot be turned on.",
         },
         broker_names: &[],
     },
@@ -336,8 +337,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("-1"),
             rule: Rule::Any,
             effect: Effect::Acts,
-            documentation: "Bytes of a partition from which the oldest records are dropped under `delete`; \
-                -1 for no bound.",
+            documentation: "Bytes of a partition from which the oldest records are dropped under \
+                `delete`; -1 for no bound.",
         },
         broker_names: &[same("log.retention.bytes")],
     },
@@ -363,8 +364,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("1073741824"),
             rule: Rule::AtLeast(1_048_576),
             effect: Effect::Reported,
-            documentation: "Size at which a partition starts a new segment. Segments are cut by the shared \
-                storage.",
+            documentation: "Size at which a partition starts a new segment. Segments are cut by \
+                the shared storage.",
         },
         broker_names: &[same("log.segment.bytes")],
     },
@@ -386,8 +387,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("0"),
             rule: Rule::AtLeast(0),
             effect: Effect::Reported,
-            documentation: "Random time by which segments start earlier, so that they do not all start at \
-                once.",
+            documentation: "Random time by which segments start earlier, so that they do not all \
+                start at once.",
         },
         broker_names: &[
             same("log.roll.jitter.ms"),
@@ -401,8 +402,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("604800000"),
             rule: Rule::AtLeast(1),
             effect: Effect::Reported,
-            documentation: "Age at which a partition starts a new segment. Segments are cut by the shared \
-                storage.",
+            documentation: "Age at which a partition starts a new segment. Segments are cut by the \
+                shared storage.",
         },
         broker_names: &[same("log.roll.ms"), BrokerName { name: "log.roll.hours", unit: HOUR }],
     },
@@ -413,8 +414,8 @@ pub(super) static TOPIC_CONFIGS: [TopicDefinition; 33] = [
             default: Some("false"),
             rule: Rule::Any,
             effect: Effect::Reported,
-            documentation: "Whether a replica that lags may lead when no other is left, at the price of \
-                records. Any broker leads without loss here.",
+            documentation: "Whether a replica that lags may lead when no other is left, at the \
+                price of records. Any broker leads without loss here.",
         },
         broker_names: &[same("unclean.leader.election.enable")],
     },

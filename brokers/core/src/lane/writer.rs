@@ -23,6 +23,7 @@ use super::token::OwnerToken;
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
 use crate::env::{Disk, DiskResult, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
+use crate::records::StoredBatch;
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
 
@@ -58,38 +59,28 @@ pub struct LaneBatch {
     pub epoch: Epoch,
     /// Who pays for it.
     pub principal: Arc<str>,
-    /// Offset of its first record.
-    pub base_offset: i64,
-    /// Offsets that it takes.
-    pub record_count: u32,
-    /// Its bytes.
-    pub pieces: [Bytes; 2],
+    /// The batch, with its place in the log.
+    pub batch: StoredBatch,
+    /// Memory that it keeps alive, in bytes.
+    pub pinned_bytes: usize,
     /// Told when it is durable.
     pub owner: Arc<dyn BatchOwner>,
 }
 
-impl LaneBatch {
-    fn length(&self) -> usize {
-        self.pieces[0].len() + self.pieces[1].len()
-    }
-}
-
 /// A batch below the fence-checked end.
 pub struct DurableBatch {
-    /// Offset of its first record.
-    pub base_offset: i64,
-    /// Offsets that it takes.
-    pub record_count: u32,
-    /// Its bytes.
-    pub pieces: [Bytes; 2],
+    /// The batch.
+    pub batch: StoredBatch,
     /// Where it can be read again.
     pub spot: LaneSpot,
+    /// Memory that it keeps alive, in bytes.
+    pub pinned_bytes: usize,
 }
 
 /// Whoever staged a batch. Called in the order in which batches were staged.
 pub trait BatchOwner: Send + Sync {
     /// The batch is durable, and the token was ours after its sync.
-    fn durable(&self, batch: DurableBatch);
+    fn durable(self: Arc<Self>, batch: DurableBatch);
 }
 
 /// Says which manifest of each partition counts, for the first block of a file.
@@ -122,11 +113,21 @@ pub struct RolledFile {
     pub leftover: Leftover,
 }
 
+/// What happens the moment an install record is durable, before anything else is written: a
+/// checkpoint that follows must already name these manifests.
+pub type InstallEffect = Box<dyn FnOnce() + Send>;
+
+struct Install {
+    entries: Vec<InstallEntry>,
+    effect: InstallEffect,
+    done: oneshot::Sender<()>,
+}
+
 enum Item {
     Batch(LaneBatch),
     Usage(Usage),
-    Install(Vec<InstallEntry>, oneshot::Sender<()>),
-    Roll,
+    Install(Install),
+    Roll(oneshot::Sender<()>),
     Close(oneshot::Sender<LaneEnd>),
 }
 
@@ -162,22 +163,29 @@ impl Lane {
         self.push(Item::Usage(usage))
     }
 
-    /// Makes manifests count; returns once the record of it is durable.
+    /// Makes manifests count; returns once the record of it is durable and `effect` was run.
     ///
     /// # Errors
-    /// [`LaneError::Closed`] where that did not happen.
-    pub async fn install(&self, entries: Vec<InstallEntry>) -> Result<(), LaneError> {
+    /// [`LaneError::Closed`] where the instance ended first.
+    pub async fn install(
+        &self,
+        entries: Vec<InstallEntry>,
+        effect: InstallEffect,
+    ) -> Result<(), LaneError> {
         let (done, installed) = oneshot::channel();
-        self.push(Item::Install(entries, done))?;
+        self.push(Item::Install(Install { entries, effect, done }))?;
         installed.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
-    /// Ends the current file if it holds anything, so that it can be split.
+    /// Ends the current file if it holds anything, so that it can be split; returns once whoever
+    /// splits has been told.
     ///
     /// # Errors
-    /// [`LaneError::Closed`] where the lane takes nothing more.
-    pub fn roll(&self) -> Result<(), LaneError> {
-        self.push(Item::Roll)
+    /// [`LaneError::Closed`] where the instance ended first.
+    pub async fn roll(&self) -> Result<(), LaneError> {
+        let (done, rolled) = oneshot::channel();
+        self.push(Item::Roll(done))?;
+        rolled.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
     /// Writes the clean end of the lane; nothing can be staged afterwards.
@@ -310,9 +318,10 @@ struct Write {
     entries: Vec<DataEntry>,
     usage: Vec<Usage>,
     installs: Vec<InstallEntry>,
-    installed: Vec<oneshot::Sender<()>>,
+    effects: Vec<(InstallEffect, oneshot::Sender<()>)>,
     payload_bytes: usize,
-    roll: bool,
+    /// The file is to be ended; whoever asked for it is told.
+    roll: Vec<oneshot::Sender<()>>,
     close: Option<oneshot::Sender<LaneEnd>>,
 }
 
@@ -320,13 +329,14 @@ impl Write {
     fn take(&mut self, item: Item) {
         match item {
             Item::Batch(batch) => {
-                let length = batch.length();
+                let length = batch.batch.size_bytes();
+                let header = batch.batch.header();
                 self.entries.push(DataEntry {
                     partition: batch.partition,
                     epoch: batch.epoch,
                     principal: Arc::clone(&batch.principal),
-                    base_offset: batch.base_offset,
-                    record_count: batch.record_count,
+                    base_offset: header.base_offset,
+                    record_count: header.last_offset_delta.unsigned_abs() + 1,
                     position: u32::try_from(self.payload_bytes).expect("a write is cut at 1 MiB"),
                     length: u32::try_from(length).expect("a request is limited to 100 MiB"),
                 });
@@ -334,11 +344,11 @@ impl Write {
                 self.batches.push(batch);
             }
             Item::Usage(usage) => self.usage.push(usage),
-            Item::Install(entries, done) => {
-                self.installs.extend(entries);
-                self.installed.push(done);
+            Item::Install(install) => {
+                self.installs.extend(install.entries);
+                self.effects.push((install.effect, install.done));
             }
-            Item::Roll => self.roll = true,
+            Item::Roll(done) => self.roll.push(done),
             Item::Close(done) => self.close = Some(done),
         }
     }
@@ -371,10 +381,14 @@ impl Writer {
                 return Ok(());
             }
             let due = self.current.used_since.is_some_and(|since| {
-                write.roll || since.elapsed() >= self.parts.settings.roll_after
+                !write.roll.is_empty() || since.elapsed() >= self.parts.settings.roll_after
             });
             if due {
                 self.roll().await?;
+            }
+            for done in write.roll.drain(..) {
+                // Whoever asked may have given up waiting.
+                let _ = done.send(());
             }
         }
     }
@@ -397,7 +411,7 @@ impl Writer {
                 biased;
                 () = arrived => {}
                 _ = self.parts.standing.ended() => return Write::default(),
-                () = roll_due => return Write { roll: true, ..Write::default() },
+                () = roll_due => return Write::default(),
             }
         }
     }
@@ -407,9 +421,11 @@ impl Writer {
         let mut write = Write::default();
         let mut any = false;
         while let Some(item) = queue.items.front() {
-            let batch_bytes = if let Item::Batch(batch) = item { batch.length() } else { 0 };
+            let batch_bytes =
+                if let Item::Batch(batch) = item { batch.batch.size_bytes() } else { 0 };
             let full = write.payload_bytes + batch_bytes > self.parts.settings.write_bytes_max;
-            if (full && write.payload_bytes > 0) || write.roll || write.close.is_some() {
+            let ends = !write.roll.is_empty() || write.close.is_some();
+            if (full && write.payload_bytes > 0) || ends {
                 break;
             }
             write.take(queue.items.pop_front().expect("just seen"));
@@ -444,7 +460,7 @@ impl Writer {
         let mut pieces = Vec::new();
         let mut blocks = Vec::new();
         if !write.entries.is_empty() {
-            let payload = write.batches.iter().flat_map(|batch| batch.pieces.clone()).collect();
+            let payload = write.batches.iter().flat_map(|batch| batch.batch.pieces()).collect();
             let index = encode_data(&write.entries);
             self.add_block(BlockKind::Data, &index, payload, &mut pieces, &mut blocks);
         }
@@ -533,14 +549,11 @@ impl Writer {
                 record_count: entry.record_count,
                 spot,
             });
-            batch.owner.durable(DurableBatch {
-                base_offset: entry.base_offset,
-                record_count: entry.record_count,
-                pieces: batch.pieces,
-                spot,
-            });
+            let (batch, pinned_bytes, owner) = (batch.batch, batch.pinned_bytes, batch.owner);
+            owner.durable(DurableBatch { batch, spot, pinned_bytes });
         }
-        for done in write.installed.drain(..) {
+        for (effect, done) in write.effects.drain(..) {
+            effect();
             // Whoever waited for the install may have been dropped with its job.
             let _ = done.send(());
         }

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -17,7 +16,7 @@ use crate::lane::LaneSpot;
 use crate::lane::index::ManifestRef;
 use crate::lane::reader::LaneReader;
 use crate::lane::writer::{BatchOwner, DurableBatch, Lane, LaneBatch};
-use crate::records::{BatchHeader, StoredBatch, ValidatedBatch};
+use crate::records::{StoredBatch, ValidatedBatch};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
 
@@ -25,6 +24,7 @@ pub mod epochs;
 pub mod load;
 pub mod producers;
 pub mod read;
+pub mod registry;
 pub mod timestamps;
 
 use epochs::EpochTable;
@@ -62,7 +62,7 @@ pub struct Unsplit {
 struct HotBatch {
     base_offset: i64,
     end_offset: i64,
-    pieces: [Bytes; 2],
+    batch: StoredBatch,
 }
 
 struct State {
@@ -134,27 +134,26 @@ impl Partition {
     pub fn stage(
         self: &Arc<Self>,
         lane: &Lane,
-        batch: &ValidatedBatch,
+        batch: ValidatedBatch,
         principal: &Arc<str>,
         pinned_bytes: usize,
     ) -> Result<Staged, ResponseError> {
         let mut state = self.state.lock();
         if let Verdict::Duplicate(known) = state.producers.judge(batch.header())? {
             let base_offset = known.base_offset;
-            return Ok(Staged { base_offset, end_offset: self.duplicate_end(known.last_offset + 1) });
+            return Ok(Staged {
+                base_offset,
+                end_offset: self.duplicate_end(known.last_offset + 1),
+            });
         }
         let base_offset = state.next_offset;
         let stored = StoredBatch::new(batch, base_offset, self.epoch);
         let header = stored.header();
-        let record_count = u32::try_from(header.next_offset() - base_offset)
-            .map_err(|_| ResponseError::InvalidRecord)?;
         lane.stage(LaneBatch {
             partition: self.id,
             epoch: self.epoch,
             principal: Arc::clone(principal),
-            base_offset,
-            record_count,
-            pieces: stored.pieces(),
+            batch: stored,
             pinned_bytes,
             owner: Arc::clone(self) as Arc<dyn BatchOwner>,
         })
@@ -284,28 +283,24 @@ impl Partition {
 
 /// A partition's share in the lane.
 impl BatchOwner for Partition {
-    fn durable(self: Arc<Self>, batch: DurableBatch) {
-        let end = batch.base_offset + i64::from(batch.record_count);
-        let header = BatchHeader::parse_split(&batch.pieces);
+    fn durable(self: Arc<Self>, durable: DurableBatch) {
+        let header = durable.batch.header();
+        let (base_offset, end_offset) = (header.base_offset, header.next_offset());
         {
             let mut state = self.state.lock();
-            debug_assert_eq!(state.end, batch.base_offset, "batches become durable in order");
-            state.end = end;
+            debug_assert_eq!(state.end, base_offset, "batches become durable in order");
+            state.end = end_offset;
             state.unsplit.push_back(Unsplit {
-                base_offset: batch.base_offset,
-                end_offset: end,
+                base_offset,
+                end_offset,
                 max_timestamp: header.max_timestamp,
                 epoch: self.epoch,
-                spot: batch.spot,
+                spot: durable.spot,
             });
-            state.hot.push_back(HotBatch {
-                base_offset: batch.base_offset,
-                end_offset: end,
-                pieces: batch.pieces,
-            });
+            state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
         }
-        self.sources.cache.admit(&self, end, batch.pinned_bytes);
-        self.announce(end);
+        self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
+        self.announce(end_offset);
     }
 }
 

@@ -86,7 +86,11 @@ impl Producers {
         }
         if batch.producer_epoch > producer.epoch {
             let fresh = batch.base_sequence == 0;
-            return if fresh { Ok(Verdict::Append) } else { Err(ResponseError::OutOfOrderSequenceNumber) };
+            return if fresh {
+                Ok(Verdict::Append)
+            } else {
+                Err(ResponseError::OutOfOrderSequenceNumber)
+            };
         }
         let retried = producer.batches.iter().find(|known| {
             known.first_sequence == batch.base_sequence

@@ -1,9 +1,7 @@
 //! Reading records: from memory, from lanes, or from segments.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use bytes::Bytes;
 use kafka_protocol::ResponseError;
 
 use super::{Bounds, Partition, State};
@@ -12,7 +10,7 @@ use crate::cold::segment::Segment;
 use crate::cold::store::StoreError;
 use crate::env::DiskError;
 use crate::lane::{LaneError, LaneSpot};
-use crate::records::{BatchHeader, Batches, Tail};
+use crate::records::{Batches, StoredBatch, Tail};
 
 /// How often a read is planned anew because what it was to read has moved meanwhile.
 const PLANS_MAX: usize = 4;
@@ -20,8 +18,8 @@ const PLANS_MAX: usize = 4;
 /// Record batches as they lie in the log, and the partition's bounds at that moment.
 #[derive(Debug, Clone)]
 pub struct Fetched {
-    /// Whole batches, in pieces to be sent one after another.
-    pub pieces: Vec<Bytes>,
+    /// Whole batches, in order.
+    pub batches: Vec<StoredBatch>,
     /// Their bytes.
     pub bytes: usize,
     /// The partition's bounds.
@@ -52,7 +50,7 @@ impl ReadError {
 enum Plan {
     /// Nothing there yet.
     Empty,
-    Hot(Vec<Bytes>),
+    Hot(Vec<StoredBatch>),
     Lane(Vec<LaneSpot>),
     Cold(Segment),
 }
@@ -64,7 +62,7 @@ enum Attempt<T> {
     Failed(String),
 }
 
-impl From<LaneError> for Attempt<Vec<Bytes>> {
+impl From<LaneError> for Attempt<Vec<StoredBatch>> {
     fn from(error: LaneError) -> Self {
         match error {
             LaneError::Disk(DiskError::NotFound(what)) => Self::Moved(what),
@@ -73,7 +71,7 @@ impl From<LaneError> for Attempt<Vec<Bytes>> {
     }
 }
 
-impl From<ColdError> for Attempt<Vec<Bytes>> {
+impl From<ColdError> for Attempt<Vec<StoredBatch>> {
     fn from(error: ColdError) -> Self {
         match error {
             ColdError::Store(StoreError::NotFound(what)) => Self::Moved(what),
@@ -99,12 +97,12 @@ impl Partition {
             let (plan, bounds) = self.plan(offset, bytes_max)?;
             let attempt = match plan {
                 Plan::Empty => Attempt::Done(Vec::new()),
-                Plan::Hot(pieces) => Attempt::Done(pieces),
+                Plan::Hot(batches) => Attempt::Done(batches),
                 Plan::Lane(spots) => self.read_lane(&spots).await,
                 Plan::Cold(segment) => self.read_segment(&segment, offset, bytes_max).await,
             };
             match attempt {
-                Attempt::Done(pieces) => return Ok(cut(pieces, bytes_max, whole_first, bounds)),
+                Attempt::Done(batches) => return Ok(cut(batches, bytes_max, whole_first, bounds)),
                 Attempt::Moved(what) => moved = what,
                 Attempt::Failed(what) => return Err(self.storage_error(&what)),
             }
@@ -130,15 +128,21 @@ impl Partition {
         Ok((plan_within(&state, offset, bytes_max), bounds))
     }
 
-    async fn read_lane(&self, spots: &[LaneSpot]) -> Attempt<Vec<Bytes>> {
-        let mut pieces = Vec::with_capacity(spots.len());
+    async fn read_lane(&self, spots: &[LaneSpot]) -> Attempt<Vec<StoredBatch>> {
+        let mut batches = Vec::with_capacity(spots.len());
         for spot in spots {
-            match self.sources.lanes.read(*spot).await {
-                Ok(bytes) => pieces.push(bytes),
+            let bytes = match self.sources.lanes.read(*spot).await {
+                Ok(bytes) => bytes,
                 Err(error) => return error.into(),
+            };
+            let checked = StoredBatch::from_contiguous(bytes)
+                .and_then(|batch| batch.verify_checksum().map(|()| batch));
+            match checked {
+                Ok(batch) => batches.push(batch),
+                Err(error) => return Attempt::Failed(format!("{spot:?}: {error}")),
             }
         }
-        Attempt::Done(pieces)
+        Attempt::Done(batches)
     }
 
     async fn read_segment(
@@ -146,33 +150,33 @@ impl Partition {
         segment: &Segment,
         offset: i64,
         bytes_max: usize,
-    ) -> Attempt<Vec<Bytes>> {
+    ) -> Attempt<Vec<StoredBatch>> {
         let chunks = match self.sources.cold.chunks(self.id(), segment).await {
             Ok(chunks) => chunks,
             Err(error) => return error.into(),
         };
         let first = chunks.partition_point(|chunk| chunk.end_offset <= offset);
-        let mut pieces = Vec::new();
+        let mut batches = Vec::new();
         let mut bytes = 0;
         for chunk in &chunks[first..] {
             let read = match self.sources.cold.read(segment.object, chunk).await {
                 Ok(read) => read,
                 Err(error) => return error.into(),
             };
-            for batch in Batches::new(read, Tail::Refuse) {
+            for batch in Batches::new(read, Tail::Report) {
                 let Ok(batch) = batch else {
                     return Attempt::Failed("a checked chunk does not split into batches".into());
                 };
-                if BatchHeader::parse(&batch).is_ok_and(|header| header.next_offset() > offset) {
-                    bytes += batch.len();
-                    pieces.push(batch);
+                if batch.last_offset() >= offset {
+                    bytes += batch.size_bytes();
+                    batches.push(batch);
                 }
             }
             if bytes >= bytes_max {
                 break;
             }
         }
-        Attempt::Done(pieces)
+        Attempt::Done(batches)
     }
 }
 
@@ -192,19 +196,18 @@ fn plan_within(state: &State, offset: i64, bytes_max: usize) -> Plan {
     segments.get(at).map_or(Plan::Empty, |segment| Plan::Cold(*segment))
 }
 
-fn hot_from(state: &State, offset: i64, bytes_max: usize) -> Vec<Bytes> {
-    let first = state.hot.partition_point(|batch| batch.end_offset <= offset);
-    let mut pieces = Vec::new();
+fn hot_from(state: &State, offset: i64, bytes_max: usize) -> Vec<StoredBatch> {
+    let first = state.hot.partition_point(|hot| hot.end_offset <= offset);
+    let mut batches = Vec::new();
     let mut bytes = 0;
-    for batch in state.hot.range(first..) {
-        let length = batch.pieces[0].len() + batch.pieces[1].len();
-        if bytes > 0 && bytes + length > bytes_max {
+    for hot in state.hot.range(first..) {
+        bytes += hot.batch.size_bytes();
+        if !batches.is_empty() && bytes > bytes_max {
             break;
         }
-        bytes += length;
-        pieces.extend(batch.pieces.iter().cloned());
+        batches.push(hot.batch.clone());
     }
-    pieces
+    batches
 }
 
 fn lane_from(unsplit: &VecDeque<super::Unsplit>, offset: i64, bytes_max: usize) -> Vec<LaneSpot> {
@@ -223,56 +226,43 @@ fn lane_from(unsplit: &VecDeque<super::Unsplit>, offset: i64, bytes_max: usize) 
 }
 
 /// Keeps whole batches up to the limit.
-fn cut(pieces: Vec<Bytes>, bytes_max: usize, whole_first: bool, bounds: Bounds) -> Fetched {
-    let mut kept = Fetched { pieces: Vec::with_capacity(pieces.len()), bytes: 0, bounds };
-    let mut waiting = pieces.into_iter().peekable();
-    while let Some(first) = waiting.next() {
-        let Some(size) = batch_size(&first) else { break };
-        let mut batch = vec![first];
-        let mut length = batch[0].len();
-        while length < size {
-            let Some(piece) = waiting.next() else { break };
-            length += piece.len();
-            batch.push(piece);
-        }
-        let first_of_all = kept.bytes == 0 && whole_first;
-        if kept.bytes + length > bytes_max && !first_of_all {
+fn cut(
+    mut batches: Vec<StoredBatch>,
+    bytes_max: usize,
+    whole_first: bool,
+    bounds: Bounds,
+) -> Fetched {
+    let mut bytes = 0;
+    let mut kept = 0;
+    for batch in &batches {
+        let larger = bytes + batch.size_bytes();
+        if larger > bytes_max && !(kept == 0 && whole_first) {
             break;
         }
-        kept.bytes += length;
-        kept.pieces.append(&mut batch);
+        bytes = larger;
+        kept += 1;
     }
-    kept
+    batches.truncate(kept);
+    Fetched { batches, bytes, bounds }
 }
 
-/// Bytes of the batch that starts with this piece, from its length field.
-fn batch_size(first: &Bytes) -> Option<usize> {
-    let length: [u8; 4] = first.get(8..12)?.try_into().ok()?;
-    usize::try_from(i32::from_be_bytes(length)).ok().map(|length| length + 12)
-}
-
-/// For tests and jobs: everything from an offset to the end, batch by batch.
+/// For coordinators and jobs: everything from an offset to the end, batch by batch.
 impl Partition {
     /// Visits every batch from `offset` to the current end, in order.
     ///
     /// # Errors
     /// [`ReadError`].
     pub async fn visit(
-        self: &Arc<Self>,
+        &self,
         mut offset: i64,
-        visit: &mut (dyn FnMut(Bytes) + Send),
+        visit: &mut (dyn FnMut(&StoredBatch) + Send),
     ) -> Result<(), ReadError> {
         const STEP_BYTES: usize = 4 << 20;
         let end = self.bounds().end;
         while offset < end {
-            let fetched = self.read(offset, STEP_BYTES, true).await?;
-            let whole = Bytes::from(fetched.pieces.concat());
             let before = offset;
-            for batch in Batches::new(whole, Tail::Refuse) {
-                let batch = batch.map_err(|error| self.storage_error(&error.to_string()))?;
-                let header = BatchHeader::parse(&batch)
-                    .map_err(|error| self.storage_error(&error.to_string()))?;
-                offset = header.next_offset();
+            for batch in &self.read(offset, STEP_BYTES, true).await?.batches {
+                offset = batch.last_offset() + 1;
                 visit(batch);
             }
             if offset == before {

@@ -1,10 +1,8 @@
 //! Finding offsets by time (ListOffsets).
 
-use bytes::Bytes;
-
 use super::Partition;
 use super::read::ReadError;
-use crate::records::{BatchHeader, Batches, StoredBatch, Tail, find_by_timestamp};
+use crate::records::find_by_timestamp;
 
 /// A record's place in the log and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +19,16 @@ impl Partition {
     /// # Errors
     /// [`ReadError`].
     pub async fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimedOffset>, ReadError> {
+        const STEP_BYTES: usize = 1 << 20;
         let Some(mut offset) = self.first_run_reaching(timestamp) else { return Ok(None) };
         let end = self.bounds().end;
         while offset < end {
             let before = offset;
-            for batch in self.batches_at(offset).await? {
-                if let Some((offset, timestamp)) = find_by_timestamp(&batch, timestamp) {
+            for batch in &self.read(offset, STEP_BYTES, true).await?.batches {
+                if let Some((offset, timestamp)) = find_by_timestamp(batch, timestamp) {
                     return Ok(Some(TimedOffset { offset, timestamp }));
                 }
-                offset = batch.header().next_offset();
+                offset = batch.last_offset() + 1;
             }
             if offset == before {
                 break;
@@ -63,16 +62,5 @@ impl Partition {
         let unsplit = state.unsplit.iter().map(|run| (run.base_offset, run.max_timestamp));
         let mut runs = segments.chain(unsplit);
         runs.find(|(_, max)| *max >= timestamp).map(|(base_offset, _)| base_offset.max(log_start))
-    }
-
-    async fn batches_at(&self, offset: i64) -> Result<Vec<StoredBatch>, ReadError> {
-        const STEP_BYTES: usize = 1 << 20;
-        let fetched = self.read(offset, STEP_BYTES, true).await?;
-        let whole = Bytes::from(fetched.pieces.concat());
-        let batches = Batches::new(whole, Tail::Refuse).filter_map(Result::ok);
-        Ok(batches
-            .filter(|batch| BatchHeader::parse(batch).is_ok())
-            .filter_map(|batch| StoredBatch::from_contiguous(&batch).ok())
-            .collect())
     }
 }
