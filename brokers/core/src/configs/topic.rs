@@ -6,6 +6,7 @@ use super::definition::{ConfigType, Effect, Value};
 use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, source_of, wanted};
 use super::topic_table::{TOPIC_CONFIGS, TopicDefinition};
 use super::{ConfigError, Overrides};
+use crate::records::TimestampType;
 
 /// What happens to old records. With neither, everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,15 +15,6 @@ pub struct CleanupPolicy {
     pub delete: bool,
     /// Keep the last record of each key.
     pub compact: bool,
-}
-
-/// Whose clock stamps records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimestampType {
-    /// The producer's.
-    CreateTime,
-    /// The broker's, when it appends.
-    LogAppendTime,
 }
 
 /// The configs of a topic that the engine reads, resolved from overrides and broker defaults.
