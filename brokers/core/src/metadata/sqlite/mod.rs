@@ -157,6 +157,10 @@ impl Inner {
 }
 
 /// Runs SQL on a thread for blocking calls. The work goes on where the caller is dropped.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "SQLite blocks; the simulator has the store in memory, which never comes here"
+)]
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
