@@ -25,6 +25,16 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// For a look over many seeds at once: what failed, without stopping.
+fn survey(first: u64, count: u64) {
+    for seed in first..first + count {
+        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        if let Some(violation) = outcome.violations.first() {
+            println!("{seed}: {violation}");
+        }
+    }
+}
+
 fn report(seed: u64, outcome: &Outcome) {
     assert!(
         outcome.violations.is_empty(),
@@ -43,6 +53,9 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
         return;
     }
     let first = number("FRESHET_SIM_FIRST_SEED").unwrap_or(1);
+    if let Some(count) = number("FRESHET_SIM_SURVEY") {
+        return survey(first, count);
+    }
     let count = number("FRESHET_SIM_SEEDS");
     let budget = Duration::from_secs(number("FRESHET_SIM_SECONDS").unwrap_or(BUDGET_SECONDS));
     let started = Instant::now();
