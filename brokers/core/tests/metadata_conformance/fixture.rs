@@ -22,7 +22,7 @@ pub struct Handles {
     pub first: Arc<dyn MetadataStore>,
     pub second: Arc<dyn MetadataStore>,
     /// The file's folder, where there is one.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 pub async fn on_file() -> Handles {
@@ -30,19 +30,19 @@ pub async fn on_file() -> Handles {
     let path = folder.path().join("metadata.sqlite");
     let first = Arc::new(SqliteStore::open(&path).await.unwrap());
     let second = Arc::new(SqliteStore::open(&path).await.unwrap());
-    Handles { first, second, _folder: Some(folder) }
+    Handles { first, second, folder: Some(folder) }
 }
 
 pub async fn in_memory() -> Handles {
     let store = Arc::new(SqliteStore::in_memory());
-    Handles { first: store.clone(), second: store, _folder: None }
+    Handles { first: store.clone(), second: store, folder: None }
 }
 
 /// A part of a store is a store.
 pub async fn scoped() -> Handles {
-    let Handles { first, second, _folder } = on_file().await;
+    let Handles { first, second, folder } = on_file().await;
     let scoped = |store| Arc::new(ScopedStore::new(store, "cluster-1").unwrap());
-    Handles { first: scoped(first), second: scoped(second), _folder }
+    Handles { first: scoped(first), second: scoped(second), folder }
 }
 
 pub struct FixedClock;

@@ -1,5 +1,5 @@
 //! What is true of the SQLite store besides the interface: several processes, crashes, its history.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, reason = "real files and processes are what is tested")]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -37,7 +37,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             history_changes: 50_000,
-            poll_interval: Duration::from_millis(25),
+            poll_interval: Duration::from_millis(50),
             busy_timeout: Duration::from_secs(2),
         }
     }
