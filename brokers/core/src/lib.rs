@@ -4,7 +4,18 @@
 //! touches the real clock, randomness, disk or network.
 
 pub mod auth;
+pub mod cache;
+pub mod cold;
 pub mod coordinator;
 pub mod env;
 pub mod ids;
+pub mod jobs;
+pub mod lane;
+pub mod partition;
+pub mod protocol;
+pub mod records;
+pub mod rules;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+pub mod standing;
 pub mod wire;

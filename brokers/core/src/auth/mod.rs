@@ -1,3 +1,9 @@
 //! Who a client is (SASL) and what it may do (ACLs).
 
+pub mod acl;
+pub mod derivation;
+pub mod plain;
+pub mod principal;
+pub mod sasl;
+pub mod scram;
 pub mod types;

@@ -94,9 +94,10 @@ pub trait Disk: Send + Sync {
     /// Opens a file for reading and writing.
     async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>>;
 
-    /// Gives a file a second name, which must not exist; durable when this returns. The only
-    /// atomic "put if absent" that POSIX has.
-    async fn link(&self, from: &Path, to: &Path) -> DiskResult<()>;
+    /// Creates a whole file under a name that must not exist: content and name are durable, and
+    /// nobody sees a part of it (write under another name, sync, link; the only atomic "put if
+    /// absent" that POSIX has).
+    async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()>;
 
     /// Removes a name. Absent is not an error.
     async fn remove(&self, path: &Path) -> DiskResult<()>;
@@ -138,6 +139,8 @@ pub struct Environment {
     pub randomness: Arc<dyn Randomness>,
     /// The shared file system with the lanes.
     pub disk: Arc<dyn Disk>,
+    /// The file system behind the directory object store.
+    pub bucket: Arc<dyn Disk>,
     /// Where clients come from.
     pub network: Arc<dyn Network>,
 }

@@ -19,16 +19,16 @@ use super::{
 const DIRECT_ALIGNMENT: usize = 4096;
 
 impl Environment {
-    /// The real world, with the shared file system mounted at `root`.
+    /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`.
     ///
     /// # Errors
-    /// Where `root` cannot be created or its kind of file system cannot be told.
-    pub fn real(root: &Path) -> io::Result<Self> {
-        fs::create_dir_all(root)?;
+    /// Where a folder cannot be created or its kind of file system cannot be told.
+    pub fn real(dfs: &Path, bucket: &Path) -> io::Result<Self> {
         Ok(Self {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness::open()?),
-            disk: Arc::new(FolderDisk::new(root)?),
+            disk: Arc::new(FolderDisk::new(dfs)?),
+            bucket: Arc::new(FolderDisk::new(bucket)?),
             network: Arc::new(Tcp),
         })
     }
@@ -66,13 +66,17 @@ pub struct FolderDisk {
     root: PathBuf,
     /// Whether the file system is served by another machine, so that this one's cache may be stale.
     remote: bool,
+    /// For names of drafts.
+    randomness: SystemRandomness,
 }
 
 impl FolderDisk {
     /// # Errors
     /// Where the kind of file system cannot be told.
     pub fn new(root: &Path) -> io::Result<Self> {
-        Ok(Self { root: root.to_owned(), remote: is_remote(root)? })
+        fs::create_dir_all(root)?;
+        let randomness = SystemRandomness::open()?;
+        Ok(Self { root: root.to_owned(), remote: is_remote(root)?, randomness })
     }
 
     fn locate(&self, path: &Path) -> PathBuf {
@@ -168,11 +172,15 @@ impl Disk for FolderDisk {
         Ok(Arc::new(file))
     }
 
-    async fn link(&self, from: &Path, to: &Path) -> DiskResult<()> {
-        let from = self.locate(from);
-        self.blocking(to, move |to| {
-            fs::hard_link(from, to)?;
-            sync_parent(to)
+    async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()> {
+        let mut suffix = [0; 8];
+        self.randomness.fill(&mut suffix);
+        let draft = format!("draft-{:016x}", u64::from_le_bytes(suffix));
+        self.blocking(path, move |full| {
+            let draft = full.with_file_name(draft);
+            let published = publish_through(&draft, full, &pieces);
+            absent_is_fine(fs::remove_file(&draft))?;
+            published
         })
         .await
     }
@@ -207,6 +215,14 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(draft)?;
+    write_all_vectored_at(&file, 0, pieces)?;
+    file.sync_all()?;
+    fs::hard_link(draft, path)?;
+    sync_parent(path)
 }
 
 fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {

@@ -1,7 +1,5 @@
 //! Removing offsets and groups, by request or because they have expired.
 
-use std::sync::Arc;
-
 use kafka_protocol::ResponseError;
 use tracing::{info, warn};
 
@@ -48,7 +46,7 @@ impl Entry {
         Doomed { offsets, group }
     }
 
-    fn doomed(
+    pub(super) fn doomed(
         &self,
         removal: &Removal,
         wall_ms: i64,
@@ -91,7 +89,7 @@ impl Entry {
 }
 
 impl Removal {
-    fn settle(self, group_id: &str, outcome: Result<(), ResponseError>) {
+    pub(super) fn settle(self, group_id: &str, outcome: Result<(), ResponseError>) {
         match self {
             Self::Group(reply) | Self::Offsets(_, reply) | Self::Topic(_, reply) => {
                 let _ = reply.send(outcome);
@@ -108,7 +106,7 @@ impl Removal {
 
 impl Inner {
     /// Appends tombstones and applies them, as many at a time as go into an append.
-    async fn remove(
+    pub(super) async fn remove(
         &self,
         index: i32,
         epoch: u64,
@@ -157,7 +155,7 @@ impl Entry {
     /// The group's tombstone is durable. Members who joined during its append keep the group, as
     /// one that has nothing in the log; its next record follows the tombstone.
     fn forget_group(&mut self, group_id: &str) {
-        self.in_log = self.queue.waiting.iter().any(Write::is_of_group);
+        self.in_log = self.queue.has_group_record();
         if self.group.state() == GroupState::Empty && !self.in_log {
             self.group = Group::new(group_id);
         }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::{Entry, Inner, Shard};
+use super::removal::{Doomed, Removal};
+use super::{Inner, Shard};
 use crate::coordinator::CoordinatorRecord;
 use crate::coordinator::group::context::{Persist, Purpose};
 use crate::coordinator::group::offsets::CommittedOffset;
 use crate::coordinator::group::records::{self, RecordError};
-use crate::coordinator::group::settings::GroupSettings;
-use crate::coordinator::group::state::{Group, GroupState};
 
 /// Writes are joined into one append up to this many bytes. One that is larger goes alone, so that
 /// it cannot make others fail that would fit.
@@ -37,6 +36,11 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && !self.is_drained
+    }
+
+    /// Whether a record of the group itself waits.
+    pub(super) fn has_group_record(&self) -> bool {
+        self.waiting.iter().any(Write::is_of_group)
     }
 }
 
@@ -231,7 +235,7 @@ impl Inner {
         entry.queue.is_drained.then_some(Batch::Records(writes))
     }
 
-    async fn append(
+    pub(super) async fn append(
         &self,
         index: i32,
         records: Vec<CoordinatorRecord>,

@@ -1,0 +1,49 @@
+# Sourced by every script of this folder: one environment and one way of reporting a stage.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+
+export PATH="$root/.tools/bin:$PATH"
+export UV_PROJECT_ENVIRONMENT="$root/.venv"
+export UV_PYTHON_DOWNLOADS=never # the machine's Python, checked by set-up, and no other
+export CARGO_TERM_PROGRESS_WHEN=never
+unset VIRTUAL_ENV PYTHONPATH # another project's environment must not leak into this one
+
+# A rustup proxy on PATH finds its toolchains in the home folder. With another home folder (a CI
+# user, an empty one) they still lie beside the proxy.
+if [ -z "${RUSTUP_HOME:-}" ] && ! rustc --version >/dev/null 2>&1; then
+  proxy=$(command -v rustc || true)
+  beside="$(dirname "$(dirname "$(dirname "${proxy:-/}")")")/.rustup"
+  if [ -d "$beside/toolchains" ]; then export RUSTUP_HOME="$beside"; fi
+fi
+
+stage_names=()
+stage_seconds=()
+
+# stage NAME COMMAND...: runs the command, says when it begins and how long it took. A failing
+# stage prints what failed and ends the script with the command's status.
+stage() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  printf '\n==> %s\n' "$name"
+  "$@" || status=$?
+  stage_names+=("$name")
+  stage_seconds+=($((SECONDS - begin)))
+  if [ "$status" -ne 0 ]; then
+    printf '==> %s FAILED after %d s (exit %d): %s\n' \
+      "$name" $((SECONDS - begin)) "$status" "$*" >&2
+    exit "$status"
+  fi
+  printf '==> %s: done in %d s\n' "$name" $((SECONDS - begin))
+}
+
+# Prints a table of the stages so far. A stage that doubles is worth a look.
+stage_table() {
+  local i
+  printf '\n%-28s %8s\n' "stage" "seconds"
+  for i in "${!stage_names[@]}"; do
+    printf '%-28s %8d\n' "${stage_names[$i]}" "${stage_seconds[$i]}"
+  done
+  printf '%-28s %8d\n' "all" "$SECONDS"
+}

@@ -1,0 +1,34 @@
+# Everything that a person or a machine does with this checkout. `make help` lists it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup up test lint fmt bench clean
+
+manifest := --manifest-path brokers/core/Cargo.toml
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## what `up` and `test` begin with: .venv, the extension, Kafka's jars for the tests
+	@.ci/setup test
+
+up: ## set up and run Freshet on this machine; Ctrl-C stops it
+	@.ci/setup up
+	@.ci/up
+
+test: ## set up, check and run every suite
+	@.ci/test
+
+lint: ## ruff, mypy, import-linter, cargo fmt and clippy (after `make setup`)
+	@.ci/lint
+
+fmt: ## format Python and Rust (after `make setup`)
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+	@cargo fmt $(manifest)
+
+bench: ## B=<name>: run a bench against real Kafka; without B, list them
+	@.ci/bench $(B)
+
+clean: ## remove what set-up and builds left in the checkout (not your data)
+	rm -rf .venv .tools .peer .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf brokers/core/target brokers/_core*.so

@@ -1,0 +1,288 @@
+//! A partition's manifest: everything that was split, and the state at exactly its end. Immutable;
+//! one counts only once its install record is durable in the lane.
+//!
+//! Format version 1, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over all
+//! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`, covered
+//! end `i64`, last stable offset `i64`; then, each behind a `u32` count: segments (object
+//! incarnation `u64`, object number `u64`, section position `u64`, section bytes `u32`, zero `u32`,
+//! base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`), epochs (epoch `i32`,
+//! start offset `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset
+//! `i64`), producers (id `i64`, epoch `i16`, coordinator epoch `i32`, first offset of the open
+//! transaction or -1 `i64`, last timestamp `i64`, `u8` count of batches, each first sequence `i32`,
+//! last sequence `i32`, base offset `i64`, last offset `i64`).
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::ColdError;
+use super::segment::{ObjectRef, Segment};
+use crate::ids::{Epoch, Incarnation, PartitionId};
+use crate::lane::index::ManifestRef;
+use crate::partition::epochs::EpochTable;
+use crate::partition::producers::{ProducedBatch, Producer, Producers};
+use crate::wire::{Reader, WireError, WriteExt, crc32c};
+
+const MAGIC: &[u8; 4] = b"FRMF";
+const VERSION: u16 = 1;
+const SUMMED_FROM: usize = 12;
+const SEGMENT_BYTES: usize = 64;
+const EPOCH_BYTES: usize = 12;
+const ABORTED_BYTES: usize = 24;
+const PRODUCER_BYTES: usize = 31;
+const PRODUCED_BATCH_BYTES: usize = 24;
+
+/// A transaction that was aborted: readers of committed records skip its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbortedTransaction {
+    /// Who aborted.
+    pub producer_id: i64,
+    /// Offset of its first record.
+    pub first_offset: i64,
+    /// Offset of its abort marker.
+    pub last_offset: i64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Whose.
+    pub partition: PartitionId,
+    /// Its name.
+    pub name: ManifestRef,
+    /// First offset that may be read.
+    pub log_start: i64,
+    /// Offset after the last record that was split.
+    pub covered_end: i64,
+    /// First offset of the oldest open transaction, or `covered_end`.
+    pub last_stable_offset: i64,
+    /// Segments by offset.
+    pub segments: Vec<Segment>,
+    /// Which epoch started where.
+    pub epochs: EpochTable,
+    /// Aborted transactions by last offset.
+    pub aborted: Vec<AbortedTransaction>,
+    /// Producers at exactly `covered_end`.
+    pub producers: Producers,
+}
+
+impl Manifest {
+    /// The manifest that a partition has before its first.
+    pub fn empty(partition: PartitionId) -> Self {
+        Self {
+            partition,
+            name: ManifestRef { epoch: -1, number: 0 },
+            log_start: 0,
+            covered_end: 0,
+            last_stable_offset: 0,
+            segments: Vec::new(),
+            epochs: EpochTable::default(),
+            aborted: Vec::new(),
+            producers: Producers::default(),
+        }
+    }
+
+    /// Key of a manifest in the object store.
+    pub fn key(cluster: &str, partition: PartitionId, name: ManifestRef) -> String {
+        format!("{}/{}", Self::folder(cluster, partition), Self::file_name(name))
+    }
+
+    /// The last part of a manifest's key.
+    pub fn file_name(name: ManifestRef) -> String {
+        format!("{:010}-{:012}", name.epoch, name.number)
+    }
+
+    /// Reads the last part of a manifest's key.
+    pub fn parse_file_name(file_name: &str) -> Option<ManifestRef> {
+        let (epoch, number) = file_name.split_once('-')?;
+        Some(ManifestRef { epoch: epoch.parse().ok()?, number: number.parse().ok()? })
+    }
+
+    /// Where the manifests of a partition lie.
+    pub fn folder(cluster: &str, partition: PartitionId) -> String {
+        format!("{}/{}/{}", Self::root(cluster), partition.topic.simple(), partition.index)
+    }
+
+    /// Where all manifests of a cluster lie, topic by topic.
+    pub fn root(cluster: &str) -> String {
+        format!("{cluster}/manifests")
+    }
+
+    /// Bytes of record batches from the log start on, whole segments counted.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Its stored form.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        out.put_slice(MAGIC);
+        out.put_u16_le(VERSION);
+        out.put_u16_le(0);
+        out.put_u32_le(0);
+        out.put_uuid(self.partition.topic);
+        out.put_i32_le(self.partition.index);
+        out.put_i32_le(self.name.epoch);
+        out.put_u64_le(self.name.number);
+        out.put_i64_le(self.log_start);
+        out.put_i64_le(self.covered_end);
+        out.put_i64_le(self.last_stable_offset);
+        put_count(&mut out, self.segments.len());
+        for segment in &self.segments {
+            put_segment(&mut out, segment);
+        }
+        put_count(&mut out, self.epochs.entries().len());
+        for (epoch, start) in self.epochs.entries() {
+            out.put_i32_le(*epoch);
+            out.put_i64_le(*start);
+        }
+        put_count(&mut out, self.aborted.len());
+        for aborted in &self.aborted {
+            out.put_i64_le(aborted.producer_id);
+            out.put_i64_le(aborted.first_offset);
+            out.put_i64_le(aborted.last_offset);
+        }
+        put_count(&mut out, self.producers.len());
+        for (id, producer) in self.producers.iter() {
+            put_producer(&mut out, id, producer);
+        }
+        let checksum = crc32c(&out[SUMMED_FROM..]);
+        out[SUMMED_FROM - 4..SUMMED_FROM].copy_from_slice(&checksum.to_le_bytes());
+        out.freeze()
+    }
+
+    /// Reads its stored form.
+    ///
+    /// # Errors
+    /// [`ColdError::Damaged`], also for a later version.
+    pub fn decode(bytes: &Bytes) -> Result<Self, ColdError> {
+        let damaged = |what: &str| ColdError::damaged("a manifest", what);
+        if bytes.len() < SUMMED_FROM || &bytes[..4] != MAGIC {
+            return Err(damaged("not a manifest"));
+        }
+        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        if version != VERSION {
+            return Err(damaged(&format!("version {version} is newer than this release reads")));
+        }
+        if bytes[SUMMED_FROM - 4..SUMMED_FROM] != crc32c(&bytes[SUMMED_FROM..]).to_le_bytes() {
+            return Err(damaged("wrong checksum"));
+        }
+        parse(bytes.slice(SUMMED_FROM..)).map_err(|error| damaged(&error.to_string()))
+    }
+}
+
+fn put_count(out: &mut BytesMut, count: usize) {
+    out.put_u32_le(u32::try_from(count).expect("far fewer than 4 billion"));
+}
+
+fn put_segment(out: &mut BytesMut, segment: &Segment) {
+    out.put_u64_le(segment.object.incarnation.0);
+    out.put_u64_le(segment.object.number);
+    out.put_u64_le(segment.section_position);
+    out.put_u32_le(segment.section_bytes);
+    out.put_u32_le(0);
+    out.put_i64_le(segment.base_offset);
+    out.put_i64_le(segment.end_offset);
+    out.put_i64_le(segment.max_timestamp);
+    out.put_u64_le(segment.bytes);
+}
+
+fn put_producer(out: &mut BytesMut, id: i64, producer: &Producer) {
+    out.put_i64_le(id);
+    out.put_i16_le(producer.epoch);
+    out.put_i32_le(producer.coordinator_epoch);
+    out.put_i64_le(producer.transaction_first_offset.unwrap_or(-1));
+    out.put_i64_le(producer.last_timestamp_ms);
+    out.put_u8(u8::try_from(producer.batches.len()).expect("at most five"));
+    for batch in &producer.batches {
+        out.put_i32_le(batch.first_sequence);
+        out.put_i32_le(batch.last_sequence);
+        out.put_i64_le(batch.base_offset);
+        out.put_i64_le(batch.last_offset);
+    }
+}
+
+fn parse(bytes: Bytes) -> Result<Manifest, WireError> {
+    let mut reader = Reader::new(bytes);
+    let partition = PartitionId::new(reader.uuid()?, reader.i32_le()?);
+    let name = ManifestRef { epoch: reader.i32_le()?, number: reader.u64_le()? };
+    let log_start = reader.i64_le()?;
+    let covered_end = reader.i64_le()?;
+    let last_stable_offset = reader.i64_le()?;
+    let segments = get_all(&mut reader, SEGMENT_BYTES, get_segment)?;
+    let epochs: Vec<(Epoch, i64)> =
+        get_all(&mut reader, EPOCH_BYTES, |reader| Ok((reader.i32_le()?, reader.i64_le()?)))?;
+    let aborted = get_all(&mut reader, ABORTED_BYTES, |reader| {
+        Ok(AbortedTransaction {
+            producer_id: reader.i64_le()?,
+            first_offset: reader.i64_le()?,
+            last_offset: reader.i64_le()?,
+        })
+    })?;
+    let producers = get_all(&mut reader, PRODUCER_BYTES, get_producer)?;
+    Ok(Manifest {
+        partition,
+        name,
+        log_start,
+        covered_end,
+        last_stable_offset,
+        segments,
+        epochs: EpochTable::from_entries(epochs),
+        aborted,
+        producers: producers.into_iter().collect(),
+    })
+}
+
+fn get_all<T>(
+    reader: &mut Reader,
+    bytes_each: usize,
+    mut get: impl FnMut(&mut Reader) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    let count = reader.u32_le()?;
+    let count = reader.count(i64::from(count), bytes_each)?;
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..count {
+        all.push(get(reader)?);
+    }
+    Ok(all)
+}
+
+fn get_segment(reader: &mut Reader) -> Result<Segment, WireError> {
+    let object = ObjectRef { incarnation: Incarnation(reader.u64_le()?), number: reader.u64_le()? };
+    let section_position = reader.u64_le()?;
+    let section_bytes = reader.u32_le()?;
+    reader.u32_le()?;
+    Ok(Segment {
+        object,
+        section_position,
+        section_bytes,
+        base_offset: reader.i64_le()?,
+        end_offset: reader.i64_le()?,
+        max_timestamp: reader.i64_le()?,
+        bytes: reader.u64_le()?,
+    })
+}
+
+fn get_producer(reader: &mut Reader) -> Result<(i64, Producer), WireError> {
+    let id = reader.i64_le()?;
+    let epoch = reader.i16_le()?;
+    let coordinator_epoch = reader.i32_le()?;
+    let first_offset = reader.i64_le()?;
+    let last_timestamp_ms = reader.i64_le()?;
+    let count = reader.u8()?;
+    let count = reader.count(i64::from(count), PRODUCED_BATCH_BYTES)?;
+    let mut producer = Producer {
+        epoch,
+        coordinator_epoch,
+        transaction_first_offset: (first_offset >= 0).then_some(first_offset),
+        last_timestamp_ms,
+        batches: std::collections::VecDeque::with_capacity(count),
+    };
+    for _ in 0..count {
+        producer.batches.push_back(ProducedBatch {
+            first_sequence: reader.i32_le()?,
+            last_sequence: reader.i32_le()?,
+            base_offset: reader.i64_le()?,
+            last_offset: reader.i64_le()?,
+        });
+    }
+    Ok((id, producer))
+}

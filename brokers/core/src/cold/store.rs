@@ -1,0 +1,119 @@
+//! The object store: whole objects under keys, written once, read in ranges.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::env::{Disk, DiskError};
+
+/// Errors of the object store, by what the caller can do.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// No such object. Of a segment it means: the manifest is out of date, read it again.
+    #[error("object {0} does not exist")]
+    NotFound(String),
+    /// A put-if-absent found the key taken.
+    #[error("object {0} exists")]
+    Exists(String),
+    /// The store did not answer, or not properly; trying again later may help.
+    #[error("object store: {0}")]
+    Unavailable(String),
+}
+
+/// Result of an operation on the object store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// An object store. Every back end passes the conformance suite in `tests/object_store.rs`.
+#[async_trait]
+pub trait ObjectStore: Send + Sync {
+    /// Writes an object under a key that must be new; durable when this returns.
+    async fn put_new(&self, key: &str, pieces: Vec<Bytes>) -> StoreResult<()>;
+
+    /// Reads a whole object.
+    async fn get(&self, key: &str) -> StoreResult<Bytes>;
+
+    /// Reads `length` bytes from `position` on; all of them, or an error.
+    async fn get_range(&self, key: &str, position: u64, length: u64) -> StoreResult<Bytes>;
+
+    /// The names directly under a folder of keys, sorted.
+    async fn list(&self, folder: &str) -> StoreResult<Vec<String>>;
+
+    /// Removes an object. Absent is not an error.
+    async fn delete(&self, key: &str) -> StoreResult<()>;
+}
+
+/// An object store in a directory.
+pub struct FolderStore {
+    disk: Arc<dyn Disk>,
+}
+
+impl FolderStore {
+    /// Objects are files of `disk`, their keys its paths.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk }
+    }
+
+    async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> Result<(), DiskError> {
+        match self.disk.publish(path, pieces.clone()).await {
+            Err(DiskError::NotFound(_)) => {
+                if let Some(folder) = path.parent() {
+                    self.disk.create_folders(folder).await?;
+                }
+                self.disk.publish(path, pieces).await
+            }
+            published => published,
+        }
+    }
+
+    async fn read(&self, key: &str, range: Option<(u64, u64)>) -> Result<Bytes, DiskError> {
+        let file = self.disk.open(Path::new(key)).await?;
+        let (position, length) = match range {
+            Some(range) => range,
+            None => (0, file.size().await?),
+        };
+        let length = usize::try_from(length).expect("objects fit the address space");
+        file.read_at(position, length).await
+    }
+}
+
+fn store_error(key: &str, error: &DiskError) -> StoreError {
+    match error {
+        DiskError::NotFound(_) => StoreError::NotFound(key.to_owned()),
+        DiskError::Exists(_) => StoreError::Exists(key.to_owned()),
+        DiskError::NoSpace(_) | DiskError::Failed(..) => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FolderStore {
+    async fn put_new(&self, key: &str, pieces: Vec<Bytes>) -> StoreResult<()> {
+        let path = PathBuf::from(key);
+        self.publish(&path, pieces).await.map_err(|error| store_error(key, &error))
+    }
+
+    async fn get(&self, key: &str) -> StoreResult<Bytes> {
+        self.read(key, None).await.map_err(|error| store_error(key, &error))
+    }
+
+    async fn get_range(&self, key: &str, position: u64, length: u64) -> StoreResult<Bytes> {
+        let bytes = self.read(key, Some((position, length))).await;
+        let bytes = bytes.map_err(|error| store_error(key, &error))?;
+        if bytes.len() as u64 == length {
+            return Ok(bytes);
+        }
+        Err(StoreError::Unavailable(format!("{key} is shorter than {}", position + length)))
+    }
+
+    async fn list(&self, folder: &str) -> StoreResult<Vec<String>> {
+        let names = self.disk.list(Path::new(folder)).await;
+        let mut names = names.map_err(|error| store_error(folder, &error))?;
+        names.retain(|name| !name.starts_with("draft-"));
+        Ok(names)
+    }
+
+    async fn delete(&self, key: &str) -> StoreResult<()> {
+        self.disk.remove(Path::new(key)).await.map_err(|error| store_error(key, &error))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a successor inherits: batches that lie unsplit in dead lanes. They are split, then the
+//! partitions' extents forget those lanes, then only the lanes' indexes stay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::split::{SplitEntry, Splitter};
+use super::{JobContext, JobError};
+use crate::ids::{Incarnation, PartitionId};
+use crate::lane::leftover::{BlockSummary, Leftover};
+use crate::lane::reader::replay;
+use crate::lane::{LaneEnd, LaneError, LaneFile, file_numbers};
+
+/// Shortens partitions' extents to the present incarnation.
+#[async_trait]
+pub trait ExtentTrimmer: Send + Sync {
+    /// From now on only the present lane may hold unsplit data of these partitions.
+    async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String>;
+}
+
+/// A lane whose broker is gone for good.
+#[derive(Debug, Clone, Copy)]
+pub struct DeadLane {
+    /// Whose.
+    pub incarnation: Incarnation,
+    /// Where it ends.
+    pub end: LaneEnd,
+}
+
+/// See the module.
+pub struct Inherited {
+    /// Every earlier lane that still has files.
+    pub lanes: Vec<DeadLane>,
+    /// How extents are shortened.
+    pub trimmer: Arc<dyn ExtentTrimmer>,
+}
+
+impl Inherited {
+    /// Settles the inheritance.
+    ///
+    /// # Errors
+    /// [`JobError`]; what was not settled waits for the next start.
+    pub async fn settle(self, splitter: &mut Splitter) -> Result<(), JobError> {
+        let context = Arc::clone(splitter.context());
+        for entries in inherited_entries(&context).into_values() {
+            splitter.split(entries).await?;
+        }
+        let settled: Vec<PartitionId> =
+            context.partitions.all().iter().map(|partition| partition.id()).collect();
+        self.trimmer.trim(&settled).await.map_err(JobError::Metadata)?;
+        if context.partitions.any_offline() {
+            // Their records may lie in any of these lanes.
+            return Ok(());
+        }
+        for lane in &self.lanes {
+            retire_lane(splitter, *lane).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Unsplit batches in lanes of others, in an order in which each partition's offsets ascend.
+fn inherited_entries(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<SplitEntry>> {
+    let mut groups: BTreeMap<_, Vec<SplitEntry>> = BTreeMap::new();
+    for partition in context.partitions.all() {
+        for batch in partition.unsplit() {
+            if batch.spot.incarnation == context.incarnation {
+                break;
+            }
+            groups.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(SplitEntry {
+                partition: partition.id(),
+                base_offset: batch.base_offset,
+                epoch: batch.epoch,
+                spot: batch.spot,
+            });
+        }
+    }
+    groups
+}
+
+async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {
+    let context = splitter.context();
+    let paths = context.lane_paths(lane.incarnation);
+    let mut leftovers: BTreeMap<u64, Leftover> = BTreeMap::new();
+    let mut keep = |placed: &crate::lane::scan::PlacedBlock| -> Result<(), LaneError> {
+        let sequence = placed.block.header.sequence;
+        let leftover = leftovers.entry(placed.file).or_insert_with(|| Leftover {
+            incarnation: lane.incarnation,
+            file: placed.file,
+            sequences: (sequence, sequence),
+            blocks: Vec::new(),
+        });
+        leftover.sequences.1 = sequence;
+        leftover.blocks.push(BlockSummary::of(&placed.raw).expect("the scan parsed it"));
+        Ok(())
+    };
+    let rules = context.sources.rules;
+    let disk = context.disk.as_ref();
+    replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.placed))
+        .await?;
+    let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
+    for number in file_numbers(&names, "wal") {
+        match leftovers.get(&number) {
+            Some(leftover) => splitter.retire(leftover).await?,
+            None => {
+                disk.remove(&paths.file(LaneFile::Wal(number))).await.map_err(LaneError::from)?
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The lane: the file of one incarnation into which everything is written, all partitions mixed,
+//! and whose fence-checked end is the only commit point. See `README.md` in this folder.
+
+use std::path::PathBuf;
+
+use crate::env::DiskError;
+use crate::ids::Incarnation;
+use crate::wire::WireError;
+
+pub mod block;
+pub mod index;
+pub mod leftover;
+pub mod reader;
+pub mod scan;
+pub mod seal;
+pub mod token;
+pub mod writer;
+
+/// Why a lane could not be written or read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LaneError {
+    /// The disk failed; what it holds is unknown.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Another incarnation was given the right to act.
+    #[error("the owner token of lane {0} is not ours any more")]
+    TokenLost(Incarnation),
+    /// Something that was durable cannot be read.
+    #[error("lane {incarnation}, file {file}, position {position}: damaged: {what}")]
+    Damaged {
+        /// Whose lane.
+        incarnation: Incarnation,
+        /// Which file of it.
+        file: u64,
+        /// Where in the file, in bytes.
+        position: u64,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// The lane was closed and takes nothing more.
+    #[error("lane {0} is closed")]
+    Closed(Incarnation),
+}
+
+impl LaneError {
+    fn damaged(
+        incarnation: Incarnation,
+        file: u64,
+        position: u64,
+        what: impl Into<String>,
+    ) -> Self {
+        Self::Damaged { incarnation, file, position, what: what.into() }
+    }
+
+    fn unreadable(incarnation: Incarnation, file: u64, position: u64, error: &WireError) -> Self {
+        Self::damaged(incarnation, file, position, format!("its index does not decode: {error}"))
+    }
+}
+
+/// A file of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LaneFile {
+    /// The `n`th file that its broker wrote.
+    Wal(u64),
+    /// What the sealer copied.
+    Seal,
+}
+
+/// Where a record batch lies in a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneSpot {
+    /// Whose lane.
+    pub incarnation: Incarnation,
+    /// Which file.
+    pub file: LaneFile,
+    /// First byte in the file.
+    pub position: u64,
+    /// Length in bytes.
+    pub length: u32,
+}
+
+/// The last block of a lane that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneEnd {
+    /// File that holds it.
+    pub file: u64,
+    /// Its sequence number; 0 where the lane holds nothing.
+    pub sequence: u64,
+}
+
+/// Names of a lane's files, from the root of the shared file system.
+#[derive(Debug, Clone)]
+pub struct LanePaths {
+    folder: PathBuf,
+}
+
+impl LanePaths {
+    /// The folder with the lanes of a cluster.
+    pub fn lanes(cluster: &str) -> PathBuf {
+        PathBuf::from(cluster).join("lanes")
+    }
+
+    /// The lane of an incarnation of a cluster.
+    pub fn new(cluster: &str, incarnation: Incarnation) -> Self {
+        Self { folder: Self::lanes(cluster).join(format!("{:020}", incarnation.0)) }
+    }
+
+    /// The lane's folder.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.clone()
+    }
+
+    /// The owner token.
+    pub fn owner(&self) -> PathBuf {
+        self.folder.join("OWNER")
+    }
+
+    /// What the sealer writes.
+    pub fn seal(&self) -> PathBuf {
+        self.folder.join("SEAL")
+    }
+
+    /// A file of blocks.
+    pub fn file(&self, file: LaneFile) -> PathBuf {
+        match file {
+            LaneFile::Wal(number) => self.folder.join(format!("{number:012}.wal")),
+            LaneFile::Seal => self.seal(),
+        }
+    }
+
+    /// What is left of a file of blocks for the meter.
+    pub fn leftover(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number:012}.idx"))
+    }
+}
+
+/// The numbers of the files with an ending (`wal` or `idx`) among the names of a folder, ascending.
+pub fn file_numbers(names: &[String], ending: &str) -> Vec<u64> {
+    let mut numbers: Vec<u64> = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(ending)?.strip_suffix('.')?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}

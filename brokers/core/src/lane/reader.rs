@@ -1,0 +1,154 @@
+//! Reading from lanes: single batches by where they lie, and whole ended lanes from front to back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::block::{BlockKind, HEADER_BYTES};
+use super::scan::{FileCursor, PlacedBlock, read_file};
+use super::seal::read_seal;
+use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
+use crate::env::{Disk, File};
+use crate::ids::Incarnation;
+use crate::rules::{Rule, Rules};
+
+/// Reads batches out of any lane of a cluster, also a dead broker's. Keeps files open.
+pub struct LaneReader {
+    disk: Arc<dyn Disk>,
+    cluster: String,
+    open: Mutex<BTreeMap<(Incarnation, LaneFile), Arc<dyn File>>>,
+}
+
+impl LaneReader {
+    /// A reader of the lanes of `cluster`.
+    pub fn new(disk: Arc<dyn Disk>, cluster: &str) -> Self {
+        Self { disk, cluster: cluster.to_owned(), open: Mutex::default() }
+    }
+
+    /// Reads one batch. Its own checksum tells whether it is whole; this does not look.
+    ///
+    /// # Errors
+    /// The disk's, or [`LaneError::Damaged`] where the file is too short.
+    pub async fn read(&self, spot: LaneSpot) -> Result<Bytes, LaneError> {
+        let file = self.file(spot.incarnation, spot.file).await?;
+        let bytes = file.read_at(spot.position, spot.length as usize).await?;
+        if bytes.len() == spot.length as usize {
+            return Ok(bytes);
+        }
+        let number = if let LaneFile::Wal(number) = spot.file { number } else { 0 };
+        Err(LaneError::damaged(spot.incarnation, number, spot.position, "the file is too short"))
+    }
+
+    /// Reads a whole file, for jobs that want all of it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn read_whole(
+        &self,
+        incarnation: Incarnation,
+        file: LaneFile,
+    ) -> Result<Bytes, LaneError> {
+        let file = self.file(incarnation, file).await?;
+        let size = usize::try_from(file.size().await?).expect("files fit the address space");
+        Ok(file.read_at(0, size).await?)
+    }
+
+    /// Forgets a file that is about to be removed.
+    pub fn forget(&self, incarnation: Incarnation, file: LaneFile) {
+        self.open.lock().remove(&(incarnation, file));
+    }
+
+    async fn file(
+        &self,
+        incarnation: Incarnation,
+        file: LaneFile,
+    ) -> Result<Arc<dyn File>, LaneError> {
+        if let Some(open) = self.open.lock().get(&(incarnation, file)) {
+            return Ok(Arc::clone(open));
+        }
+        let path = LanePaths::new(&self.cluster, incarnation).file(file);
+        let opened = self.disk.open(&path).await?;
+        self.open.lock().insert((incarnation, file), Arc::clone(&opened));
+        Ok(opened)
+    }
+}
+
+/// A block of an ended lane, and where its payload can be read again.
+#[derive(Debug)]
+pub struct ReplayedBlock {
+    /// The block.
+    pub placed: PlacedBlock,
+    /// The file to read it from: the lane's own, or SEAL.
+    pub file: LaneFile,
+    /// Where the payload starts in that file.
+    pub payload_position: u64,
+}
+
+/// Visits the blocks of an ended lane in order, up to its end.
+///
+/// # Errors
+/// [`LaneError::Damaged`] where a block before the end is missing.
+pub async fn replay(
+    disk: &dyn Disk,
+    paths: &LanePaths,
+    incarnation: Incarnation,
+    end: LaneEnd,
+    rules: Rules,
+    visit: &mut (dyn FnMut(ReplayedBlock) -> Result<(), LaneError> + Send),
+) -> Result<(), LaneError> {
+    let sealed = read_seal(disk, paths, incarnation).await?.map(|seal| seal.blocks);
+    let mut sealed = sealed.unwrap_or_default();
+    let mut due = None;
+    let within = |sequence: u64| sequence <= end.sequence || !rules.hold(Rule::StopAtSealedEnd);
+    let names = disk.list(&paths.folder()).await?;
+    for number in file_numbers(&names, "wal") {
+        let bytes = read_file(disk, paths, number).await?;
+        let mut cursor = FileCursor::new(incarnation, number, bytes);
+        loop {
+            let here = (number, cursor.position());
+            let copy = sealed
+                .first_key_value()
+                .is_some_and(|(_, copy)| (copy.placed.file, copy.placed.position) == here);
+            let replayed = if copy {
+                let (_, copy) = sealed.pop_first().expect("just seen");
+                cursor.skip(copy.placed.raw.len());
+                place(copy.placed, LaneFile::Seal, copy.seal_position)
+            } else {
+                let Some(placed) = cursor.take(due)? else { break };
+                let position = placed.position;
+                place(placed, LaneFile::Wal(number), position)
+            };
+            let sequence = replayed.placed.block.header.sequence;
+            if !within(sequence) {
+                return Ok(());
+            }
+            due = Some(sequence + 1);
+            visit(replayed)?;
+        }
+    }
+    match due {
+        Some(missing) if missing <= end.sequence => {
+            let what = format!("block {missing} is missing before the sealed end {}", end.sequence);
+            Err(LaneError::damaged(incarnation, end.file, 0, what))
+        }
+        None if end.sequence > 0 && !names.iter().any(|name| name.ends_with(".idx")) => {
+            let what = "every file is missing, and nothing says that they were split";
+            Err(LaneError::damaged(incarnation, end.file, 0, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn place(placed: PlacedBlock, file: LaneFile, position: u64) -> ReplayedBlock {
+    let index_bytes = u64::from(placed.block.header.index_bytes);
+    ReplayedBlock { placed, file, payload_position: position + HEADER_BYTES as u64 + index_bytes }
+}
+
+impl ReplayedBlock {
+    /// Its kind.
+    pub fn kind(&self) -> BlockKind {
+        self.placed.block.header.kind
+    }
+}

@@ -1,0 +1,314 @@
+//! A partition that this incarnation leads: offsets, idempotence, what is durable, and where its
+//! records can be read. See `README.md` in this folder.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::cache::{HotCache, HotHolder};
+use crate::cold::manifest::Manifest;
+use crate::cold::reader::ColdReader;
+use crate::ids::{Epoch, PartitionId};
+use crate::lane::LaneSpot;
+use crate::lane::index::ManifestRef;
+use crate::lane::reader::LaneReader;
+use crate::lane::writer::{BatchOwner, DurableBatch, Lane, LaneBatch};
+use crate::records::{StoredBatch, ValidatedBatch};
+use crate::rules::{Rule, Rules};
+use crate::standing::Standing;
+
+pub mod epochs;
+pub mod load;
+pub mod producers;
+pub mod read;
+pub mod registry;
+pub mod timestamps;
+
+use epochs::EpochTable;
+use producers::{Producers, Verdict};
+
+/// What all partitions of an engine share.
+pub struct Sources {
+    /// Newest batches in memory.
+    pub cache: HotCache,
+    /// Batches in lanes.
+    pub lanes: LaneReader,
+    /// Batches in segments.
+    pub cold: ColdReader,
+    /// Whether the instance may act.
+    pub standing: Standing,
+    /// Which rules hold.
+    pub rules: Rules,
+}
+
+/// A durable batch that is not in a segment yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Unsplit {
+    /// Offset of its first record.
+    pub base_offset: i64,
+    /// Offset after its last.
+    pub end_offset: i64,
+    /// Largest timestamp, ms.
+    pub max_timestamp: i64,
+    /// Leader epoch under which it was written.
+    pub epoch: Epoch,
+    /// Where it lies.
+    pub spot: LaneSpot,
+}
+
+struct HotBatch {
+    base_offset: i64,
+    end_offset: i64,
+    batch: StoredBatch,
+}
+
+struct State {
+    /// Offset that the next batch gets.
+    next_offset: i64,
+    /// The fence-checked end: what readers may see.
+    end: i64,
+    manifest: Arc<Manifest>,
+    unsplit: VecDeque<Unsplit>,
+    hot: VecDeque<HotBatch>,
+    producers: Producers,
+    epochs: EpochTable,
+}
+
+/// See the module.
+pub struct Partition {
+    id: PartitionId,
+    topic: Arc<str>,
+    epoch: Epoch,
+    sources: Arc<Sources>,
+    state: Mutex<State>,
+    /// The fence-checked end again, for those who wait for it.
+    progress: watch::Sender<i64>,
+    /// Fetches that wait for anything new.
+    readers: Mutex<Vec<Arc<Notify>>>,
+}
+
+/// Where a batch was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staged {
+    /// Offset of its first record.
+    pub base_offset: i64,
+    /// It may be acked once the partition's end reaches this.
+    pub end_offset: i64,
+}
+
+/// The offsets that bound a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// First offset that may be read.
+    pub log_start: i64,
+    /// First offset of the oldest open transaction.
+    pub last_stable_offset: i64,
+    /// Offset after the last record that may be read (Kafka's high watermark).
+    pub end: i64,
+}
+
+impl Partition {
+    /// Its identity.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// Its topic's name.
+    pub fn topic(&self) -> &Arc<str> {
+        &self.topic
+    }
+
+    /// The epoch under which this incarnation leads it.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Gives a batch its offsets and stages it in the lane, in one step, so that order in the lane
+    /// is order of offsets. `pinned_bytes` is the memory that the batch keeps alive.
+    ///
+    /// # Errors
+    /// What [`Producers::judge`] says, or `NOT_LEADER_OR_FOLLOWER` once the instance is down.
+    pub fn stage(
+        self: &Arc<Self>,
+        lane: &Lane,
+        batch: ValidatedBatch,
+        principal: &Arc<str>,
+        pinned_bytes: usize,
+    ) -> Result<Staged, ResponseError> {
+        let mut state = self.state.lock();
+        if let Verdict::Duplicate(known) = state.producers.judge(batch.header())? {
+            let base_offset = known.base_offset;
+            return Ok(Staged {
+                base_offset,
+                end_offset: self.duplicate_end(known.last_offset + 1),
+            });
+        }
+        let base_offset = state.next_offset;
+        let stored = StoredBatch::new(batch, base_offset, self.epoch);
+        let header = stored.header();
+        lane.stage(LaneBatch {
+            partition: self.id,
+            epoch: self.epoch,
+            principal: Arc::clone(principal),
+            batch: stored,
+            pinned_bytes,
+            owner: Arc::clone(self) as Arc<dyn BatchOwner>,
+        })
+        .map_err(|_| ResponseError::NotLeaderOrFollower)?;
+        state.next_offset = header.next_offset();
+        state.producers.record(&header);
+        state.epochs.begin(self.epoch, base_offset);
+        Ok(Staged { base_offset, end_offset: header.next_offset() })
+    }
+
+    /// A duplicate is acked only once its original is durable.
+    fn duplicate_end(&self, original_end: i64) -> i64 {
+        if self.sources.rules.hold(Rule::DuplicateWaits) { original_end } else { 0 }
+    }
+
+    /// Waits until everything below `end_offset` is durable and fence-checked.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended first: whether the records are in the log
+    /// is for the successor to say.
+    pub async fn durable(&self, end_offset: i64) -> Result<(), ResponseError> {
+        let mut progress = self.progress.subscribe();
+        tokio::select! {
+            biased;
+            reached = progress.wait_for(|end| *end >= end_offset) => {
+                reached.map(|_| ()).map_err(|_| ResponseError::NotLeaderOrFollower)
+            }
+            _ = self.sources.standing.ended() => Err(ResponseError::NotLeaderOrFollower),
+        }
+    }
+
+    /// Has `reader` notified once, when more can be read.
+    pub fn notify_on_append(&self, reader: &Arc<Notify>) {
+        let mut readers = self.readers.lock();
+        readers.retain(|other| Arc::strong_count(other) > 1);
+        readers.push(Arc::clone(reader));
+    }
+
+    /// The offsets that bound it now.
+    pub fn bounds(&self) -> Bounds {
+        let state = self.state.lock();
+        Bounds {
+            log_start: state.manifest.log_start,
+            last_stable_offset: state.end,
+            end: state.end,
+        }
+    }
+
+    /// The largest epoch not above `requested` with its end offset, for OffsetForLeaderEpoch.
+    pub fn end_of_epoch(&self, requested: Epoch) -> Option<(Epoch, i64)> {
+        let state = self.state.lock();
+        if requested == self.epoch {
+            return Some((requested, state.end));
+        }
+        if requested > self.epoch {
+            return None;
+        }
+        let (epoch, end) = state.epochs.end_of(requested, state.end)?;
+        Some((epoch, end.min(state.end)))
+    }
+
+    /// Checks the leader epoch that a client believes in.
+    ///
+    /// # Errors
+    /// `FENCED_LEADER_EPOCH` or `UNKNOWN_LEADER_EPOCH`.
+    pub fn check_epoch(&self, believed: Epoch) -> Result<(), ResponseError> {
+        match believed {
+            -1 => Ok(()),
+            older if older < self.epoch => Err(ResponseError::FencedLeaderEpoch),
+            newer if newer > self.epoch => Err(ResponseError::UnknownLeaderEpoch),
+            _ => Ok(()),
+        }
+    }
+
+    /// The epoch under which the record at `offset` was written, or the current one.
+    pub fn epoch_of(&self, offset: i64) -> Epoch {
+        self.state.lock().epochs.epoch_of(offset).unwrap_or(self.epoch)
+    }
+
+    /// The manifest that counts.
+    pub fn manifest(&self) -> Arc<Manifest> {
+        Arc::clone(&self.state.lock().manifest)
+    }
+
+    /// Name of the manifest that counts, if there is one.
+    pub fn manifest_name(&self) -> Option<ManifestRef> {
+        let name = self.state.lock().manifest.name;
+        (name.epoch >= 0).then_some(name)
+    }
+
+    /// What is durable and not in a segment.
+    pub fn unsplit(&self) -> Vec<Unsplit> {
+        self.state.lock().unsplit.iter().copied().collect()
+    }
+
+    /// Batches that are durable and not in a segment.
+    pub fn unsplit_count(&self) -> usize {
+        self.state.lock().unsplit.len()
+    }
+
+    /// Bytes of records, in segments and in lanes.
+    pub fn bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let unsplit: u64 = state.unsplit.iter().map(|batch| u64::from(batch.spot.length)).sum();
+        state.manifest.bytes() + unsplit
+    }
+
+    /// Lets a manifest count. Called by the lane's writer the moment its install record is durable.
+    pub fn apply(&self, manifest: Arc<Manifest>) {
+        let mut state = self.state.lock();
+        debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
+        let covered = manifest.covered_end;
+        while state.unsplit.front().is_some_and(|batch| batch.end_offset <= covered) {
+            state.unsplit.pop_front();
+        }
+        state.epochs.trim(manifest.log_start);
+        state.manifest = manifest;
+    }
+
+    fn announce(&self, end: i64) {
+        self.progress.send_replace(end);
+        for reader in std::mem::take(&mut *self.readers.lock()) {
+            reader.notify_one();
+        }
+    }
+}
+
+/// A partition's share in the lane.
+impl BatchOwner for Partition {
+    fn durable(self: Arc<Self>, durable: DurableBatch) {
+        let header = durable.batch.header();
+        let (base_offset, end_offset) = (header.base_offset, header.next_offset());
+        {
+            let mut state = self.state.lock();
+            debug_assert_eq!(state.end, base_offset, "batches become durable in order");
+            state.end = end_offset;
+            state.unsplit.push_back(Unsplit {
+                base_offset,
+                end_offset,
+                max_timestamp: header.max_timestamp,
+                epoch: self.epoch,
+                spot: durable.spot,
+            });
+            state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
+        }
+        self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
+        self.announce(end_offset);
+    }
+}
+
+impl HotHolder for Partition {
+    fn evict_below(&self, end_offset: i64) {
+        let mut state = self.state.lock();
+        while state.hot.front().is_some_and(|batch| batch.end_offset <= end_offset) {
+            state.hot.pop_front();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Idempotence: what a partition remembers of each producer. Rules and limits are those of Kafka's
+//! `ProducerStateManager`, `ProducerAppendInfo` and `ProducerStateEntry`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use kafka_protocol::ResponseError;
+
+use crate::records::BatchHeader;
+
+/// A producer's last batches are remembered to recognise retries.
+const BATCHES_MAX: usize = 5;
+
+/// A batch that was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducedBatch {
+    /// Sequence number of its first record.
+    pub first_sequence: i32,
+    /// Sequence number of its last record.
+    pub last_sequence: i32,
+    /// Offset of its first record.
+    pub base_offset: i64,
+    /// Offset of its last record.
+    pub last_offset: i64,
+}
+
+/// What is remembered of one producer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Producer {
+    /// Its epoch.
+    pub epoch: i16,
+    /// Epoch of the transaction coordinator that wrote its last marker, or -1.
+    pub coordinator_epoch: i32,
+    /// Where its open transaction began.
+    pub transaction_first_offset: Option<i64>,
+    /// Largest timestamp of its last batch, ms.
+    pub last_timestamp_ms: i64,
+    /// Its last batches, oldest first.
+    pub batches: VecDeque<ProducedBatch>,
+}
+
+/// What to do with a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is new.
+    Append,
+    /// It is there already: answer with where.
+    Duplicate(ProducedBatch),
+}
+
+/// Every producer of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Producers(BTreeMap<i64, Producer>);
+
+impl FromIterator<(i64, Producer)> for Producers {
+    fn from_iter<I: IntoIterator<Item = (i64, Producer)>>(producers: I) -> Self {
+        Self(producers.into_iter().collect())
+    }
+}
+
+impl Producers {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every producer by id.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &Producer)> {
+        self.0.iter().map(|(id, producer)| (*id, producer))
+    }
+
+    /// Judges a batch before it is given offsets.
+    ///
+    /// # Errors
+    /// `INVALID_PRODUCER_EPOCH` for an older epoch, `OUT_OF_ORDER_SEQUENCE_NUMBER` for a hole, a
+    /// step back that is no retry, or a new epoch that does not start at 0.
+    pub fn judge(&self, batch: &BatchHeader) -> Result<Verdict, ResponseError> {
+        let known = if batch.has_producer_id() { self.0.get(&batch.producer_id) } else { None };
+        let Some(producer) = known else { return Ok(Verdict::Append) };
+        if batch.producer_epoch < producer.epoch {
+            return Err(ResponseError::InvalidProducerEpoch);
+        }
+        if batch.producer_epoch > producer.epoch {
+            let fresh = batch.base_sequence == 0;
+            return if fresh {
+                Ok(Verdict::Append)
+            } else {
+                Err(ResponseError::OutOfOrderSequenceNumber)
+            };
+        }
+        let retried = producer.batches.iter().find(|known| {
+            known.first_sequence == batch.base_sequence
+                && known.last_sequence == batch.last_sequence()
+        });
+        if let Some(retried) = retried {
+            return Ok(Verdict::Duplicate(*retried));
+        }
+        let due = producer.batches.back().map(|last| next_sequence(last.last_sequence));
+        if due.is_none_or(|due| due == batch.base_sequence) {
+            Ok(Verdict::Append)
+        } else {
+            Err(ResponseError::OutOfOrderSequenceNumber)
+        }
+    }
+
+    /// Remembers a batch that was given its offsets.
+    pub fn record(&mut self, batch: &BatchHeader) {
+        if !batch.has_producer_id() {
+            return;
+        }
+        let producer = self.0.entry(batch.producer_id).or_insert_with(|| Producer {
+            epoch: batch.producer_epoch,
+            coordinator_epoch: -1,
+            transaction_first_offset: None,
+            last_timestamp_ms: batch.max_timestamp,
+            batches: VecDeque::with_capacity(1),
+        });
+        if producer.epoch != batch.producer_epoch {
+            producer.epoch = batch.producer_epoch;
+            producer.batches.clear();
+        }
+        if producer.batches.len() == BATCHES_MAX {
+            producer.batches.pop_front();
+        }
+        producer.last_timestamp_ms = batch.max_timestamp;
+        producer.batches.push_back(ProducedBatch {
+            first_sequence: batch.base_sequence,
+            last_sequence: batch.last_sequence(),
+            base_offset: batch.base_offset,
+            last_offset: batch.last_offset(),
+        });
+    }
+
+    /// Forgets producers whose last batch is older than `oldest_ms`, but none with an open
+    /// transaction.
+    pub fn expire(&mut self, oldest_ms: i64) {
+        self.0.retain(|_, producer| {
+            producer.transaction_first_offset.is_some() || producer.last_timestamp_ms >= oldest_ms
+        });
+    }
+}
+
+/// Sequence numbers wrap from 2³¹ − 1 to 0.
+fn next_sequence(sequence: i32) -> i32 {
+    if sequence == i32::MAX { 0 } else { sequence + 1 }
+}

@@ -1,0 +1,80 @@
+//! The partitions that this incarnation leads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::Partition;
+use super::load::MissingOffsets;
+use crate::ids::PartitionId;
+use crate::lane::index::InstallEntry;
+use crate::lane::writer::CheckpointSource;
+
+/// A partition's place: served, or kept from service because its log has a hole.
+enum Place {
+    Open(Arc<Partition>),
+    Offline(MissingOffsets),
+}
+
+/// By identity, in a fixed order.
+#[derive(Default)]
+pub struct Partitions(RwLock<BTreeMap<PartitionId, Place>>);
+
+impl Partitions {
+    /// The partition, if this incarnation leads it and it can be served.
+    pub fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
+        match self.0.read().get(&id) {
+            Some(Place::Open(partition)) => Some(Arc::clone(partition)),
+            _ => None,
+        }
+    }
+
+    /// Every partition that is served.
+    pub fn all(&self) -> Vec<Arc<Partition>> {
+        let places = self.0.read();
+        let open = places.values().filter_map(|place| match place {
+            Place::Open(partition) => Some(Arc::clone(partition)),
+            Place::Offline(_) => None,
+        });
+        open.collect()
+    }
+
+    /// Adds a partition.
+    pub fn insert(&self, partition: Arc<Partition>) {
+        self.0.write().insert(partition.id(), Place::Open(partition));
+    }
+
+    /// Notes that a partition is not served, and why.
+    pub fn insert_offline(&self, missing: MissingOffsets) {
+        self.0.write().insert(missing.partition, Place::Offline(missing));
+    }
+
+    /// Why a partition is not served.
+    pub fn offline_reason(&self, id: PartitionId) -> Option<MissingOffsets> {
+        match self.0.read().get(&id) {
+            Some(Place::Offline(missing)) => Some(missing.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether any partition is not served. Nothing that may be its is deleted then.
+    pub fn any_offline(&self) -> bool {
+        self.0.read().values().any(|place| matches!(place, Place::Offline(_)))
+    }
+
+    /// Forgets a partition that was deleted.
+    pub fn remove(&self, id: PartitionId) {
+        self.0.write().remove(&id);
+    }
+}
+
+impl CheckpointSource for Partitions {
+    fn installed(&self) -> Vec<InstallEntry> {
+        let named = self.all().into_iter().filter_map(|partition| {
+            let manifest = partition.manifest_name()?;
+            Some(InstallEntry { partition: partition.id(), manifest })
+        });
+        named.collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether an engine instance may still act. Once down, always down: the only way back is a new
+//! incarnation.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Shared by everything that acts for one incarnation.
+#[derive(Debug, Clone)]
+pub struct Standing(Arc<watch::Sender<Option<Arc<str>>>>);
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Standing {
+    /// Ends the instance; the first reason stands.
+    pub fn stand_down(&self, reason: &str) {
+        let first = self.0.send_if_modified(|current| {
+            let first = current.is_none();
+            if first {
+                *current = Some(reason.into());
+            }
+            first
+        });
+        if first {
+            tracing::error!(reason, "standing down");
+        }
+    }
+
+    /// Why the instance ended, if it did.
+    pub fn reason(&self) -> Option<Arc<str>> {
+        self.0.borrow().clone()
+    }
+
+    /// Whether the instance ended.
+    pub fn is_down(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// Waits until the instance ends and says why.
+    pub async fn ended(&self) -> Arc<str> {
+        let mut receiver = self.0.subscribe();
+        let ended = receiver.wait_for(Option::is_some).await;
+        ended.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "dropped".into())
+    }
+}

@@ -1,0 +1,34 @@
+"""The peer by hand: `python -m tests.peer fetch | start KIND | run CLASS ARGUMENT...`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+from tests.peer.jars import fetch_jars
+from tests.peer.kafka import KINDS, Peer, java_command
+
+
+def main(arguments: list[str]) -> int:
+    """Does what the first argument says; returns the exit status."""
+    match arguments:
+        case ["fetch"]:
+            print(f"Kafka's jars: {fetch_jars()}")
+        case ["start", kind] if kind in KINDS:
+            with Peer(kind) as peer:
+                print(f"{kind}: {peer.bootstrap} (Ctrl-C stops it)", flush=True)
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.pause()
+        case ["run", main_class, *rest]:
+            command = java_command(main_class, *rest, options=("-Xmx512m",))
+            os.execvp(command[0], command)  # noqa: S606 -- Java takes our place on purpose
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,202 @@
+"""The house rules of `tidy.py` hold for every file here, and each of them can be broken."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests import tidy
+
+ROOT = Path(__file__).parent.parent
+
+BANNED_METHODS = {
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "std::thread::spawn",
+    "std::thread::sleep",
+    "rand::rng",
+    "std::fs::read",
+    "std::fs::write",
+    "std::fs::rename",
+    "std::fs::File::open",
+    "std::fs::OpenOptions::new",
+    "std::net::TcpListener::bind",
+    "std::net::TcpStream::connect",
+    "tokio::net::TcpListener::bind",
+    "tokio::net::TcpStream::connect",
+}
+
+
+def tracked_files():
+    """Every file of the checkout that git does not ignore."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return {name for name in listing.split("\0") if name and (ROOT / name).is_file()}
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Path from the root → text, for every file that is text."""
+    texts = {}
+    for name in sorted(tracked_files()):
+        content = (ROOT / name).read_bytes()
+        if b"\0" not in content:
+            texts[PurePosixPath(name)] = content.decode()
+    assert PurePosixPath("pyproject.toml") in texts
+    return texts
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        tidy.word_complaints,
+        tidy.length_complaints,
+        tidy.function_complaints,
+        tidy.rust_complaints,
+    ],
+    ids=lambda rule: rule.__name__,
+)
+def test_every_file_obeys(files, rule):
+    complaints = [c for path, text in files.items() for c in rule(path, text)]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_links_in_documents_resolve(files):
+    exists = {str(p) for path in files for p in (path, *path.parents)}
+    complaints = [
+        c for path, text in files.items() for c in tidy.link_complaints(path, text, exists)
+    ]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_every_folder_has_a_readme(files):
+    assert tidy.folders_without_readme({str(path) for path in files}) == []
+
+
+def test_no_file_is_larger_than_a_mebibyte():
+    large = [n for n in tracked_files() if (ROOT / n).stat().st_size > tidy.BYTES_MAX]
+    assert large == []
+
+
+def test_changelog_has_its_shape(files):
+    version = tomllib.loads(files[PurePosixPath("pyproject.toml")])["project"]["version"]
+    changelog = files[PurePosixPath("CHANGELOG.md")]
+    assert list(tidy.changelog_complaints(changelog, version)) == []
+
+
+def test_decisions_have_their_shape_and_are_listed(files):
+    folder = PurePosixPath("docs/decisions")
+    index = files[folder / "README.md"]
+    records = [p for p in files if p.parent == folder and p.name != "README.md"]
+    complaints = [c for path in records for c in tidy.decision_complaints(path, files[path])]
+    complaints += [f"{p} is not listed" for p in records if f"]({p.name})" not in index]
+    numbers = sorted(int(path.name[:4]) for path in records)
+    assert complaints == []
+    assert numbers == list(range(1, len(records) + 1))
+
+
+def test_clippy_bans_the_real_world(files):
+    config = tomllib.loads(files[PurePosixPath("brokers/core/clippy.toml")])
+    methods = {entry["path"]: entry["reason"] for entry in config["disallowed-methods"]}
+    assert set(methods) >= BANNED_METHODS
+    assert all(methods.values())
+
+
+def test_project_and_crate_have_one_version(files):
+    project = tomllib.loads(files[PurePosixPath("pyproject.toml")])["project"]["version"]
+    crate = tomllib.loads(files[PurePosixPath("brokers/core/Cargo.toml")])["package"]["version"]
+    assert project == crate
+
+
+def test_every_python_dependency_is_pinned(files):
+    config = tomllib.loads(files[PurePosixPath("pyproject.toml")])
+    pins = (
+        config["build-system"]["requires"]
+        + config["project"]["dependencies"]
+        + config["dependency-groups"]["dev"]
+        + config["tool"]["uv"]["constraint-dependencies"]
+    )
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.\[\]-]+==[\w.]+( ?;.*)?", pin)] == []
+
+
+def test_scripts_are_executable_and_strict(files):
+    for path, text in files.items():
+        if text.startswith("#!/usr/bin/env bash"):
+            assert "set -euo pipefail" in text, path
+            assert os.access(ROOT / path, os.X_OK), path
+
+
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 70
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (tidy.word_complaints, "a.py", "# TO" + "DO: later"),
+        (tidy.word_complaints, "a.rs", "//! x\nfn f() { to" + "do!() }"),
+        (tidy.word_complaints, "tests/test_a.py", "@pytest.mark.ski" + "p"),
+        (tidy.word_complaints, "core/tests/a.rs", "//! x\n#[igno" + "re]"),
+        (tidy.word_complaints, "tests/a.py", "time.sle" + "ep(1)"),
+        (tidy.word_complaints, "a.toml", "index = 'https://pypi.o" + "rg/simple'"),
+        (tidy.word_complaints, "a.md", "see /ro" + "ot/x"),
+        (tidy.length_complaints, "a.py", "x = 1\n" * 601),
+        (tidy.length_complaints, "tests/a.py", "x = 1\n" * 801),
+        (tidy.length_complaints, "a.rs", "// " + "word " * 30),
+        (tidy.function_complaints, "a.py", LONG_FUNCTION),
+        (tidy.rust_complaints, "a.rs", "fn f() {}"),
+        (tidy.rust_complaints, "a.rs", "//! x\nselect! { a = b => {} }"),
+        (tidy.rust_complaints, "a.rs", "//! x\nuse pyo3::prelude::*;"),
+    ],
+)
+def test_a_broken_rule_is_found(rule, path, text):
+    assert list(rule(PurePosixPath(path), text))
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (tidy.word_complaints, "a.py", "# the method is done"),
+        (tidy.word_complaints, "a.md", "brokers/core/tests/ and ${HOME}/tmp/ are fine"),
+        (tidy.length_complaints, "a.py", "x = 1\n" * 600),
+        (tidy.length_complaints, "a.rs", "// https://example.org/" + "x" * 100),
+        (tidy.function_complaints, "a.py", LONG_FUNCTION.replace("    x = 1\n", "", 1)),
+        (tidy.rust_complaints, "python.rs", "//! x\nuse pyo3::prelude::*;"),
+        (tidy.rust_complaints, "a.rs", "//! x\nselect! {\n    biased;\n    a = b => {}\n}"),
+    ],
+)
+def test_what_is_allowed_is_not_found(rule, path, text):
+    assert list(rule(PurePosixPath(path), text)) == []
+
+
+def test_a_dead_link_is_found():
+    page = PurePosixPath("docs/how-to/a.md")
+    exists = {"docs/b.md", "docs"}
+    assert list(tidy.link_complaints(page, "[b](../b.md#part) [web](https://x.y)", exists)) == []
+    assert list(tidy.link_complaints(page, "[c](../c.md)", exists))
+
+
+def test_a_folder_without_readme_is_found():
+    files = {"a/b/c.py", "a/README.md", "a/d/__init__.py", "brokers/core/src/lane/mod.rs"}
+    assert tidy.folders_without_readme(files) == ["a/b", "brokers"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Changes\n\n## 0.1.0 (unreleased)\n",
+        "# Changelog\n\n## 0.2.0 (unreleased)\n",
+        "# Changelog\n\n## 0.1.0 (unreleased)\n\n## 0.2.0 (2026-01-01)\n",
+        "# Changelog\n\n## 0.1.0\n",
+        "# Changelog\n\n## 0.1.0 (unreleased)\n\n- without an end\n",
+    ],
+)
+def test_a_misshapen_changelog_is_found(text):
+    assert list(tidy.changelog_complaints(text, "0.1.0"))

@@ -1,0 +1,190 @@
+"""House rules that no linter holds, as pure functions from a file's path and text to complaints.
+
+`test_tidy.py` applies them to every file of the checkout, and to samples that break them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+LINES_MAX = 600
+LINES_MAX_TEST = 800
+FUNCTION_LINES_MAX = 70
+COLUMNS_MAX = 100
+BYTES_MAX = 1024 * 1024
+
+SOURCE_SUFFIXES = {".py", ".pyi", ".rs", ".ts", ".tsx", ".go", ".c", ".sh"}
+
+# Written in pieces, so that this file obeys its own rules.
+UNFINISHED = re.compile(
+    "|".join(
+        [
+            r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b",
+            r"\bto" r"do!\(",
+            r"\bunimplemented" r"!\(",
+            r"NotImplemented" r"Error",
+        ]
+    )
+)
+SKIPPED = re.compile(
+    r"mark\.ski" r"p|pytest\.ski" r"p|importors" r"kip|#\[igno" r"re\b|\.ski" r"p\(\s*[\"']"
+)
+SLEEPING = re.compile(r"\btime\.sle" r"ep\(|thread::sle" r"ep\(")
+REGISTRIES = re.compile(
+    r"files\.pythonh"
+    r"osted|pypi\.o"
+    r"rg|registry\.np"
+    r"mjs|proxy\.gol"
+    r"ang|repo1?\.ma"
+    r"ven"
+    r"|deb\.deb"
+    r"ian\.org|static\.cra"
+    r"tes|index\.cra"
+    r"tes"
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(?:work|root|home|Users|tmp)/")
+
+MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+CHANGELOG_VERSION = re.compile(r"## (\d+\.\d+\.\d+) \((unreleased|\d{4}-\d{2}-\d{2})\)")
+BIASED_SELECT = re.compile(r"\bselect!\s*\{\s*(\S+)")
+
+
+def is_test(path: PurePosixPath) -> bool:
+    """Tells whether a file holds tests: it may be longer."""
+    return "tests" in path.parts or path.stem == "tests" or path.stem.startswith("test_")
+
+
+def is_generated(text: str) -> bool:
+    """Tells whether a tool wrote the file and says so at its top."""
+    return "@generated" in text[:400]
+
+
+def word_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Unfinished work, skipped tests, sleeping tests, registry hosts and paths of one machine."""
+    rules = [
+        (REGISTRIES, "names a registry's host"),
+        (MACHINE_PATHS, "names a path of one machine"),
+    ]
+    if path.suffix in SOURCE_SUFFIXES:
+        rules += [(UNFINISHED, "is unfinished"), (SKIPPED, "skips a test")]
+        if is_test(path):
+            rules.append((SLEEPING, "waits by the clock"))
+    if path.name in {"Cargo.lock", "go.sum"}:  # as their tools write them
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern, complaint in rules:
+            if pattern.search(line):
+                yield f"{path}:{number}: {complaint}: {line.strip()[:80]}"
+
+
+def length_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Files and lines that are too long."""
+    if path.suffix not in SOURCE_SUFFIXES or is_generated(text):
+        return
+    lines = text.splitlines()
+    limit = LINES_MAX_TEST if is_test(path) else LINES_MAX
+    if len(lines) > limit:
+        yield f"{path}: {len(lines)} lines, at most {limit}"
+    for number, line in enumerate(lines, start=1):
+        # One long word (an address, a digest) cannot be broken.
+        if len(line) > COLUMNS_MAX and " " in line.strip(" /!#*"):
+            yield f"{path}:{number}: {len(line)} columns, at most {COLUMNS_MAX}"
+
+
+def function_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Python functions that are too long. For Rust clippy's `too_many_lines` counts."""
+    if path.suffix != ".py" or is_generated(text):
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines"
+
+
+def rust_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """What the engine's determinism and its one binding file ask of every Rust file."""
+    if path.suffix != ".rs":
+        return
+    if not text.startswith("//!"):
+        yield f"{path}: begins without a `//!` comment that says what it is"
+    for match in BIASED_SELECT.finditer(text):
+        if match.group(1) != "biased;":
+            number = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{number}: `select!` without `biased;`: its choice would be random"
+    if "pyo3::" in text and path.name != "python.rs":
+        yield f"{path}: knows Python, which only python.rs may"
+
+
+def link_complaints(path: PurePosixPath, text: str, exists: set[str]) -> Iterator[str]:
+    """Relative links in Markdown to what is not there. `exists`: every file and folder."""
+    if path.suffix != ".md":
+        return
+    for match in MARKDOWN_LINK.finditer(text):
+        target = match.group(1).split("#")[0]
+        if not target or "://" in target or target.startswith("mailto:"):
+            continue
+        if resolve(path.parent, target) not in exists:
+            yield f"{path}: link to {target}, which does not exist"
+
+
+def resolve(folder: PurePosixPath, target: str) -> str:
+    """Joins a relative link to the folder of its page, as a path from the checkout's root."""
+    parts = list(folder.parts)
+    for part in PurePosixPath(target).parts:
+        if part == "..":
+            parts = parts[:-1]
+        else:
+            parts.append(part)
+    return str(PurePosixPath(*parts))
+
+
+def changelog_complaints(text: str, version: str) -> Iterator[str]:
+    """The changelog's shape: newest version first and current, one sentence a line."""
+    lines = text.splitlines()
+    if lines[:1] != ["# Changelog"]:
+        yield "the changelog begins with `# Changelog`"
+    versions = [match.group(1) for match in map(CHANGELOG_VERSION.fullmatch, lines) if match]
+    if versions[:1] != [version]:
+        yield f"the newest section is {versions[:1]}, the project's version {version}"
+    if versions != sorted(versions, key=_version_key, reverse=True):
+        yield "sections are not in order, newest first"
+    for line in lines:
+        if line.startswith("## ") and not CHANGELOG_VERSION.fullmatch(line):
+            yield f"not `## <version> (<date or unreleased>)`: {line}"
+        if line.startswith("- ") and not (line.endswith(".") and len(line) <= COLUMNS_MAX):
+            yield f"not one sentence of at most {COLUMNS_MAX} columns: {line}"
+
+
+def _version_key(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def decision_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A decision's parts, and its length: one page."""
+    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    if headings != ["Context", "Decision", "Non-goals", "Consequences"]:
+        yield f"{path}: has {headings}"
+    if not text.startswith(f"# {path.name[:4]}: "):
+        yield f"{path}: its title does not begin with its number"
+    if len(text.splitlines()) > 60:
+        yield f"{path}: longer than a page"
+
+
+def folders_without_readme(files: set[str]) -> list[str]:
+    """Folders with source of their own and no README.md.
+
+    In the Rust crate a module's `//!` comment is its page, and a package that is still an empty
+    `__init__.py` is described by its parent.
+    """
+    folders = set()
+    for file in files:
+        path = PurePosixPath(file)
+        inside_crate = path.parts[:2] == ("brokers", "core") and len(path.parts) > 3
+        if path.suffix in SOURCE_SUFFIXES and path.name != "__init__.py" and not inside_crate:
+            folders.add(str(path.parent))
+    folders |= {PurePosixPath(file).parts[0] for file in files if "/" in file}
+    return sorted(f for f in folders if str(PurePosixPath(f, "README.md")) not in files)
