@@ -201,6 +201,7 @@ impl Engine {
             sources: &sources,
         };
         heir.open_all(&claim, estate, &partitions).await?;
+        claimant.register_strangers(&claim).await?;
         let (rolled, mut rolled_files) = mpsc::unbounded_channel();
         let (lane, writer) = crate::lane::writer::start(WriterParts {
             disk: Arc::clone(&environment.disk),
