@@ -12,10 +12,12 @@ pub mod ids;
 pub mod jobs;
 pub mod lane;
 pub mod metadata;
+pub mod metrics;
 pub mod partition;
 pub mod protocol;
 pub mod records;
 pub mod rules;
+pub mod settings;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;
