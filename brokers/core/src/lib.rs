@@ -6,10 +6,13 @@
 pub mod auth;
 pub mod cache;
 pub mod cold;
+pub mod coordinator;
+pub mod engine;
 pub mod env;
 pub mod ids;
 pub mod jobs;
 pub mod lane;
+pub mod metadata;
 pub mod partition;
 pub mod protocol;
 pub mod records;
@@ -18,4 +21,5 @@ pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;
+pub mod usage;
 pub mod wire;

@@ -1,0 +1,106 @@
+//! What a group has committed, and when it expires (KIP-211).
+
+use std::collections::BTreeMap;
+
+use super::state::{Group, GroupState};
+
+/// A committed offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedOffset {
+    /// The next offset to consume.
+    pub offset: i64,
+    /// Leader epoch of the last record consumed, or −1.
+    pub leader_epoch: i32,
+    /// Whatever the client wanted to keep with it.
+    pub metadata: String,
+    /// When it was committed, in milliseconds since 1970.
+    pub commit_timestamp_ms: i64,
+    /// When it expires, where the client said so (versions 2 to 4 of `OffsetCommit`).
+    pub expire_timestamp_ms: Option<i64>,
+}
+
+/// The committed offsets of one group, by topic and partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offsets {
+    by_topic: BTreeMap<String, BTreeMap<i32, CommittedOffset>>,
+}
+
+impl Offsets {
+    /// The offset of a partition.
+    pub fn get(&self, topic: &str, partition: i32) -> Option<&CommittedOffset> {
+        self.by_topic.get(topic)?.get(&partition)
+    }
+
+    /// Sets the offset of a partition.
+    pub fn put(&mut self, topic: &str, partition: i32, value: CommittedOffset) {
+        match self.by_topic.get_mut(topic) {
+            Some(partitions) => {
+                partitions.insert(partition, value);
+            }
+            None => {
+                self.by_topic.insert(topic.to_owned(), BTreeMap::from([(partition, value)]));
+            }
+        }
+    }
+
+    /// Forgets the offset of a partition.
+    pub fn remove(&mut self, topic: &str, partition: i32) {
+        if let Some(partitions) = self.by_topic.get_mut(topic) {
+            partitions.remove(&partition);
+            if partitions.is_empty() {
+                self.by_topic.remove(topic);
+            }
+        }
+    }
+
+    /// Whether nothing is committed.
+    pub fn is_empty(&self) -> bool {
+        self.by_topic.is_empty()
+    }
+
+    /// How many partitions have an offset.
+    pub fn len(&self) -> usize {
+        self.by_topic.values().map(BTreeMap::len).sum()
+    }
+
+    /// All offsets in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i32, &CommittedOffset)> {
+        self.by_topic.iter().flat_map(|(topic, partitions)| {
+            partitions.iter().map(|(partition, value)| (topic.as_str(), *partition, value))
+        })
+    }
+
+    /// Offsets by topic.
+    pub fn topics(&self) -> impl Iterator<Item = (&str, &BTreeMap<i32, CommittedOffset>)> {
+        self.by_topic.iter().map(|(topic, partitions)| (topic.as_str(), partitions))
+    }
+
+    /// The partitions whose offsets have expired at `wall_ms`, as Kafka decides it:
+    /// - in an empty group, `retention_ms` after the group became empty (or after the commit, where
+    ///   an old record does not say when that was);
+    /// - in a group that only commits offsets, `retention_ms` after the commit;
+    /// - in a stable consumer group, `retention_ms` after the commit, of topics to which nobody
+    ///   subscribes any more;
+    /// - in any other group, never.
+    ///
+    /// An offset with an expiry of its own keeps to that.
+    pub fn expired(&self, group: &Group, wall_ms: i64, retention_ms: i64) -> Vec<(String, i32)> {
+        let became_empty_ms = match (group.protocol_type(), group.state()) {
+            (None, _) => None,
+            (Some(_), GroupState::Empty) => group.state_timestamp_ms(),
+            (Some(_), GroupState::Stable) if group.knows_subscriptions() => None,
+            _ => return Vec::new(),
+        };
+        let is_expired = |value: &CommittedOffset| {
+            if let Some(expire_timestamp_ms) = value.expire_timestamp_ms {
+                return wall_ms >= expire_timestamp_ms;
+            }
+            let since = became_empty_ms.unwrap_or(value.commit_timestamp_ms);
+            wall_ms.saturating_sub(since) >= retention_ms
+        };
+        self.iter()
+            .filter(|(topic, _, value)| !group.is_subscribed_to(topic) && is_expired(value))
+            .map(|(topic, partition, _)| (topic.to_owned(), partition))
+            .collect()
+    }
+}
