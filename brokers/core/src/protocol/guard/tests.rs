@@ -107,9 +107,9 @@ impl Generator {
         let width = if self.flexible { 1 } else { width };
         self.lengths.push(Length { at: self.out.len(), width });
         match width {
-            1 => self.out.put_u8(length as u8 + 1),
-            2 => self.out.put_i16(length as i16),
-            _ => self.out.put_i32(length as i32),
+            1 => self.out.put_u8(u8::try_from(length).unwrap() + 1),
+            2 => self.out.put_i16(i16::try_from(length).unwrap()),
+            _ => self.out.put_i32(i32::try_from(length).unwrap()),
         }
     }
 
