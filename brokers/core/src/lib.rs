@@ -17,7 +17,7 @@ pub mod partition;
 pub mod protocol;
 pub mod records;
 pub mod rules;
-pub mod settings;
+pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;
