@@ -7,6 +7,7 @@ pub mod auth;
 pub mod cache;
 pub mod cold;
 pub mod coordinator;
+pub mod engine;
 pub mod env;
 pub mod ids;
 pub mod jobs;
