@@ -9,6 +9,7 @@ pub mod cold;
 pub mod coordinator;
 pub mod engine;
 pub mod env;
+pub mod handlers;
 pub mod ids;
 pub mod jobs;
 pub mod lane;
