@@ -6,6 +6,7 @@
 pub mod auth;
 pub mod cache;
 pub mod cold;
+pub mod configs;
 pub mod coordinator;
 pub mod engine;
 pub mod env;

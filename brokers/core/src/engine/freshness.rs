@@ -23,7 +23,12 @@ pub struct Freshness {
 impl Freshness {
     /// Checks nothing until [`Freshness::run`] runs.
     pub fn new(rules: Rules) -> Self {
-        Self { waiting: Mutex::default(), work: Notify::new(), rules, closed: AtomicBool::new(false) }
+        Self {
+            waiting: Mutex::default(),
+            work: Notify::new(),
+            rules,
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Waits for a token check that begins after this call.
