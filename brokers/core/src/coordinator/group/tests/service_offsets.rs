@@ -7,10 +7,11 @@ use tokio::time::{Instant, sleep};
 
 use super::machine::{known_member, leaving};
 use super::service_support::{
-    Fate, MemoryLog, commit, fetch, flat, heartbeat, join, loaded, stable_group, sync_request,
+    Fate, MemoryLog, commit, coordinator_with, fetch, flat, heartbeat, join, load_all, loaded,
+    stable_group, sync_request,
 };
 use crate::coordinator::group::{
-    GroupCoordinator, JoinRequest, JoinResponse, LeaveRequest, OffsetCommitRequest,
+    GroupCoordinator, GroupSettings, JoinRequest, JoinResponse, LeaveRequest, OffsetCommitRequest,
     OffsetDeleteRequest, OffsetFetchRequest,
 };
 
@@ -344,6 +345,26 @@ async fn a_group_that_is_joined_while_it_is_deleted_lives_on_without_its_offsets
     assert_eq!(log.group("g").unwrap().members.len(), 1);
     let described = coordinator.describe_groups(6, &["g".to_owned()]);
     assert_eq!(loaded(&log).await.describe_groups(6, &["g".to_owned()]), described);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_came_and_went_while_it_was_deleted_is_as_the_log_has_it() {
+    let log = Arc::new(MemoryLog::default());
+    let settings = GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() };
+    let coordinator = coordinator_with(&log, settings);
+    load_all(&coordinator).await;
+    coordinator.commit_offsets(commit("g", &[("t", 0, 1)])).await.unwrap();
+    log.set_append_time(Duration::from_secs(1));
+    let coming = async {
+        sleep(Duration::from_millis(500)).await;
+        let joined = join(&coordinator, known_member("")).await;
+        leave(&coordinator, "g", &joined).await;
+    };
+    let (deleted, ()) = tokio::join!(delete(&coordinator, "g"), coming);
+    assert_eq!(deleted, None);
+    let listed = coordinator.list_groups(&[], &[]).unwrap();
+    assert_eq!((listed.len(), listed[0].state), (1, "Empty"));
+    assert_eq!(loaded(&log).await.list_groups(&[], &[]), Ok(listed));
 }
 
 #[tokio::test(start_paused = true)]
