@@ -22,13 +22,13 @@ use uuid::Uuid;
 
 fn encoded(message: &impl Encodable, version: i16) -> Bytes {
     let mut out = BytesMut::new();
-    message.encode(&mut out, version).unwrap();
+    message.encode(&mut out, version).expect("a message that this version can say");
     out.freeze()
 }
 
 /// Decodes all of `bytes` with the other implementation.
 fn decoded<T: Decodable>(mut bytes: Bytes, version: i16) -> T {
-    let message = T::decode(&mut bytes, version).unwrap();
+    let message = T::decode(&mut bytes, version).expect("what ours wrote");
     assert!(bytes.is_empty(), "the other implementation leaves {} bytes", bytes.len());
     message
 }
@@ -71,31 +71,38 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn fetch_partition()(
+        small in any::<[i32; 4]>(),
+        large in any::<[i64; 3]>(),
+        folder in id(),
+    ) -> fetch_request::FetchPartition {
+        fetch_request::FetchPartition::default()
+            .with_partition(small[0])
+            .with_current_leader_epoch(small[1])
+            .with_last_fetched_epoch(small[2])
+            .with_partition_max_bytes(small[3])
+            .with_fetch_offset(large[0])
+            .with_log_start_offset(large[1])
+            .with_high_watermark(large[2])
+            .with_replica_directory_id(folder)
+    }
+}
+
+prop_compose! {
     fn their_fetch()(
         numbers in any::<[i32; 6]>(),
         replica_epoch: i64,
         isolation_level: i8,
         cluster_id in option::of(text()),
         rack_id in text(),
-        topics in vec((text(), id(), vec((any::<[i32; 4]>(), any::<[i64; 3]>(), id()), 0..4)), 0..4),
+        topics in vec((text(), id(), vec(fetch_partition(), 0..4)), 0..4),
         forgotten in vec((text(), id(), vec(any::<i32>(), 0..4)), 0..3),
     ) -> fetch_request::FetchRequest {
         let topics = topics.into_iter().map(|(name, topic_id, partitions)| {
-            let partitions = partitions.into_iter().map(|(small, large, folder)| {
-                fetch_request::FetchPartition::default()
-                    .with_partition(small[0])
-                    .with_current_leader_epoch(small[1])
-                    .with_last_fetched_epoch(small[2])
-                    .with_partition_max_bytes(small[3])
-                    .with_fetch_offset(large[0])
-                    .with_log_start_offset(large[1])
-                    .with_high_watermark(large[2])
-                    .with_replica_directory_id(folder)
-            });
             fetch_request::FetchTopic::default()
                 .with_topic(TopicName(name))
                 .with_topic_id(topic_id)
-                .with_partitions(partitions.collect())
+                .with_partitions(partitions)
         });
         let forgotten = forgotten.into_iter().map(|(name, topic_id, partitions)| {
             fetch_request::ForgottenTopic::default()
@@ -167,7 +174,7 @@ fn fetch_as_of(
 fn assert_produce_read(theirs: &produce_request::ProduceRequest, version: i16) {
     let bytes = encoded(theirs, version);
     let theirs: produce_request::ProduceRequest = decoded(bytes.clone(), version);
-    let ours = ProduceRequest::decode(bytes.clone(), version).unwrap();
+    let ours = ProduceRequest::decode(bytes.clone(), version).expect("what theirs wrote");
     assert_eq!(ours.transactional_id, theirs.transactional_id.map(|id| id.0));
     assert_eq!((ours.acks, ours.timeout_ms), (theirs.acks, theirs.timeout_ms));
     assert_eq!(ours.topics.len(), theirs.topic_data.len());
@@ -192,7 +199,7 @@ fn assert_produce_read(theirs: &produce_request::ProduceRequest, version: i16) {
 fn assert_fetch_read(theirs: &fetch_request::FetchRequest, version: i16) {
     let bytes = encoded(theirs, version);
     let theirs: fetch_request::FetchRequest = decoded(bytes.clone(), version);
-    let ours = FetchRequest::decode(bytes.clone(), version).unwrap();
+    let ours = FetchRequest::decode(bytes.clone(), version).expect("what theirs wrote");
     let replica = if version < 15 {
         (theirs.replica_id.0, -1)
     } else {
@@ -349,27 +356,35 @@ fn expected_produce(ours: &ProduceResponse, version: i16) -> produce_response::P
 }
 
 prop_compose! {
+    fn aborted()(producer_id: i64, first_offset: i64) -> AbortedTransaction {
+        AbortedTransaction { producer_id, first_offset }
+    }
+}
+
+prop_compose! {
+    fn diverging()(epoch: i32, end_offset: i64) -> EpochEndOffset {
+        EpochEndOffset { epoch, end_offset }
+    }
+}
+
+prop_compose! {
     fn our_fetch_partition()(
         small in any::<[i32; 2]>(),
         error_code: i16,
         offsets in any::<[i64; 3]>(),
-        aborted in option::of(vec(any::<[i64; 2]>(), 0..3)),
+        aborted_transactions in option::of(vec(aborted(), 0..3)),
         records in vec(0_usize..2000, 0..4),
-        diverging in option::of((any::<i32>(), any::<i64>())),
+        diverging_epoch in option::of(diverging()),
         current_leader in option::of(leader()),
     ) -> FetchPartitionResponse {
         let [index, preferred_read_replica] = small;
         let [high_watermark, last_stable_offset, log_start_offset] = offsets;
         FetchPartitionResponse {
             index, error_code, high_watermark, last_stable_offset, log_start_offset,
-            aborted_transactions: aborted.map(|list| {
-                list.into_iter()
-                    .map(|[producer_id, first_offset]| AbortedTransaction { producer_id, first_offset })
-                    .collect()
-            }),
+            aborted_transactions,
             preferred_read_replica,
             records: records.into_iter().map(|length| Bytes::from(vec![9; length])).collect(),
-            diverging_epoch: diverging.map(|(epoch, end_offset)| EpochEndOffset { epoch, end_offset }),
+            diverging_epoch,
             current_leader,
         }
     }

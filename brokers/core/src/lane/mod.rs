@@ -43,7 +43,7 @@ pub enum LaneError {
 }
 
 impl LaneError {
-    fn damaged(
+    pub(crate) fn damaged(
         incarnation: Incarnation,
         file: u64,
         position: u64,
@@ -52,7 +52,12 @@ impl LaneError {
         Self::Damaged { incarnation, file, position, what: what.into() }
     }
 
-    fn unreadable(incarnation: Incarnation, file: u64, position: u64, error: &WireError) -> Self {
+    pub(crate) fn unreadable(
+        incarnation: Incarnation,
+        file: u64,
+        position: u64,
+        error: &WireError,
+    ) -> Self {
         Self::damaged(incarnation, file, position, format!("its index does not decode: {error}"))
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::Partition;
 use super::load::MissingOffsets;
-use crate::ids::PartitionId;
+use crate::ids::{PartitionId, TopicId};
 use crate::lane::index::InstallEntry;
 use crate::lane::writer::CheckpointSource;
 
@@ -58,14 +58,36 @@ impl Partitions {
         }
     }
 
+    /// Every partition that is not served, with the reason.
+    pub fn offline(&self) -> Vec<MissingOffsets> {
+        let places = self.0.read();
+        let offline = places.values().filter_map(|place| match place {
+            Place::Open(_) => None,
+            Place::Offline(missing) => Some(missing.clone()),
+        });
+        offline.collect()
+    }
+
     /// Whether any partition is not served. Nothing that may be its is deleted then.
     pub fn any_offline(&self) -> bool {
         self.0.read().values().any(|place| matches!(place, Place::Offline(_)))
     }
 
-    /// Forgets a partition that was deleted.
-    pub fn remove(&self, id: PartitionId) {
-        self.0.write().remove(&id);
+    /// Whether the partition is open, or known to be offline.
+    pub fn contains(&self, id: PartitionId) -> bool {
+        self.0.read().contains_key(&id)
+    }
+
+    /// How many partitions of a topic are open or known to be offline.
+    pub fn count_of(&self, topic: TopicId) -> i32 {
+        let places = self.0.read();
+        let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);
+        i32::try_from(places.range(of_topic).count()).expect("partitions are counted as i32")
+    }
+
+    /// Forgets the partitions of a topic that was deleted.
+    pub fn remove_topic(&self, topic: TopicId) {
+        self.0.write().retain(|id, _| id.topic != topic);
     }
 }
 

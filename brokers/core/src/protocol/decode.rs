@@ -87,10 +87,8 @@ impl Decoder {
         bytes_each: usize,
         fixed: impl Fn(&mut Reader) -> Result<i64, WireError>,
     ) -> Result<Option<usize>, WireError> {
-        let length = match self.flexible {
-            true => i64::from(self.uvarint()?) - 1,
-            false => fixed(&mut self.reader)?,
-        };
+        let length =
+            if self.flexible { i64::from(self.uvarint()?) - 1 } else { fixed(&mut self.reader)? };
         if length == -1 {
             return Ok(None);
         }

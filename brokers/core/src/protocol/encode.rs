@@ -72,7 +72,7 @@ impl Encoder {
         while !text.is_char_boundary(length) {
             length -= 1;
         }
-        self.out.put_i16(length as i16);
+        self.out.put_i16(i16::try_from(length).expect("cut to what fits"));
         self.out.put_slice(&text.as_bytes()[..length]);
     }
 

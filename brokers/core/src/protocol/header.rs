@@ -66,16 +66,16 @@ impl RequestHeader {
         if !versions::is_served(api, version) {
             return Err(HeaderError::UnsupportedVersion { api, version, correlation_id });
         }
-        let client_id = input.nullable_text()?.map(repaired);
+        let client_id = input.nullable_text()?.as_ref().map(repaired);
         let mut rest = Decoder::new(input.rest(), api.request_header_version(version) >= 2);
         rest.skip_tagged()?;
         Ok((Self { api, version, correlation_id, client_id }, rest.rest()))
     }
 }
 
-fn repaired(text: Bytes) -> StrBytes {
+fn repaired(text: &Bytes) -> StrBytes {
     StrBytes::from_utf8(text.clone())
-        .unwrap_or_else(|_| StrBytes::from_string(String::from_utf8_lossy(&text).into_owned()))
+        .unwrap_or_else(|_| StrBytes::from_string(String::from_utf8_lossy(text).into_owned()))
 }
 
 /// A response ready to be written: the frame's length and the header, then the body's pieces.
@@ -185,7 +185,7 @@ mod tests {
             let body = [Bytes::from_static(b"one"), Bytes::from_static(b"two")];
             let mut all = Bytes::from(frame_response(api, version, 77, body).concat());
             let length = all.split_to(4);
-            assert_eq!(length, (all.len() as u32).to_be_bytes()[..]);
+            assert_eq!(length, u32::try_from(all.len()).unwrap().to_be_bytes()[..]);
             let header_version = api.response_header_version(version);
             let header = ResponseHeader::decode(&mut all, header_version).unwrap();
             assert_eq!((header.correlation_id, &all[..]), (77, &b"onetwo"[..]));

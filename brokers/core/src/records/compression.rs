@@ -1,6 +1,7 @@
 //! Kafka's five compression types. Decompression is bounded by what the caller allows, whatever
 //! the compressed bytes claim.
 
+use std::fmt::Display;
 use std::io::{BufRead, Read, Write};
 
 use bytes::{Bytes, BytesMut};
@@ -67,7 +68,7 @@ impl Compression {
         }
     }
 
-    fn refused(self, reason: impl ToString) -> RecordsError {
+    fn refused(self, reason: &dyn Display) -> RecordsError {
         RecordsError::Payload { codec: self.name(), reason: reason.to_string() }
     }
 }
@@ -107,14 +108,14 @@ fn read_bounded(
         let length = out.len();
         let step = STEP_BYTES.max(length).min(limit - length);
         if step == 0 {
-            return match reader.read(&mut [0]).map_err(|error| compression.refused(error))? {
+            return match reader.read(&mut [0]).map_err(|error| compression.refused(&error))? {
                 0 => Ok(out.freeze()),
                 _ => Err(RecordsError::TooLarge { limit }),
             };
         }
         out.reserve(step);
         out.resize(length + step, 0);
-        let read = reader.read(&mut out[length..]).map_err(|error| compression.refused(error))?;
+        let read = reader.read(&mut out[length..]).map_err(|error| compression.refused(&error))?;
         out.truncate(length + read);
         if read == 0 {
             return Ok(out.freeze());
@@ -130,9 +131,9 @@ fn decompress_snappy(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> 
     }
     let mut rest = bytes
         .get(XERIAL_HEADER_BYTES..)
-        .ok_or_else(|| Compression::Snappy.refused("truncated header"))?;
+        .ok_or_else(|| Compression::Snappy.refused(&"truncated header"))?;
     while !rest.is_empty() {
-        let truncated = || Compression::Snappy.refused("truncated block");
+        let truncated = || Compression::Snappy.refused(&"truncated block");
         let (length, after) = rest.split_first_chunk::<4>().ok_or_else(truncated)?;
         let length = usize::try_from(i32::from_be_bytes(*length)).map_err(|_| truncated())?;
         let (block, after) = after.split_at_checked(length).ok_or_else(truncated)?;
@@ -145,13 +146,13 @@ fn decompress_snappy(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> 
 /// Adds one block's content. Its length stands in the block and is believed only as far as the
 /// limit and the block's own size allow.
 fn append_snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), RecordsError> {
-    let refused = |error: snap::Error| Compression::Snappy.refused(error);
+    let refused = |error: snap::Error| Compression::Snappy.refused(&error);
     let length = snap::raw::decompress_len(block).map_err(refused)?;
     if length > limit - out.len() {
         return Err(RecordsError::TooLarge { limit });
     }
     if length / SNAPPY_GROWTH_MAX > block.len() {
-        return Err(Compression::Snappy.refused("a length that the block cannot hold"));
+        return Err(Compression::Snappy.refused(&"a length that the block cannot hold"));
     }
     let start = out.len();
     out.resize(start + length, 0);
@@ -165,16 +166,16 @@ fn decompress_lz4(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
     const INDEPENDENT_BIT: u8 = 0x20;
     let flags = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first());
     match flags {
-        None => return Err(Compression::Lz4.refused("not an LZ4 frame")),
+        None => return Err(Compression::Lz4.refused(&"not an LZ4 frame")),
         Some(flags) if flags & INDEPENDENT_BIT == 0 => {
-            return Err(Compression::Lz4.refused("dependent blocks are not supported"));
+            return Err(Compression::Lz4.refused(&"dependent blocks are not supported"));
         }
         Some(_) => {}
     }
     let mut decoder = FrameDecoder::new(bytes);
     let mut out = Vec::new();
     loop {
-        let block = decoder.fill_buf().map_err(|error| Compression::Lz4.refused(error))?;
+        let block = decoder.fill_buf().map_err(|error| Compression::Lz4.refused(&error))?;
         let length = block.len();
         if length == 0 {
             return Ok(out.into());
@@ -191,7 +192,7 @@ fn decompress_lz4(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
 /// would allocate the window that the frame announces (up to 128 MiB).
 fn decompress_zstd(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
     let mut decompressor =
-        zstd::bulk::Decompressor::new().map_err(|error| Compression::Zstd.refused(error))?;
+        zstd::bulk::Decompressor::new().map_err(|error| Compression::Zstd.refused(&error))?;
     let mut capacity = bytes.len().saturating_mul(4).max(STEP_BYTES).min(limit);
     loop {
         let mut out = Vec::with_capacity(capacity);
@@ -199,7 +200,7 @@ fn decompress_zstd(bytes: &[u8], limit: usize) -> Result<Bytes, RecordsError> {
             Ok(_) => return Ok(out.into()),
             Err(_) if capacity < limit => capacity = capacity.saturating_mul(2).min(limit),
             Err(error) if is_too_small(&error) => return Err(RecordsError::TooLarge { limit }),
-            Err(error) => return Err(Compression::Zstd.refused(error)),
+            Err(error) => return Err(Compression::Zstd.refused(&error)),
         }
     }
 }

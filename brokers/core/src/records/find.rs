@@ -17,7 +17,7 @@ pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64) -> Option<(i64, i6
         return whole;
     }
     let Ok(records) = batch.records(DECOMPRESSED_BYTES_MAX) else { return whole };
-    for record in records {
+    for record in records.without_headers() {
         match record {
             Ok(record) if record.timestamp >= timestamp => {
                 return Some((record.offset, record.timestamp));

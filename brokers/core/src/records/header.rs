@@ -14,7 +14,7 @@ pub(super) const ATTRIBUTES_AT: usize = 21;
 /// Where the largest timestamp stands.
 pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 
-const COMPRESSION_MASK: i16 = 0x07;
+const COMPRESSION_MASK: u8 = 0x07;
 pub(super) const LOG_APPEND_TIME_BIT: i16 = 0x08;
 const TRANSACTIONAL_BIT: i16 = 0x10;
 const CONTROL_BIT: i16 = 0x20;
@@ -25,7 +25,8 @@ pub enum TimestampType {
     /// The producer.
     #[default]
     CreateTime,
-    /// The broker, at the moment of the append: the batch's largest timestamp holds for each record.
+    /// The broker, at the moment of the append: the batch's largest timestamp holds for all of its
+    /// records.
     LogAppendTime,
 }
 
@@ -108,7 +109,8 @@ impl BatchHeader {
     /// # Errors
     /// [`RecordsError::Compression`] for an id that has no meaning.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
-        Compression::from_id((self.attributes & COMPRESSION_MASK) as u8)
+        let [_, low] = self.attributes.to_be_bytes();
+        Compression::from_id(low & COMPRESSION_MASK)
     }
 
     /// Who set the timestamps.
@@ -150,8 +152,7 @@ impl BatchHeader {
         if self.base_sequence < 0 {
             return self.base_sequence;
         }
-        let sum = i64::from(self.base_sequence) + i64::from(self.last_offset_delta.max(0));
-        (sum % (i64::from(i32::MAX) + 1)) as i32
+        self.base_sequence.wrapping_add(self.last_offset_delta.max(0)) & i32::MAX
     }
 
     /// Size of the whole batch in bytes.

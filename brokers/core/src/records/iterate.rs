@@ -12,6 +12,8 @@ pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(super) const RECORD_BYTES_MIN: usize = 7;
 /// The smallest header: key length and value length.
 const HEADER_BYTES_MIN: usize = 2;
+/// How many headers of a record are gathered. In memory one is many times its size in the batch.
+const HEADERS_MAX: usize = 1 << 16;
 
 /// A record. Key, value and header values share the batch's (decompressed) allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,7 @@ pub struct Records {
     reader: Reader,
     left: usize,
     last_delta: i64,
+    with_headers: bool,
     done: bool,
 }
 
@@ -53,7 +56,12 @@ impl Records {
     ) -> Result<Self, RecordsError> {
         let reader = Reader::new(decompress(header.compression()?, payload, limit_bytes)?);
         let left = reader.count(header.record_count.into(), RECORD_BYTES_MIN)?;
-        Ok(Self { header, reader, left, last_delta: -1, done: false })
+        Ok(Self { header, reader, left, last_delta: -1, with_headers: true, done: false })
+    }
+
+    /// Checks the records' headers but leaves them out of what is given back.
+    pub fn without_headers(self) -> Self {
+        Self { with_headers: false, ..self }
     }
 
     fn read(&mut self) -> Result<Record, RecordsError> {
@@ -69,7 +77,7 @@ impl Records {
         self.last_delta = delta;
         let key = nullable_bytes(&mut record)?;
         let value = nullable_bytes(&mut record)?;
-        let headers = read_headers(&mut record)?;
+        let headers = read_headers(&mut record, self.with_headers)?;
         if record.remaining() > 0 {
             return Err(RecordsError::Inconsistent("a record is shorter than its length"));
         }
@@ -133,16 +141,24 @@ fn nullable_bytes(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
     reader.take(length).map(Some)
 }
 
-fn read_headers(reader: &mut Reader) -> Result<Vec<(String, Option<Bytes>)>, WireError> {
+fn read_headers(
+    reader: &mut Reader,
+    gather: bool,
+) -> Result<Vec<(String, Option<Bytes>)>, RecordsError> {
     let count = reader.varint()?;
     let count = reader.count(count, HEADER_BYTES_MIN)?;
+    if gather && count > HEADERS_MAX {
+        return Err(RecordsError::Inconsistent("a record has too many headers"));
+    }
     let mut headers = Vec::new();
     for _ in 0..count {
         let length = reader.varint()?;
         let length = reader.count(length, 1)?;
         let key = reader.take(length)?;
-        let key = String::from_utf8_lossy(&key).into_owned();
-        headers.push((key, nullable_bytes(reader)?));
+        let value = nullable_bytes(reader)?;
+        if gather {
+            headers.push((String::from_utf8_lossy(&key).into_owned(), value));
+        }
     }
     Ok(headers)
 }
@@ -212,6 +228,28 @@ mod tests {
         assert!(with(HEADER_BYTES, &[0x01])[0].is_err(), "a negative length");
         assert!(with(HEADER_BYTES + 4, &[0x7e])[0].is_err(), "a key longer than the record");
         assert!(with(HEADER_BYTES + 4, &[0x03])[0].is_err(), "a key length of -2");
+    }
+
+    #[test]
+    fn headers_are_checked_even_where_they_are_left_out() {
+        let read = |builder: BatchBuilder| {
+            let batch = StoredBatch::from_contiguous(builder.build()).unwrap();
+            batch.records(1 << 20).unwrap().without_headers().next().unwrap()
+        };
+        let header = ("key", Some(&b"value"[..]));
+        let one = BatchBuilder::new(0).record_with_headers(0, None, None, &[header]);
+        assert_eq!(read(one.clone()).unwrap().headers, []);
+        let mut bytes = one.build().to_vec();
+        let key_length = bytes.len() - b"\x06key\x0avalue".len();
+        assert_eq!(bytes[key_length], 6);
+        bytes[key_length] = 0x7e;
+        let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
+        assert!(batch.records(1 << 20).unwrap().without_headers().next().unwrap().is_err());
+
+        let many = vec![("", None); HEADERS_MAX + 1];
+        let many = BatchBuilder::new(0).record_with_headers(0, None, None, &many);
+        assert!(read_all(&many.clone().build())[0].is_err());
+        read(many).unwrap();
     }
 
     #[test]

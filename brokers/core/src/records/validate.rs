@@ -258,7 +258,7 @@ fn faulty_records(
 ) -> Result<Vec<(i32, String)>, RecordsError> {
     let mut faulty = Vec::new();
     let records = Records::new(batch.header, &batch.payload(), DECOMPRESSED_BYTES_MAX)?;
-    for (index, record) in (0..).zip(records) {
+    for (index, record) in (0..).zip(records.without_headers()) {
         if let Some(message) = fault(&record?)
             && faulty.len() < RECORD_ERRORS_MAX
         {

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.peer.kafka import Peer, java_tool
 
 
-def test_peer_serves_and_ends_with_its_processes() -> None:
+def test_peer_serves_and_ends_with_its_processes():
     topics = "org.apache.kafka.tools.TopicCommand"
     with Peer("kafka1") as peer:
         pids, folder = peer.pids, peer.folder

@@ -1,0 +1,383 @@
+//! Configs of brokers: what a cluster sets for all of its topics and clients.
+//!
+//! A value may be set dynamically for the whole cluster (kept in the metadata store), statically
+//! at a broker's start, or nowhere. One broker alone cannot be altered: any broker may serve any
+//! partition a second later.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::alter::{ConfigChange, ConfigOperation, apply};
+use super::broker_table::{BROKER_CONFIGS, BrokerDefinition};
+use super::definition::{ConfigType, Definition, Value};
+use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, Layers, source_of, wanted};
+use super::topic::{TopicConfig, check_compaction_lags};
+use super::topic_table::{TOPIC_CONFIGS, TopicDefinition};
+use super::{ConfigError, Overrides};
+
+/// Every broker config by name: those of the table, and the first name of each topic config's
+/// default, which has the type, default, bounds and documentation of the topic config.
+static DEFINITIONS: LazyLock<BTreeMap<&'static str, BrokerDefinition>> = LazyLock::new(|| {
+    let own = BROKER_CONFIGS.iter().copied();
+    let of_topics = TOPIC_CONFIGS.iter().filter_map(|topic| {
+        let name = topic.broker_names.first()?.name;
+        // Where there is a second name, that one has the default.
+        let default = topic.definition.default.filter(|_| topic.broker_names.len() == 1);
+        let definition = Definition { name, default, ..topic.definition };
+        Some(BrokerDefinition { definition, dynamic: true })
+    });
+    own.chain(of_topics).map(|broker| (broker.definition.name, broker)).collect()
+});
+
+/// The configs of a broker, as values where the engine reads them.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// Whether metadata requests create topics.
+    pub auto_create_topics: bool,
+    /// Whether topics may be deleted.
+    pub delete_topics: bool,
+    /// Partitions of topics created without a number.
+    pub num_partitions: i32,
+    /// Replication factor of topics created without one.
+    pub default_replication_factor: i16,
+    /// Most bytes that one fetch returns.
+    pub fetch_max_bytes: i32,
+    /// Largest request in bytes.
+    pub socket_request_max_bytes: i32,
+    /// Milliseconds after which an idle connection is closed.
+    pub connections_max_idle_ms: i64,
+    /// Milliseconds between looks for what retention drops.
+    pub retention_check_interval_ms: i64,
+    /// Milliseconds after which a silent idempotent producer is forgotten.
+    pub producer_id_expiration_ms: i32,
+    /// Consumer groups and their offsets.
+    pub groups: GroupSettings,
+    /// Transactions.
+    pub transactions: TransactionSettings,
+    layers: Layers,
+}
+
+/// Settings of group coordinators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// Shortest session timeout of members, in milliseconds.
+    pub min_session_timeout_ms: i32,
+    /// Longest session timeout of members, in milliseconds.
+    pub max_session_timeout_ms: i32,
+    /// Milliseconds for which a new group waits for more members.
+    pub initial_rebalance_delay_ms: i32,
+    /// Most members of a group.
+    pub max_size: i32,
+    /// Partitions of `__consumer_offsets`.
+    pub offsets_partitions: i32,
+    /// Replication factor of `__consumer_offsets`.
+    pub offsets_replication_factor: i16,
+    /// Milliseconds for which offsets of an empty group are kept.
+    pub offsets_retention_ms: i64,
+    /// Most bytes of metadata of an offset.
+    pub offset_metadata_max_bytes: i32,
+}
+
+/// Settings of transaction coordinators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionSettings {
+    /// Longest timeout that a producer may ask for, in milliseconds.
+    pub max_timeout_ms: i32,
+    /// Milliseconds after which a silent transactional id is forgotten.
+    pub id_expiration_ms: i32,
+    /// Partitions of `__transaction_state`.
+    pub partitions: i32,
+    /// Replication factor of `__transaction_state`.
+    pub replication_factor: i16,
+}
+
+impl Default for BrokerConfig {
+    /// Kafka's defaults.
+    fn default() -> Self {
+        Self::new(Overrides::new()).expect("the defaults fit together")
+    }
+}
+
+impl BrokerConfig {
+    /// Configs from what is set statically, by the names of Kafka's broker configs.
+    ///
+    /// # Errors
+    /// Where a name is unknown or a value not acceptable.
+    pub fn new(fixed: Overrides) -> Result<Self, ConfigError> {
+        Self::of_layers(fixed, Overrides::new())
+    }
+
+    /// The same broker with what the metadata store has as dynamic configs now; they win over
+    /// static ones. What is not acceptable (it was once) is logged and left out: no broker may
+    /// stop over it.
+    pub fn with_stored(&self, dynamic: &Overrides) -> Self {
+        let mut config = self
+            .with_dynamic(Overrides::new())
+            .expect("static configs were accepted by themselves");
+        for (name, text) in dynamic {
+            let mut candidate = config.layers.dynamic.clone();
+            candidate.insert(name.clone(), text.clone());
+            match config.with_dynamic(candidate) {
+                Ok(next) => config = next,
+                Err(error) => tracing::error!(%error, "a stored broker config is ignored"),
+            }
+        }
+        config
+    }
+
+    fn with_dynamic(&self, dynamic: Overrides) -> Result<Self, ConfigError> {
+        Self::of_layers(self.layers.fixed.clone(), dynamic)
+    }
+
+    fn of_layers(fixed: Overrides, dynamic: Overrides) -> Result<Self, ConfigError> {
+        for (name, text) in fixed.iter().chain(&dynamic) {
+            lookup(name)?.definition.parse(text)?;
+        }
+        let defaults = DEFINITIONS.values().map(|broker| broker.definition);
+        let defaults = defaults
+            .filter_map(|definition| Some((definition.name, definition.default?)))
+            .collect();
+        let config = Self::resolve(Layers { dynamic, fixed, defaults });
+        let groups = &config.groups;
+        if groups.max_session_timeout_ms < groups.min_session_timeout_ms {
+            return Err(ConfigError::config(
+                "group.max.session.timeout.ms must be greater than or equal to \
+                 group.min.session.timeout.ms",
+            ));
+        }
+        check_compaction_lags(&TopicConfig::resolve(&Overrides::new(), &config))?;
+        Ok(config)
+    }
+
+    /// What is set dynamically for the cluster.
+    pub fn dynamic(&self) -> &Overrides {
+        &self.layers.dynamic
+    }
+
+    fn resolve(layers: Layers) -> Self {
+        let flag = |name| layers.value(name) == Value::Boolean(true);
+        let long = |name| layers.integer(name);
+        let int = |name| i32::try_from(layers.integer(name)).expect("INT in the table");
+        let short = |name| i16::try_from(layers.integer(name)).unwrap_or(i16::MAX);
+        Self {
+            auto_create_topics: flag("auto.create.topics.enable"),
+            delete_topics: flag("delete.topic.enable"),
+            num_partitions: int("num.partitions"),
+            default_replication_factor: short("default.replication.factor"),
+            fetch_max_bytes: int("fetch.max.bytes"),
+            socket_request_max_bytes: int("socket.request.max.bytes"),
+            connections_max_idle_ms: long("connections.max.idle.ms"),
+            retention_check_interval_ms: long("log.retention.check.interval.ms"),
+            producer_id_expiration_ms: int("producer.id.expiration.ms"),
+            groups: GroupSettings {
+                min_session_timeout_ms: int("group.min.session.timeout.ms"),
+                max_session_timeout_ms: int("group.max.session.timeout.ms"),
+                initial_rebalance_delay_ms: int("group.initial.rebalance.delay.ms"),
+                max_size: int("group.max.size"),
+                offsets_partitions: int("offsets.topic.num.partitions"),
+                offsets_replication_factor: short("offsets.topic.replication.factor"),
+                offsets_retention_ms: long("offsets.retention.minutes") * 60_000,
+                offset_metadata_max_bytes: int("offset.metadata.max.bytes"),
+            },
+            transactions: TransactionSettings {
+                max_timeout_ms: int("transaction.max.timeout.ms"),
+                id_expiration_ms: int("transactional.id.expiration.ms"),
+                partitions: int("transaction.state.log.num.partitions"),
+                replication_factor: short("transaction.state.log.replication.factor"),
+            },
+            layers,
+        }
+    }
+
+    /// The default that this broker gives to a topic config.
+    pub(super) fn topic_default(&self, topic: &TopicDefinition) -> Value {
+        for name in topic.broker_names {
+            if let Some(value) = self.layers.optional_value(name.name) {
+                return match value {
+                    // A negative number of hours or minutes stands for no bound, as -1 does.
+                    Value::Integer(number) if number < 0 && name.unit > 1 => Value::Integer(-1),
+                    Value::Integer(number) => Value::Integer(number.saturating_mul(name.unit)),
+                    other => other,
+                };
+            }
+        }
+        topic.definition.default_value().expect("every topic config has a default")
+    }
+
+    /// What is set at brokers for a topic config, first what holds.
+    pub(super) fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym> {
+        let names: Vec<&str> = topic.broker_names.iter().map(|name| name.name).collect();
+        names.first().map_or_else(Vec::new, |first| self.layers.synonyms(first, &names))
+    }
+
+    /// The configs of a BROKER resource as DescribeConfigs reports them, sorted by name: with an
+    /// empty resource name what is set dynamically for the cluster, else everything, provided
+    /// that the name is this broker's `node_id`.
+    ///
+    /// # Errors
+    /// INVALID_REQUEST for another broker, or no broker.
+    pub fn describe(
+        &self,
+        resource_name: &str,
+        node_id: i32,
+        keys: Option<&[String]>,
+    ) -> Result<Vec<ConfigEntry>, ConfigError> {
+        let of_cluster = resource_name.is_empty();
+        if !of_cluster {
+            check_broker_id(resource_name, node_id)?;
+        }
+        let mut layers = self.layers.clone();
+        for name in ["broker.id", "node.id"] {
+            layers.fixed.insert(name.to_owned(), node_id.to_string());
+        }
+        let definitions = DEFINITIONS.values();
+        Ok(definitions
+            .filter(|broker| wanted(keys, broker.definition.name))
+            .filter(|broker| !of_cluster || layers.dynamic.contains_key(broker.definition.name))
+            .map(|broker| describe(broker, &layers, of_cluster))
+            .collect())
+    }
+
+    /// Applies an IncrementalAlterConfigs request for a BROKER resource and returns the new
+    /// dynamic configs of the cluster.
+    ///
+    /// # Errors
+    /// INVALID_REQUEST for a config that is unknown or cannot be altered while brokers run, for a
+    /// value that is not acceptable (both are Kafka's codes), and for a single broker.
+    pub fn alter(
+        &self,
+        resource_name: &str,
+        changes: &[ConfigChange],
+    ) -> Result<Overrides, ConfigError> {
+        check_is_cluster(resource_name)?;
+        let result = apply(self.dynamic(), changes, |change| {
+            let definition = lookup(&change.name)?.definition;
+            if definition.config_type == ConfigType::List {
+                return Ok(definition.default.unwrap_or_default());
+            }
+            Err(ConfigError::config(format!(
+                "Config value {} is not allowed for config key: {}",
+                change.operation.name().to_lowercase(),
+                change.name
+            )))
+        })?;
+        let altered = changes.iter().filter(|change| change.operation != ConfigOperation::Delete);
+        Self::check_dynamic(altered.map(|change| change.name.as_str()))?;
+        self.with_dynamic(result.clone()).map_err(ConfigError::into_request)?;
+        Ok(result)
+    }
+
+    /// The dynamic configs of the cluster after a legacy AlterConfigs request, which replaces all
+    /// of them.
+    ///
+    /// # Errors
+    /// As [`BrokerConfig::alter`].
+    pub fn replace(
+        &self,
+        resource_name: &str,
+        configs: Vec<(String, Option<String>)>,
+    ) -> Result<Overrides, ConfigError> {
+        let changes: Vec<ConfigChange> =
+            configs.into_iter().map(|(name, value)| ConfigChange::set(name, value)).collect();
+        self.with_dynamic(Overrides::new())?.alter(resource_name, &changes)
+    }
+
+    fn check_dynamic<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), ConfigError> {
+        let mut refused = Vec::new();
+        for name in names {
+            if !lookup(name).map_err(ConfigError::into_request)?.dynamic {
+                refused.push(name);
+            }
+        }
+        if refused.is_empty() {
+            return Ok(());
+        }
+        refused.sort_unstable();
+        let names = refused.join(", ");
+        Err(ConfigError::request(format!("Cannot update these configs dynamically: Set({names})")))
+    }
+}
+
+impl Layers {
+    fn optional_value(&self, name: &str) -> Option<Value> {
+        let definition = DEFINITIONS.get(name)?.definition;
+        Some(definition.parse(self.effective(name)?).expect("checked when it was set"))
+    }
+
+    fn value(&self, name: &str) -> Value {
+        self.optional_value(name).expect("a config of the table with a default")
+    }
+
+    fn integer(&self, name: &str) -> i64 {
+        match self.value(name) {
+            Value::Integer(number) => number,
+            other => unreachable!("{name} is a number in the table, not {other}"),
+        }
+    }
+}
+
+fn lookup(name: &str) -> Result<&'static BrokerDefinition, ConfigError> {
+    DEFINITIONS
+        .get(name)
+        .ok_or_else(|| ConfigError::config(format!("Unknown broker config name: {name}")))
+}
+
+fn check_broker_id(resource_name: &str, node_id: i32) -> Result<(), ConfigError> {
+    let id = resource_name.parse::<i32>().map_err(|_| {
+        ConfigError::request(format!("Broker id must be an integer, but it is: {resource_name}"))
+    })?;
+    if id == node_id {
+        return Ok(());
+    }
+    Err(ConfigError::request(format!(
+        "Unexpected broker id, expected {node_id} or empty string, but received {resource_name}"
+    )))
+}
+
+fn check_is_cluster(resource_name: &str) -> Result<(), ConfigError> {
+    if resource_name.is_empty() {
+        return Ok(());
+    }
+    Err(ConfigError::request(
+        "Configs of a single broker cannot be altered, since any broker may serve any partition: \
+         alter those of the cluster (an empty broker name)",
+    ))
+}
+
+/// The names under which a broker config may be set, first what wins (Kafka's
+/// `brokerConfigSynonyms`).
+fn names_of(name: &'static str) -> Vec<&'static str> {
+    let topic = TOPIC_CONFIGS.iter().find(|topic| {
+        let mut names = topic.broker_names.iter();
+        // The scheduler's interval is the default of another config, but one of its own as well.
+        name != "log.flush.scheduler.interval.ms" && names.any(|broker| broker.name == name)
+    });
+    topic.map_or_else(
+        || vec![name],
+        |topic| topic.broker_names.iter().map(|broker| broker.name).collect(),
+    )
+}
+
+fn describe(broker: &BrokerDefinition, layers: &Layers, of_cluster: bool) -> ConfigEntry {
+    let definition = broker.definition;
+    let mut synonyms = layers.synonyms(definition.name, &names_of(definition.name));
+    if of_cluster {
+        synonyms.retain(|synonym| synonym.source == ConfigSource::DynamicDefaultBrokerConfig);
+    }
+    let value = layers.effective(definition.name).map(|text| {
+        definition.parse(text).map_or_else(|_| text.to_owned(), |value| value.to_string())
+    });
+    ConfigEntry {
+        name: definition.name,
+        value,
+        source: source_of(&synonyms),
+        read_only: !broker.dynamic,
+        config_type: definition.config_type,
+        synonyms,
+        documentation: definition.full_documentation(),
+    }
+}
+
+#[cfg(test)]
+#[path = "broker_tests.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+//! Entries of DescribeConfigs responses, and where their values come from.
+
+use std::collections::BTreeMap;
+
+use super::{ConfigType, Overrides};
+
+/// Where a value comes from. The numbers are those of DescribeConfigs responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i8)]
+pub enum ConfigSource {
+    /// Set for the topic.
+    DynamicTopicConfig = 1,
+    /// Set for all brokers of the cluster.
+    DynamicDefaultBrokerConfig = 3,
+    /// Given to the broker at its start.
+    StaticBrokerConfig = 4,
+    /// Set nowhere.
+    DefaultConfig = 5,
+}
+
+/// A value that holds where those before it are not set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigSynonym {
+    /// The config's name at that place.
+    pub name: String,
+    /// Its value there.
+    pub value: String,
+    /// That place.
+    pub source: ConfigSource,
+}
+
+/// A config as tools see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds; none where Kafka says null.
+    pub value: Option<String>,
+    /// Where that comes from.
+    pub source: ConfigSource,
+    /// Whether it can be altered.
+    pub read_only: bool,
+    /// Its type.
+    pub config_type: ConfigType,
+    /// Everything that is set, first what holds.
+    pub synonyms: Vec<ConfigSynonym>,
+    /// What it is for.
+    pub documentation: String,
+}
+
+impl ConfigEntry {
+    /// Whether the value must not be shown: never so here.
+    pub fn is_sensitive(&self) -> bool {
+        false
+    }
+}
+
+/// What is set for a broker, place by place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Layers {
+    pub(super) dynamic: Overrides,
+    pub(super) fixed: Overrides,
+    pub(super) defaults: BTreeMap<&'static str, &'static str>,
+}
+
+impl Layers {
+    /// What is set under any of these names, first what holds. Entries before the first one of
+    /// the name asked for are dropped, as in Kafka: with only `log.retention.hours` set,
+    /// `log.retention.ms` has no synonyms.
+    pub(super) fn synonyms(&self, name: &str, names: &[&str]) -> Vec<ConfigSynonym> {
+        let mut found = Vec::new();
+        for source in [
+            ConfigSource::DynamicDefaultBrokerConfig,
+            ConfigSource::StaticBrokerConfig,
+            ConfigSource::DefaultConfig,
+        ] {
+            for name in names {
+                if let Some(value) = self.get(source, name) {
+                    let (name, value) = ((*name).to_owned(), value.to_owned());
+                    found.push(ConfigSynonym { name, value, source });
+                }
+            }
+        }
+        found.into_iter().skip_while(|synonym| synonym.name != name).collect()
+    }
+
+    /// The text that holds for a name.
+    pub(super) fn effective(&self, name: &str) -> Option<&str> {
+        self.get(ConfigSource::DynamicDefaultBrokerConfig, name)
+            .or_else(|| self.get(ConfigSource::StaticBrokerConfig, name))
+            .or_else(|| self.get(ConfigSource::DefaultConfig, name))
+    }
+
+    fn get(&self, source: ConfigSource, name: &str) -> Option<&str> {
+        match source {
+            ConfigSource::DynamicDefaultBrokerConfig => self.dynamic.get(name).map(String::as_str),
+            ConfigSource::StaticBrokerConfig => self.fixed.get(name).map(String::as_str),
+            ConfigSource::DefaultConfig => self.defaults.get(name).copied(),
+            ConfigSource::DynamicTopicConfig => None,
+        }
+    }
+}
+
+/// The source of an entry with these synonyms.
+pub(super) fn source_of(synonyms: &[ConfigSynonym]) -> ConfigSource {
+    synonyms.first().map_or(ConfigSource::DefaultConfig, |synonym| synonym.source)
+}
+
+/// Whether a DescribeConfigs request that names `keys` (none: everything) wants this config.
+pub(super) fn wanted(keys: Option<&[String]>, name: &str) -> bool {
+    keys.is_none_or(|keys| keys.iter().any(|key| key == name))
+}

@@ -1,0 +1,128 @@
+//! The group coordinator's log: partitions of `__consumer_offsets`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kafka_protocol::ResponseError;
+
+use super::EngineSettings;
+use crate::coordinator::group::GroupCoordinator;
+use crate::coordinator::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
+use crate::env::{Clock, Environment};
+use crate::ids::PartitionId;
+use crate::lane::writer::Lane;
+use crate::metadata::view::MetadataView;
+use crate::partition::Partition;
+use crate::partition::registry::Partitions;
+use crate::records::{BatchBuilder, ValidatedBatch};
+
+/// The topic that holds groups and their offsets.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// Who writes internal records; nobody pays for them.
+const PRINCIPAL: &str = "User:__freshet";
+/// Records of one batch, unpacked.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
+
+struct OffsetsLog {
+    view: Arc<MetadataView>,
+    partitions: Arc<Partitions>,
+    lane: Arc<Lane>,
+    clock: Arc<dyn Clock>,
+    principal: Arc<str>,
+}
+
+impl OffsetsLog {
+    fn partition(&self, index: i32) -> Result<Arc<Partition>, ResponseError> {
+        let topics = self.view.topics();
+        let topic = topics.by_name(OFFSETS_TOPIC).ok_or(ResponseError::NotCoordinator)?;
+        let id = PartitionId::new(topic.record.id, index);
+        self.partitions.get(id).ok_or(ResponseError::NotCoordinator)
+    }
+}
+
+#[async_trait]
+impl CoordinatorLog for OffsetsLog {
+    async fn append(
+        &self,
+        index: i32,
+        records: Vec<CoordinatorRecord>,
+    ) -> Result<(), ResponseError> {
+        let partition = self.partition(index)?;
+        let now_ms = self.clock.now_ms();
+        let batch = records.iter().fold(BatchBuilder::new(0), |batch, record| {
+            batch.record(now_ms, Some(&record.key), record.value.as_deref())
+        });
+        let bytes = batch.build();
+        let pinned_bytes = bytes.len();
+        let batch =
+            ValidatedBatch::trusted(bytes).map_err(|_| ResponseError::UnknownServerError)?;
+        let staged = partition.stage(&self.lane, batch, &self.principal, pinned_bytes)?;
+        partition.durable(staged.end_offset).await
+    }
+
+    async fn read(&self, index: i32, visit: &mut RecordVisitor<'_>) -> Result<(), ResponseError> {
+        let partition = self.partition(index)?;
+        let mut unreadable = false;
+        let from = partition.bounds().log_start;
+        let mut take = |batch: &crate::records::StoredBatch| {
+            let Ok(records) = batch.records(UNPACKED_BYTES_MAX) else {
+                unreadable = true;
+                return;
+            };
+            for record in records {
+                match record {
+                    Ok(record) => {
+                        if let Some(key) = record.key {
+                            visit(key, record.value);
+                        }
+                    }
+                    Err(_) => unreadable = true,
+                }
+            }
+        };
+        partition.visit(from, &mut take).await.map_err(|error| error.code())?;
+        if unreadable { Err(ResponseError::CorruptMessage) } else { Ok(()) }
+    }
+}
+
+/// A coordinator over the cluster's offsets partitions; none is loaded yet.
+pub fn start(
+    environment: &Environment,
+    settings: &EngineSettings,
+    view: &Arc<MetadataView>,
+    partitions: &Arc<Partitions>,
+    lane: &Arc<Lane>,
+) -> Arc<GroupCoordinator> {
+    let log = OffsetsLog {
+        view: Arc::clone(view),
+        partitions: Arc::clone(partitions),
+        lane: Arc::clone(lane),
+        clock: Arc::clone(&environment.clock),
+        principal: PRINCIPAL.into(),
+    };
+    let existing = view.topics().by_name(OFFSETS_TOPIC).map(|topic| topic.record.partitions);
+    Arc::new(GroupCoordinator::new(
+        settings.groups.clone(),
+        existing.unwrap_or(settings.offsets_partitions),
+        Arc::new(log),
+        Arc::clone(&environment.clock),
+        Arc::clone(&environment.randomness),
+    ))
+}
+
+/// Loads a coordinator partition once it is open.
+pub fn loader(groups: &Arc<GroupCoordinator>) -> impl Fn(Arc<Partition>) + Send + use<> {
+    let groups = Arc::clone(groups);
+    move |partition| {
+        if &**partition.topic() != OFFSETS_TOPIC {
+            return;
+        }
+        let groups = Arc::clone(&groups);
+        tokio::spawn(async move {
+            let index = partition.id().index;
+            if let Err(error) = groups.load(index).await {
+                tracing::error!(index, ?error, "the coordinator partition was not loaded");
+            }
+        });
+    }
+}

@@ -1,0 +1,347 @@
+//! The engine: one incarnation of a broker, from its claim to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::cache::HotCache;
+use crate::cold::ColdError;
+use crate::cold::reader::ColdReader;
+use crate::cold::store::{FolderStore, ObjectStore};
+use crate::coordinator::group::{GroupCoordinator, GroupSettings};
+use crate::env::Environment;
+use crate::ids::{Incarnation, TopicId};
+use crate::jobs::inherit::Inherited;
+use crate::jobs::{JobContext, JobMessage, JobSettings};
+use crate::lane::reader::LaneReader;
+use crate::lane::writer::{Lane, LaneSettings, WriterParts};
+use crate::lane::{LaneError, LanePaths};
+use crate::metadata::cluster::{ClusterError, ClusterFacts, ClusterMetadata, Fence};
+use crate::metadata::store::{MetadataError, MetadataStore, ScopedStore};
+use crate::metadata::view::{MetadataView, ViewError};
+use crate::partition::Sources;
+use crate::partition::load::MissingOffsets;
+use crate::partition::registry::Partitions;
+use crate::rules::Rules;
+use crate::standing::Standing;
+use crate::usage::EgressMeter;
+
+pub mod estate;
+pub mod freshness;
+pub mod groups;
+pub mod takeover;
+pub mod topics;
+
+use freshness::Freshness;
+use takeover::Claimant;
+use topics::{TopicKeeper, ViewedTopics};
+
+/// What could not be done now is tried again after this long.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// A clean stop that takes longer is given up: the next start takes over instead.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// Everything that can be set of an engine.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// The cluster's prefix in storage and in the metadata store.
+    pub cluster: String,
+    /// The broker's place in the cluster: its node id.
+    pub slot: u32,
+    /// For display.
+    pub host: String,
+    /// Sizes and times of the lane.
+    pub lane: LaneSettings,
+    /// Memory for the newest batches, in bytes.
+    pub hot_bytes: usize,
+    /// How often jobs run.
+    pub jobs: JobSettings,
+    /// The group coordinator's.
+    pub groups: GroupSettings,
+    /// `offsets.topic.num.partitions`.
+    pub offsets_partitions: i32,
+    /// Which rules of safety hold: all, but in a simulation.
+    pub rules: Rules,
+}
+
+impl EngineSettings {
+    /// Defaults for a cluster.
+    pub fn new(cluster: &str) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            slot: 0,
+            host: String::new(),
+            lane: LaneSettings::default(),
+            hot_bytes: 256 << 20,
+            jobs: JobSettings::default(),
+            groups: GroupSettings::default(),
+            offsets_partitions: 50,
+            rules: Rules::full(),
+        }
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A later incarnation is alive: this one steps aside.
+    #[error("incarnation {by} has taken over")]
+    Superseded {
+        /// Which one.
+        by: Incarnation,
+    },
+    /// The shared file system, or an earlier lane.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// Metadata.
+    #[error("metadata: {0}")]
+    Metadata(#[from] ClusterError),
+    /// The metadata store.
+    #[error("metadata store: {0}")]
+    Store(#[from] MetadataError),
+    /// The image of the metadata.
+    #[error("metadata: {0}")]
+    View(#[from] ViewError),
+    /// A partition whose log has a hole.
+    #[error(transparent)]
+    Missing(#[from] MissingOffsets),
+    /// The object store.
+    #[error(transparent)]
+    Cold(#[from] ColdError),
+}
+
+/// One incarnation of a broker.
+pub struct Engine {
+    /// Kafka's cluster id.
+    pub cluster_id: String,
+    /// The broker's node id.
+    pub node_id: i32,
+    /// Which incarnation it is.
+    pub incarnation: Incarnation,
+    /// The outside world.
+    pub environment: Environment,
+    /// What was set.
+    pub settings: Arc<EngineSettings>,
+    /// The cluster's metadata, for changes.
+    pub metadata: Arc<ClusterMetadata>,
+    /// Its image, for reads.
+    pub view: Arc<MetadataView>,
+    /// What is led.
+    pub partitions: Arc<Partitions>,
+    /// What partitions share.
+    pub sources: Arc<Sources>,
+    /// The way into the log.
+    pub lane: Arc<Lane>,
+    /// Whether the instance may act.
+    pub standing: Standing,
+    /// Consumer groups.
+    pub groups: Arc<GroupCoordinator>,
+    /// What was handed to whom.
+    pub egress: Arc<EgressMeter>,
+    /// Resolved topic configurations.
+    pub topics: ViewedTopics,
+    fence: Fence,
+    freshness: Arc<Freshness>,
+    opened: watch::Receiver<u64>,
+    jobs: mpsc::UnboundedSender<JobMessage>,
+    /// End with the engine.
+    _tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+impl Engine {
+    /// Starts a new incarnation: takes over whatever was before, then serves.
+    ///
+    /// # Errors
+    /// [`StartError`]; the caller starts anew, as yet another incarnation.
+    pub async fn start(
+        environment: Environment,
+        store: Arc<dyn MetadataStore>,
+        settings: EngineSettings,
+    ) -> Result<Arc<Self>, StartError> {
+        let settings = Arc::new(settings);
+        let scoped: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, &settings.cluster)?);
+        let metadata = Arc::new(ClusterMetadata::new(
+            Arc::clone(&scoped),
+            Arc::clone(&environment.clock),
+            Arc::clone(&environment.randomness),
+        ));
+        let facts = ClusterFacts { cluster_id: None, scale: 1 };
+        let cluster = metadata.open_or_create(&facts).await?;
+        let claimant = Claimant {
+            environment: &environment,
+            metadata: &metadata,
+            cluster: &settings.cluster,
+            slot: settings.slot,
+            host: &settings.host,
+            rules: settings.rules,
+        };
+        let claim = claimant.claim().await?;
+        let estate = claimant.survey(&claim).await?;
+        let (view, follower) = MetadataView::open(scoped).await?;
+        let standing = Standing::default();
+        let bucket = Arc::clone(&environment.bucket);
+        let objects: Arc<dyn ObjectStore> = Arc::new(FolderStore::new(bucket));
+        let sources = Arc::new(Sources {
+            cache: HotCache::new(settings.hot_bytes),
+            lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
+            cold: ColdReader::new(Arc::clone(&objects), &settings.cluster),
+            standing: standing.clone(),
+            rules: settings.rules,
+        });
+        let partitions = Arc::new(Partitions::default());
+        let dead_lanes = estate.lanes.clone();
+        let heir = estate::Heir {
+            metadata: &metadata,
+            view: &view,
+            store: &objects,
+            cluster: &settings.cluster,
+            sources: &sources,
+        };
+        heir.open_all(&claim, estate, &partitions).await?;
+        claimant.register_strangers(&claim).await?;
+        let (rolled, mut rolled_files) = mpsc::unbounded_channel();
+        let (lane, writer) = crate::lane::writer::start(WriterParts {
+            disk: Arc::clone(&environment.disk),
+            paths: LanePaths::new(&settings.cluster, claim.incarnation),
+            token: Arc::clone(&claim.token),
+            incarnation: claim.incarnation,
+            settings: settings.lane,
+            checkpoints: Arc::clone(&partitions) as Arc<_>,
+            rolled,
+            standing: standing.clone(),
+            rules: settings.rules,
+        })
+        .await?;
+        let (changes, opened) = watch::channel(0);
+        let keeper = Arc::new(TopicKeeper {
+            metadata: Arc::clone(&metadata),
+            view: Arc::clone(&view),
+            fence: claim.fence,
+            partitions: Arc::clone(&partitions),
+            sources: Arc::clone(&sources),
+            changes,
+        });
+        let groups = groups::start(&environment, &settings, &view, &partitions, &lane);
+        let load_groups = groups::loader(&groups);
+        partitions.all().into_iter().for_each(&load_groups);
+        let egress = Arc::new(EgressMeter::default());
+        let freshness = Arc::new(Freshness::new(settings.rules));
+        let (jobs, messages) = mpsc::unbounded_channel();
+        let context = Arc::new(JobContext {
+            clock: Arc::clone(&environment.clock),
+            disk: Arc::clone(&environment.disk),
+            store: objects,
+            cluster: settings.cluster.clone(),
+            incarnation: claim.incarnation,
+            lane: Arc::clone(&lane),
+            token: Arc::clone(&claim.token),
+            sources: Arc::clone(&sources),
+            partitions: Arc::clone(&partitions),
+        });
+        let inherited = Inherited { lanes: dead_lanes, trimmer: Arc::clone(&keeper) as Arc<_> };
+        let facts = Arc::new(ViewedTopics(Arc::clone(&view)));
+        let to_jobs = jobs.clone();
+        let of_view = standing.clone();
+        let tasks = vec![
+            writer,
+            spawn(async move {
+                let error = follower.run().await;
+                of_view.stand_down(&format!("the view of the metadata ended: {error}"));
+            }),
+            spawn(async move {
+                while let Some(file) = rolled_files.recv().await {
+                    if to_jobs.send(JobMessage::Rolled(file)).is_err() {
+                        return;
+                    }
+                }
+            }),
+            spawn(keeper.run(load_groups)),
+            spawn(crate::jobs::run(context, facts, inherited, settings.jobs, messages)),
+            spawn(Arc::clone(&egress).run(Arc::clone(&lane), Arc::clone(&environment.clock))),
+            spawn(Arc::clone(&freshness).run(Arc::clone(&claim.token), standing.clone())),
+        ];
+        tracing::info!(incarnation = claim.incarnation.0, "leading");
+        Ok(Arc::new(Self {
+            cluster_id: cluster.record.cluster_id,
+            node_id: i32::try_from(settings.slot).expect("slots are few"),
+            incarnation: claim.incarnation,
+            environment,
+            topics: ViewedTopics(Arc::clone(&view)),
+            metadata,
+            view,
+            partitions,
+            sources,
+            lane,
+            standing,
+            groups,
+            egress,
+            fence: claim.fence,
+            freshness,
+            opened,
+            jobs,
+            settings,
+            _tasks: tasks,
+        }))
+    }
+
+    /// What every change of metadata by this incarnation compares.
+    pub fn fence(&self) -> Option<Fence> {
+        let guarded = self.settings.rules.hold(crate::rules::Rule::IncarnationIsLive);
+        guarded.then_some(self.fence)
+    }
+
+    /// Waits for a token check that begins after this call: what is read afterwards is no older
+    /// than the call.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER` where the token is lost.
+    pub async fn fresh(&self) -> Result<(), ResponseError> {
+        self.freshness.fresh().await
+    }
+
+    /// Waits until every partition of a topic is open here, or the instance ends.
+    pub async fn wait_open(&self, topic: TopicId, partitions: i32) {
+        let mut opened = self.opened.clone();
+        let open = |_: &u64| self.partitions.count_of(topic) >= partitions;
+        tokio::select! {
+            biased;
+            // The keeper ends with the engine only.
+            _ = opened.wait_for(open) => {}
+            _ = self.standing.ended() => {}
+        }
+    }
+
+    /// Stops cleanly: everything is split, and the lane gets its end, so that the next start needs
+    /// no fence. Where that takes too long the next start takes over instead.
+    pub async fn stop(&self) {
+        self.groups.close();
+        let clean = tokio::time::timeout(STOP_MAX, self.stop_cleanly()).await;
+        match clean {
+            Ok(Ok(())) => tracing::info!("stopped cleanly"),
+            Ok(Err(error)) => tracing::warn!(%error, "not stopped cleanly"),
+            Err(_) => tracing::warn!("not stopped cleanly: storage is too slow"),
+        }
+        self.standing.stand_down("stopped");
+    }
+
+    async fn stop_cleanly(&self) -> Result<(), StartError> {
+        let now_ms = self.environment.clock.now_ms();
+        self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
+        self.lane.roll().await?;
+        let (done, drained) = oneshot::channel();
+        let closed = || LaneError::Closed(self.incarnation);
+        self.jobs.send(JobMessage::Drain(done)).map_err(|_| closed())?;
+        drained.await.map_err(|_| closed())?;
+        self.freshness.close();
+        let end = self.lane.close().await?;
+        self.metadata.close_incarnation(self.fence, end.into()).await?;
+        Ok(())
+    }
+}
+
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(task))
+}

@@ -1,0 +1,187 @@
+//! The cluster's own record, configurations of brokers, and producer ids.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::topics::{ConfigChanges, apply_changes};
+use super::{ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, put};
+use crate::metadata::schema::{
+    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProducerIdRecord, Stored,
+};
+
+/// Producer ids are handed out in blocks of this many, as in Kafka.
+pub const PRODUCER_ID_BLOCK: u32 = 1000;
+
+/// What whoever opens a cluster knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Kafka's cluster id; none takes the stored one, or makes one.
+    pub cluster_id: Option<String>,
+    /// How many brokers a new cluster has when awake.
+    pub scale: u32,
+}
+
+impl ClusterMetadata {
+    /// The cluster's record; writes it where there is none.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongCluster`] where the ids differ; as the store.
+    pub async fn open_or_create(
+        &self,
+        facts: &ClusterFacts,
+    ) -> Result<Stored<ClusterRecord>, ClusterError> {
+        let mut retry = self.retry();
+        loop {
+            if let Some(stored) = self.read::<ClusterRecord>(&Key::Cluster).await? {
+                let found = stored.record.cluster_id.clone();
+                return match &facts.cluster_id {
+                    Some(expected) if *expected != found => {
+                        Err(ClusterError::WrongCluster { expected: expected.clone(), found })
+                    }
+                    _ => Ok(stored),
+                };
+            }
+            let cluster_id = facts.cluster_id.clone();
+            let record = ClusterRecord {
+                cluster_id: cluster_id
+                    .unwrap_or_else(|| URL_SAFE_NO_PAD.encode(self.random_id().as_bytes())),
+                created_at_ms: self.clock.now_ms(),
+                scale: facts.scale,
+            };
+            match self.replace(None, &Key::Cluster, None, &record).await {
+                Ok(revision) => return Ok(Stored { record, revision }),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Changes how many brokers the cluster has when awake.
+    ///
+    /// # Errors
+    /// As the store; `Corrupt` where the cluster was never created.
+    pub async fn set_scale(&self, scale: u32) -> Result<Stored<ClusterRecord>, ClusterError> {
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ClusterRecord>(&Key::Cluster).await?;
+            let Some(stored) = stored else {
+                let missing = "the cluster's record is missing".to_owned();
+                return Err(MetadataError::Corrupt(missing).into());
+            };
+            if stored.record.scale == scale {
+                return Ok(stored);
+            }
+            let record = ClusterRecord { scale, ..stored.record.clone() };
+            match self.replace(None, &Key::Cluster, Some(&stored), &record).await {
+                Ok(revision) => return Ok(Stored { record, revision }),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// What was set for brokers, as the store has it now.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn broker_configs(&self, scope: ConfigScope) -> Result<Configs, ClusterError> {
+        let stored = self.read::<BrokerConfigRecord>(&Key::BrokerConfig(scope)).await?;
+        Ok(stored.map(|stored| stored.record.configs).unwrap_or_default())
+    }
+
+    /// Changes configurations of brokers. Names and values are the caller's to check. Gives a
+    /// revision that a view can wait for.
+    ///
+    /// # Errors
+    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; as the store.
+    pub async fn set_broker_configs(
+        &self,
+        fence: Option<Fence>,
+        scope: ConfigScope,
+        changes: &ConfigChanges,
+    ) -> Result<u64, ClusterError> {
+        let key = Key::BrokerConfig(scope);
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<BrokerConfigRecord>(&key).await?;
+            let before =
+                stored.as_ref().map(|stored| stored.record.configs.clone()).unwrap_or_default();
+            let configs = apply_changes(&before, changes);
+            if configs == before {
+                return Ok(stored.map_or(0, |stored| stored.revision));
+            }
+            let record = BrokerConfigRecord { configs };
+            match self.replace(fence, &key, stored.as_ref(), &record).await {
+                Ok(revision) => return Ok(revision),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Takes producer ids that nobody else gets, now or later: at least `count`, in whole blocks
+    /// of [`PRODUCER_ID_BLOCK`].
+    ///
+    /// # Errors
+    /// [`ClusterError::Fenced`], [`ClusterError::Exhausted`]; as the store.
+    pub async fn allocate_producer_ids(
+        &self,
+        fence: Option<Fence>,
+        count: u32,
+    ) -> Result<Range<i64>, ClusterError> {
+        let blocks = i64::from(count.div_ceil(PRODUCER_ID_BLOCK).max(1));
+        self.advance_producer_ids(fence, |next| {
+            next..next.saturating_add(blocks * i64::from(PRODUCER_ID_BLOCK))
+        })
+        .await
+    }
+
+    /// Makes all producer ids up to `taken` unavailable, for metadata that was restored from a
+    /// backup.
+    ///
+    /// # Errors
+    /// As [`ClusterMetadata::allocate_producer_ids`].
+    pub async fn advance_producer_ids_past(
+        &self,
+        fence: Option<Fence>,
+        taken: i64,
+    ) -> Result<(), ClusterError> {
+        let end = taken.saturating_add(1);
+        self.advance_producer_ids(fence, |next| next..next.max(end)).await?;
+        Ok(())
+    }
+
+    async fn advance_producer_ids(
+        &self,
+        fence: Option<Fence>,
+        range_from: impl Fn(i64) -> Range<i64>,
+    ) -> Result<Range<i64>, ClusterError> {
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ProducerIdRecord>(&Key::ProducerIds).await?;
+            let range =
+                range_from(stored.as_ref().map_or(0, |stored| stored.record.next_producer_id));
+            if range.end == i64::MAX {
+                return Err(ClusterError::Exhausted("producer id"));
+            }
+            let record = ProducerIdRecord { next_producer_id: range.end };
+            match self.replace(fence, &Key::ProducerIds, stored.as_ref(), &record).await {
+                Ok(_) => return Ok(range),
+                // Where the ids were taken and the answer lost, they are skipped.
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Writes a record in the place of the one that was read.
+    pub(super) async fn replace<R: crate::metadata::schema::Record>(
+        &self,
+        fence: Option<Fence>,
+        key: &Key,
+        read: Option<&Stored<R>>,
+        record: &R,
+    ) -> Result<u64, ClusterError> {
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(read));
+        transaction.writes.push(put(key, record)?);
+        self.commit(fence, transaction).await
+    }
+}

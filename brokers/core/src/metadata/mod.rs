@@ -1,0 +1,19 @@
+//! The metadata of a cluster: topics, partitions and their leaders, incarnations, configurations,
+//! ACLs and users. `README.md` beside this file has the map and the invariants.
+//!
+//! [`store`] is the interface that every store has, [`sqlite`] the embedded one, [`schema`] what is
+//! kept under which key, [`cluster`] the only way to write it, [`view`] an image of it in memory.
+
+pub mod cluster;
+pub mod names;
+pub mod schema;
+pub mod sqlite;
+pub mod store;
+pub mod view;
+
+mod image;
+
+pub use cluster::{ClusterError, ClusterMetadata, Fence};
+pub use sqlite::SqliteStore;
+pub use store::{MetadataError, MetadataStore, ScopedStore};
+pub use view::MetadataView;

@@ -1,0 +1,76 @@
+//! Names of topics: Kafka's rules (`org.apache.kafka.common.internals.Topic`).
+
+/// The longest name of a topic, in characters.
+pub const TOPIC_NAME_MAX: usize = 249;
+
+/// Why a name cannot be the name of a topic. The texts are Kafka's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// No characters.
+    #[error("the empty string is not allowed")]
+    Empty,
+    /// A folder's name.
+    #[error("'.' or '..' is not allowed")]
+    Dots,
+    /// More than [`TOPIC_NAME_MAX`] characters.
+    #[error("the length of '{0}' is longer than the max allowed length {TOPIC_NAME_MAX}")]
+    TooLong(String),
+    /// Other characters than `[a-zA-Z0-9._-]`.
+    #[error(
+        "'{0}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    )]
+    Characters(String),
+}
+
+/// Checks the name of a topic.
+///
+/// # Errors
+/// [`InvalidName`] where Kafka would not allow it.
+pub fn check_topic_name(name: &str) -> Result<(), InvalidName> {
+    if name.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if name == "." || name == ".." {
+        return Err(InvalidName::Dots);
+    }
+    if name.len() > TOPIC_NAME_MAX {
+        return Err(InvalidName::TooLong(name.to_owned()));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !name.chars().all(allowed) {
+        return Err(InvalidName::Characters(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// What two names that collide have in common: names of metrics do not tell `.` from `_`.
+#[must_use]
+pub fn collision_key(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topic_names_follow_kafka() {
+        for good in ["a", "...", "A.b_c-9", "__consumer_offsets", &"x".repeat(249)] {
+            assert_eq!(check_topic_name(good), Ok(()), "{good}");
+        }
+        assert_eq!(check_topic_name(""), Err(InvalidName::Empty));
+        assert_eq!(check_topic_name("."), Err(InvalidName::Dots));
+        assert_eq!(check_topic_name(".."), Err(InvalidName::Dots));
+        let long = "x".repeat(250);
+        assert_eq!(check_topic_name(&long), Err(InvalidName::TooLong(long.clone())));
+        for bad in ["a b", "a/b", "ä", "a\0", "a:b", "a\n"] {
+            assert_eq!(check_topic_name(bad), Err(InvalidName::Characters(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn dots_and_underscores_collide() {
+        assert_eq!(collision_key("a.b_c"), collision_key("a_b.c"));
+        assert_ne!(collision_key("a-b"), collision_key("a_b"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Egress counters: what each principal was handed of each topic, since this incarnation started.
+//!
+//! They are written into the lane as usage blocks, each second in which they changed, in the same
+//! group commit as everything else. A broker that is killed loses at most the last second, in the
+//! customer's favour. Ingress needs no counter: it stands in the index of every data block.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::env::Clock;
+use crate::ids::TopicId;
+use crate::lane::index::{Usage, UsageEntry};
+use crate::lane::writer::Lane;
+
+/// Counters are written this often, if they changed.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Counters in one usage block.
+const ENTRIES_MAX: usize = 10_000;
+
+#[derive(Default)]
+struct Counter {
+    total: u64,
+    written: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct EgressMeter(Mutex<BTreeMap<(TopicId, Arc<str>), Counter>>);
+
+impl EgressMeter {
+    /// Counts record bytes that were handed to a socket.
+    pub fn add(&self, topic: TopicId, principal: &Arc<str>, bytes: u64) {
+        let mut counters = self.0.lock();
+        counters.entry((topic, Arc::clone(principal))).or_default().total += bytes;
+    }
+
+    /// The counters that changed since they were last taken.
+    fn take_changed(&self) -> Vec<UsageEntry> {
+        let mut counters = self.0.lock();
+        let changed = counters.iter_mut().filter(|(_, counter)| counter.total != counter.written);
+        changed
+            .take(ENTRIES_MAX)
+            .map(|((topic, principal), counter)| {
+                counter.written = counter.total;
+                UsageEntry {
+                    topic: *topic,
+                    principal: Arc::clone(principal),
+                    egress_bytes: counter.total,
+                }
+            })
+            .collect()
+    }
+
+    /// Writes what changed since `window_start_ms`; says where the next window starts.
+    pub fn flush(&self, lane: &Lane, clock: &dyn Clock, window_start_ms: i64) -> i64 {
+        let entries = self.take_changed();
+        let window_end_ms = clock.now_ms();
+        if entries.is_empty() {
+            return window_end_ms;
+        }
+        if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries }) {
+            tracing::debug!(%error, "egress of the last second is not written");
+        }
+        window_end_ms
+    }
+
+    /// Writes counters each second in which they changed.
+    pub async fn run(self: Arc<Self>, lane: Arc<Lane>, clock: Arc<dyn Clock>) {
+        let mut ticks = interval(WRITE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut window_start_ms = clock.now_ms();
+        loop {
+            ticks.tick().await;
+            window_start_ms = self.flush(&lane, clock.as_ref(), window_start_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_counters_that_changed_are_written_and_they_are_cumulative() {
+        let meter = EgressMeter::default();
+        let (topic, alice) = (TopicId::from_u128(1), Arc::from("User:alice"));
+        meter.add(topic, &alice, 10);
+        meter.add(topic, &alice, 5);
+        assert_eq!(meter.take_changed()[0].egress_bytes, 15);
+        assert!(meter.take_changed().is_empty());
+        meter.add(topic, &alice, 1);
+        assert_eq!(meter.take_changed()[0].egress_bytes, 16);
+    }
+}

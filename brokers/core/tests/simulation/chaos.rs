@@ -1,0 +1,101 @@
+//! What goes wrong, and how often.
+
+use freshet_core::rules::Rule;
+use freshet_core::sim::faults::DiskFaults;
+
+use super::metadata::MetadataFaults;
+
+/// One kind of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The broker dies; another starts.
+    Crash,
+    /// The broker is paused, a successor starts, the broker goes on unaware.
+    Zombie,
+    /// The broker dies and the file server loses what was not synced.
+    PowerLoss,
+    /// The file server restarts under a living broker.
+    ServerRestart,
+    /// The broker stops cleanly and another starts.
+    CleanStop,
+    /// The disk is full for a while.
+    DiskFull,
+    /// The object store is full for a while, so that nothing can be put.
+    BucketFull,
+    /// Everything dies and the metadata store comes back from a backup.
+    RestoredMetadata,
+    /// Two successors start at once.
+    Race,
+    /// A byte of a block that was durable flips, and the broker dies.
+    Rot,
+}
+
+/// A mixture of troubles.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// What happens, each as likely as it stands here often.
+    pub troubles: Vec<Trouble>,
+    pub disk: DiskFaults,
+    pub metadata: MetadataFaults,
+    /// How long trouble lasts, in ms.
+    pub trouble_ms: u64,
+    /// A trouble starts at most this long after the last, in ms.
+    pub pause_ms_max: u64,
+}
+
+impl Profile {
+    /// All troubles.
+    pub fn everything() -> Self {
+        use Trouble::*;
+        Self {
+            troubles: vec![
+                Crash,
+                Crash,
+                Zombie,
+                Zombie,
+                Zombie,
+                PowerLoss,
+                PowerLoss,
+                ServerRestart,
+                CleanStop,
+                DiskFull,
+                BucketFull,
+                RestoredMetadata,
+                Race,
+            ],
+            disk: DiskFaults {
+                failed_write: 2,
+                failed_sync: 2,
+                slow: 10,
+                stale_look_up: 100,
+                full: 1,
+            },
+            metadata: MetadataFaults { unavailable: 5, unknown: 5 },
+            trouble_ms: 1500,
+            pause_ms_max: 250,
+        }
+    }
+
+    /// The troubles in which a rule matters.
+    pub fn against(rule: Rule) -> Self {
+        use Trouble::*;
+        let (troubles, disk) = match rule {
+            Rule::SyncBeforeAck | Rule::SealUnsureBlocks => {
+                (vec![PowerLoss, Crash, Zombie], DiskFaults { slow: 30, ..DiskFaults::none() })
+            }
+            Rule::UnknownMeansStop => (
+                vec![PowerLoss, Crash],
+                DiskFaults { failed_sync: 30, failed_write: 10, slow: 10, ..DiskFaults::none() },
+            ),
+            Rule::GapIsDamage => {
+                (vec![PowerLoss, Crash, BucketFull], DiskFaults { slow: 10, ..DiskFaults::none() })
+            }
+            Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
+            Rule::InstallBeforeUse | Rule::CheckBeforeDelete => {
+                (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
+            _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
+        };
+        Self { troubles, disk, metadata: MetadataFaults::default(), ..Self::everything() }
+    }
+}

@@ -1,0 +1,130 @@
+//! Deterministic simulation of the real engine: seeded crashes, pauses, zombies, lost and torn
+//! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
+//!
+//! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --no-default-features --features sim --test
+//! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one.
+
+mod broker;
+mod chaos;
+mod checker;
+mod clients;
+mod metadata;
+mod run;
+
+use std::time::{Duration, Instant};
+
+use freshet_core::rules::{Rule, Rules};
+
+use chaos::Profile;
+use run::{Outcome, simulate};
+
+/// Wall time that the everyday suite spends on random seeds, in seconds.
+const BUDGET_SECONDS: u64 = 20;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// For a look over many seeds at once: what failed, without stopping.
+fn survey(first: u64, count: u64) {
+    for seed in first..first + count {
+        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        if let Some(violation) = outcome.violations.first() {
+            println!("{seed}: {violation}");
+        }
+    }
+}
+
+fn report(seed: u64, outcome: &Outcome) {
+    assert!(
+        outcome.violations.is_empty(),
+        "seed {seed} failed (run it again with FRESHET_SIM_SEED={seed}):\n{}\n{}",
+        outcome.violations.join("\n"),
+        outcome.trace.join("\n"),
+    );
+}
+
+#[test]
+fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
+    if let Some(seed) = number("FRESHET_SIM_SEED") {
+        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        println!("{}", outcome.trace.join("\n"));
+        report(seed, &outcome);
+        return;
+    }
+    let first = number("FRESHET_SIM_FIRST_SEED").unwrap_or(1);
+    if let Some(count) = number("FRESHET_SIM_SURVEY") {
+        return survey(first, count);
+    }
+    let count = number("FRESHET_SIM_SEEDS");
+    let budget = Duration::from_secs(number("FRESHET_SIM_SECONDS").unwrap_or(BUDGET_SECONDS));
+    let started = Instant::now();
+    let mut totals = run::Totals::default();
+    for seed in first.. {
+        let done = seed - first;
+        if count.map_or(started.elapsed() >= budget, |count| done >= count) {
+            break;
+        }
+        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        report(seed, &outcome);
+        totals.add(&outcome.totals);
+        if done % 100 == 99 {
+            println!("{} seeds from {first}: {totals:?}", done + 1);
+        }
+    }
+    println!("{totals:?}");
+    assert!(totals.acked > 0 && totals.takeovers > 0 && totals.split_reads > 0, "{totals:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for seed in [3, 11] {
+        let first = simulate(seed, Rules::full(), Profile::everything());
+        let second = simulate(seed, Rules::full(), Profile::everything());
+        assert_eq!(first.trace, second.trace, "seed {seed}");
+        assert_eq!(first.totals, second.totals, "seed {seed}");
+    }
+}
+
+/// Every rule is there for a reason: without it some seed fails.
+mod removed_rules {
+    use super::*;
+
+    /// Seeds that are tried before the rule counts as unnecessary.
+    const SEEDS: u64 = 2000;
+
+    fn is_found(rule: Rule) {
+        let found = (1..=SEEDS).find(|seed| {
+            let outcome = simulate(*seed, Rules::without(rule), Profile::against(rule));
+            !outcome.violations.is_empty()
+        });
+        let found = found.unwrap_or_else(|| panic!("{rule:?} was removed and no seed failed"));
+        println!("{rule:?}: seed {found}");
+        report(found, &simulate(found, Rules::full(), Profile::against(rule)));
+    }
+
+    macro_rules! removals {
+        ($($name:ident: $rule:ident;)*) => {$(
+            #[test]
+            fn $name() {
+                is_found(Rule::$rule);
+            }
+        )*};
+    }
+
+    removals! {
+        ack_before_sync_is_found: SyncBeforeAck;
+        ack_without_token_is_found: TokenBeforeAck;
+        seal_without_fence_is_found: FenceBeforeSeal;
+        seal_without_copies_is_found: SealUnsureBlocks;
+        reading_past_the_sealed_end_is_found: StopAtSealedEnd;
+        taking_a_gap_for_an_end_is_found: GapIsDamage;
+        going_on_after_a_failed_sync_is_found: UnknownMeansStop;
+        deleting_without_a_check_is_found: CheckBeforeDelete;
+        using_a_manifest_before_its_install_is_found: InstallBeforeUse;
+        metadata_writes_of_the_dead_are_found: IncarnationIsLive;
+        stale_answers_to_fresh_reads_are_found: FreshReads;
+        acking_a_duplicate_early_is_found: DuplicateWaits;
+        starting_without_a_scan_is_found: ScanStorageAtStart;
+    }
+}

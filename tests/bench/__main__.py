@@ -1,0 +1,51 @@
+"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b]`; alone, lists them.
+
+The result is the last line on standard output. `make bench B=NAME` builds what is needed first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from tests.bench.sides import GENERATOR_CPU
+
+BENCHES = {
+    "start_idle": "process start to first served request, and resident memory when idle",
+    "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
+}
+
+
+def main() -> int:
+    """Parses the command line and runs the bench; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("name", nargs="?", choices=BENCHES)
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=int(os.environ.get("ROUNDS") or 0) or None,
+        help="paired rounds (default: the bench's own)",
+    )
+    parser.add_argument(
+        "--sides",
+        default=os.environ.get("SIDES") or None,
+        help="only these sides, by comma, to try the bench itself",
+    )
+    arguments = parser.parse_args()
+    if arguments.name is None:
+        for name, line in BENCHES.items():
+            print(f"make bench B={name:<20} # {line}")
+        return 0
+    # The harness shares the generator's CPU, so that the brokers have theirs for themselves.
+    os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+    bench = importlib.import_module(f"tests.bench.{arguments.name}")
+    sides = arguments.sides.split(",") if arguments.sides else None
+    report = bench.run(rounds=arguments.rounds, only=sides)
+    print(report.line(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

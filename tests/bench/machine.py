@@ -1,0 +1,90 @@
+"""The limits of the machine, measured in the run that they are compared with."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench.report import progress
+
+MIB = 1024 * 1024
+LOOPBACK_BYTES = 1024 * MIB
+WRITE_BYTES = 256 * MIB
+SYNCS = 400
+
+
+def limits(folder: Path, generator_cpu: str, broker_cpu: str) -> dict[str, Any]:
+    """Loopback rate, sequential synced write rate, and latency of `fdatasync` in a folder."""
+    progress("measuring the machine's limits")
+    folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "cpus": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "loopback_mib_per_s": round(_loopback(int(generator_cpu), int(broker_cpu))),
+        "synced_write_mib_per_s": round(_synced_write(folder)),
+        **_sync_latency(folder),
+    }
+
+
+def _loopback(sender_cpu: int, receiver_cpu: int) -> float:
+    """MiB/s of one TCP connection between two CPUs. Both calls run outside the interpreter lock."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_send, args=(server.getsockname(), sender_cpu))
+        thread.start()
+        connection, _ = server.accept()
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {receiver_cpu})
+        buffer = bytearray(MIB)
+        left = LOOPBACK_BYTES
+        began = time.perf_counter()
+        with connection:
+            while left > 0:
+                left -= connection.recv_into(buffer)
+        seconds = time.perf_counter() - began
+        os.sched_setaffinity(0, before)
+        thread.join()
+    return LOOPBACK_BYTES / MIB / seconds
+
+
+def _send(address: tuple[str, int], cpu: int) -> None:
+    os.sched_setaffinity(0, {cpu})
+    piece = bytes(MIB)
+    with socket.create_connection(address) as connection:
+        for _ in range(LOOPBACK_BYTES // MIB):
+            connection.sendall(piece)
+
+
+def _synced_write(folder: Path) -> float:
+    """MiB/s of appending 1 MiB at a time, each synced before the next."""
+    piece = os.urandom(MIB)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        began = time.perf_counter()
+        for _ in range(WRITE_BYTES // MIB):
+            os.write(file.fileno(), piece)
+            os.fdatasync(file.fileno())
+        seconds = time.perf_counter() - began
+    return WRITE_BYTES / MIB / seconds
+
+
+def _sync_latency(folder: Path) -> dict[str, float]:
+    """Milliseconds of `fdatasync` after writing 4 KiB over zeros that are on disk already."""
+    piece = os.urandom(4096)
+    samples = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.write(file.fileno(), bytes(4096 * SYNCS))
+        os.fsync(file.fileno())
+        for number in range(SYNCS):
+            os.pwrite(file.fileno(), piece, 4096 * number)
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            samples.append(1000 * (time.perf_counter() - began))
+    samples.sort()
+    return {
+        "fdatasync_p50_ms": round(samples[SYNCS // 2], 3),
+        "fdatasync_p99_ms": round(samples[SYNCS * 99 // 100], 3),
+    }

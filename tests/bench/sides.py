@@ -1,0 +1,199 @@
+"""What is compared, as one kind of thing: Freshet and Kafka, each pinned to the brokers' CPU."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tests.bench.probe import wait_until_served
+from tests.peer.jars import ROOT
+from tests.peer.kafka import KINDS, Peer, free_ports
+from tests.peer.processes import spawn_server, stop_servers
+
+GENERATOR_CPU = "0"
+BROKER_CPU = "1"
+
+FRESHET = "freshet"
+WORK = ROOT / ".bench" / "run"
+# Built by `make bench` with the release profile, apart from the tests' environment.
+FRESHET_PYTHON = ROOT / ".bench" / "venv" / "bin" / "python"
+
+
+class Side(Protocol):
+    """A cluster to measure. `start` may follow `stop`, over the same data."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses, as clients take them."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of all brokers."""
+
+    @property
+    def replication(self) -> int:
+        """Replication factor to create topics with."""
+
+    def start(self) -> float:
+        """Starts it; returns the seconds from the first process to a served Metadata request."""
+
+    def stop(self) -> None:
+        """Ends it in order; data stays."""
+
+    def kill(self) -> None:
+        """Ends it with no chance to tidy up; data stays."""
+
+    def close(self) -> None:
+        """Ends it and removes its data."""
+
+
+class KafkaSide:
+    """Apache Kafka of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        folder = WORK / kind
+        shutil.rmtree(folder, ignore_errors=True)
+        self._peer = Peer(kind, cpus=BROKER_CPU, folder=folder)
+        self.replication = KINDS[kind].replication
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses of all brokers."""
+        return self._peer.bootstrap
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of all brokers."""
+        return self._peer.pids
+
+    def start(self) -> float:
+        """Starts all brokers; the slowest counts."""
+        began = time.monotonic()
+        self._peer.spawn()
+        served = [
+            wait_until_served(server, port, since=began)[1]
+            for server, port in zip(self._peer.servers, self._peer.ports, strict=True)
+        ]
+        return max(served)
+
+    def stop(self) -> None:
+        """Ends all brokers in order."""
+        self._peer.stop()
+
+    def kill(self) -> None:
+        """Kills all brokers."""
+        _kill(self._peer.servers)
+        self._peer.stop()
+
+    def close(self) -> None:
+        """Kills all brokers and removes their data."""
+        self.kill()
+        self._peer.close()
+
+
+class FreshetSide:
+    """One Freshet broker of the release build, over folders on the checkout's disk."""
+
+    replication = 1
+
+    def __init__(self) -> None:
+        if not FRESHET_PYTHON.exists():
+            message = f"{FRESHET_PYTHON} is missing: run the bench with `make bench`"
+            raise FileNotFoundError(message)
+        self.folder = WORK / FRESHET
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for name in ("dfs", "bucket"):
+            (self.folder / name).mkdir(parents=True)
+        (self._port,) = free_ports(1)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._config = self.folder / "broker.toml"
+        self._config.write_text(
+            "[storage]\n"
+            f'dfs = "{self.folder}/dfs"\n'
+            f'bucket = "{self.folder}/bucket"\n'
+            f'metadata = "{self.folder}/metadata.sqlite"\n'
+            'cluster = "bench"\n'
+            "[listener]\n"
+            f'kafka = "127.0.0.1:{self._port}"\n'
+            'metrics = "127.0.0.1:0"\n'
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's address."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pids(self) -> list[int]:
+        """The broker's process id."""
+        return [self._server.pid] if self._server is not None else []
+
+    def start(self) -> float:
+        """Starts the broker as a user would, only not from the checkout's own packages (-P)."""
+        began = time.monotonic()
+        log = self.folder / "broker.log"
+        self._server = spawn_server(
+            [FRESHET_PYTHON, "-P", "-m", "brokers", "serve", "--config", self._config],
+            log,
+            cpus=BROKER_CPU,
+            cwd=self.folder,
+        )
+        try:
+            return wait_until_served(self._server, self._port, since=began)[1]
+        except RuntimeError as error:
+            error.add_note(log.read_text(errors="replace")[-4000:])
+            raise
+
+    def stop(self) -> None:
+        """Ends the broker in order."""
+        if self._server is not None:
+            stop_servers([self._server])
+        self._server = None
+
+    def kill(self) -> None:
+        """Kills the broker."""
+        if self._server is not None:
+            _kill([self._server])
+        self._server = None
+
+    def close(self) -> None:
+        """Kills the broker and removes its data."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def open_side(name: str) -> Side:
+    """A side by name: `freshet` or a kind of the peer."""
+    return FreshetSide() if name == FRESHET else KafkaSide(name)
+
+
+def chosen(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """The sides to run. Raises `ValueError` if one of `only` is not a side of this bench."""
+    unknown = set(only or ()) - set(names)
+    if unknown:
+        message = f"no such side: {sorted(unknown)}; there are {list(names)}"
+        raise ValueError(message)
+    return [name for name in names if only is None or name in only]
+
+
+def rotated(names: Sequence[str], round_number: int) -> list[str]:
+    """The sides in an order that differs from round to round."""
+    start = round_number % len(names)
+    return [*names[start:], *names[:start]]
+
+
+def work_folder() -> Path:
+    """Where the sides keep their data: on the checkout's disk."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    return WORK
+
+
+def _kill(servers: Sequence[subprocess.Popen[bytes]]) -> None:
+    for server in servers:
+        server.send_signal(signal.SIGKILL)
+        server.wait()

@@ -1,0 +1,116 @@
+"""The parts of the harness that a wrong figure could come from."""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.bench import generators, proc
+from tests.bench.probe import wait_until_served
+from tests.bench.report import Report, spread
+from tests.bench.sides import chosen, rotated
+
+OUTPUT = """\
+5001 records sent, 1000.2 records/sec (0.98 MB/sec), 9.1 ms avg latency, 300.0 ms max latency.
+1000 records sent, 500.0 records/sec (0.49 MB/sec), 20.00 ms avg latency, 400.00 ms max latency, \
+10 ms 50th, 100 ms 95th, 200 ms 99th, 390 ms 99.9th.
+800 records sent, 800.0 records/sec (0.78 MB/sec), 6.00 ms avg latency, 50.00 ms max latency, \
+5 ms 50th, 7 ms 95th, 9 ms 99th, 11 ms 99.9th.
+"""
+
+
+def test_report_is_one_line_of_json_with_ours_over_theirs():
+    line = Report("name", value=50.0, unit="ms", peer=200.0, details={"rounds": 3}).line()
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "bench": "name",
+        "value": 50.0,
+        "unit": "ms",
+        "peer": 200.0,
+        "ratio": 0.25,
+        "details": {"rounds": 3},
+    }
+
+
+def test_report_without_a_side_has_no_ratio():
+    assert Report("name", value=None, unit="ms", peer=2.0).ratio is None
+    assert Report("name", value=1.0, unit="ms", peer=None).ratio is None
+
+
+def test_spread_keeps_every_sample():
+    assert spread([3.0, 1.0, 2.0]) == {
+        "median": 2.0,
+        "min": 1.0,
+        "max": 3.0,
+        "samples": [3.0, 1.0, 2.0],
+    }
+
+
+def test_summary_of_producer_performance_is_the_one_after_warm_up():
+    summary = list(generators.SUMMARY.finditer(OUTPUT))[-1]
+    assert summary.groupdict() == {
+        "records": "800",
+        "rate": "0.78",
+        "p50": "5",
+        "p99": "9",
+        "p999": "11",
+    }
+
+
+def test_sides_rotate_and_are_checked():
+    assert rotated(["a", "b", "c"], 4) == ["b", "c", "a"]
+    assert chosen(["a", "b"], None) == ["a", "b"]
+    assert chosen(["a", "b"], ["b"]) == ["b"]
+    with pytest.raises(ValueError, match="no such side"):
+        chosen(["a", "b"], ["c"])
+
+
+def test_usage_counts_cpu_and_memory_of_a_process():
+    pid = os.getpid()
+    before = proc.usage([pid])
+    began = time.process_time()
+    while time.process_time() - began < 0.2:
+        sum(range(1000))
+    used = proc.usage([pid]).since(before)
+    # The kernel counts in ticks of a hundredth of a second.
+    assert used.cpu_seconds >= 0.15
+    assert proc.resident_mib([pid]) >= proc.private_mib([pid]) > 1
+
+
+def serve_once(server):
+    """Answers ApiVersions and Metadata on one connection, as a broker with one node would."""
+    connection, _ = server.accept()
+    bodies = [struct.pack(">hi", 0, 0), struct.pack(">ii", 1, 0)]
+    with connection:
+        for body in bodies:
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            request = connection.recv(size, socket.MSG_WAITALL)
+            correlation = request[4:8]
+            connection.sendall(struct.pack(">i", 4 + len(body)) + correlation + body)
+
+
+def test_probe_returns_once_a_broker_answers():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve_once, args=(server,))
+        thread.start()
+        versions, metadata = wait_until_served(
+            process, server.getsockname()[1], since=time.monotonic()
+        )
+        thread.join()
+    process.communicate()
+    assert 0 < versions <= metadata
+
+
+def test_probe_gives_up_when_the_process_has_ended():
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(RuntimeError, match="exit status 3"):
+            wait_until_served(process, unused.getsockname()[1], since=time.monotonic())
