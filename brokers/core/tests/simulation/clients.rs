@@ -14,7 +14,7 @@ use super::run::Totals;
 const PATIENCE_MS: u64 = 120;
 
 /// Topics that are made in one simulation.
-const TOPICS_MADE_MAX: u32 = 12;
+const TOPICS_MADE_MAX: u32 = 20;
 
 /// A question under way.
 struct Asked {
@@ -309,14 +309,16 @@ impl TopicMaker {
             }
             self.asked = None;
         }
-        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(15) {
+        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(30) {
             return;
         }
         self.next += 1;
         let topic = format!("made-{}", self.next);
         let question = Ask::Create { topic: topic.clone(), partitions: 1 };
         let now_ms = view.now_ms;
-        let asked = view.broker().and_then(|broker| ask(broker, question, now_ms));
+        // Rather one that may be a zombie: the current broker makes no mistake here.
+        let broker = view.brokers.iter().rev().nth(1).or_else(|| view.brokers.last());
+        let asked = broker.and_then(|broker| ask(broker, question, now_ms));
         self.asked = asked.map(|asked| (asked, topic));
     }
 }

@@ -360,8 +360,11 @@ impl Simulation {
         self.keep();
     }
 
-    /// Flips a byte of a block that a later one of the same file says was durable.
+    /// Flips a byte of a block that a later one of the same file says was durable, once.
     fn rot(&mut self) {
+        if self.rotted {
+            return;
+        }
         let files = self.world.disk.durable_files();
         let mut lanes: Vec<_> = files.iter().filter(|(path, _)| is_lane_file(path)).collect();
         while let Some((path, bytes)) = lanes.pop() {
