@@ -11,6 +11,7 @@ pub mod coordinator;
 pub mod engine;
 pub mod env;
 pub mod ids;
+pub mod inspect;
 pub mod jobs;
 pub mod lane;
 pub mod metadata;

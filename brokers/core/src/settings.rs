@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::auth::sasl::Mechanism;
+use crate::auth::types::ScramMechanism;
 
 mod convert;
 mod parse;
@@ -289,7 +290,7 @@ pub struct BootstrapUser {
 }
 
 fn default_mechanism() -> String {
-    Mechanism::ScramSha512.name().to_owned()
+    Mechanism::Scram(ScramMechanism::Sha512).name().to_owned()
 }
 
 /// `[log]`.
