@@ -6,9 +6,7 @@
 pub mod auth;
 pub mod cache;
 pub mod cold;
-pub mod configs;
 pub mod coordinator;
-pub mod engine;
 pub mod env;
 pub mod ids;
 pub mod inspect;
@@ -20,7 +18,7 @@ pub mod partition;
 pub mod protocol;
 pub mod records;
 pub mod rules;
-pub mod settings;
+pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;

@@ -128,6 +128,7 @@ pub struct Snapshot {
 
 /// What differs between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each kind of record that has one value")]
 pub struct ViewChange {
     /// Topics that were made, changed or removed, or that have a partition in `partitions`.
     pub topics: BTreeSet<TopicId>,

@@ -338,6 +338,9 @@ impl Simulation {
             self.step();
         }
         let reason = self.current().status.reason.lock().clone();
+        for (path, bytes) in self.world.disk.durable_files() {
+            self.note(format_args!("{} {}", path.display(), bytes.len()));
+        }
         self.checker.violate(format!("the cluster does not come back: {reason}"));
     }
 
