@@ -6,7 +6,9 @@
 pub mod auth;
 pub mod cache;
 pub mod cold;
+pub mod configs;
 pub mod coordinator;
+pub mod engine;
 pub mod env;
 pub mod ids;
 pub mod inspect;
@@ -15,10 +17,14 @@ pub mod lane;
 pub mod metadata;
 pub mod metrics;
 pub mod partition;
+pub mod process;
 pub mod protocol;
+#[cfg(feature = "python")]
+pub mod python;
 pub mod records;
 pub mod rules;
 pub mod server;
+pub mod settings;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;
