@@ -19,8 +19,10 @@ use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
 use crate::metadata::{MetadataError, SqliteStore};
 use crate::metrics::{Gauges, Metrics, Sample};
-use crate::server::{KafkaService, Server};
+use crate::server::Server;
+use crate::server::dispatch::KafkaService;
 use crate::settings::{Settings, split_address};
+use crate::standing::Standing;
 
 mod logs;
 
@@ -153,12 +155,9 @@ impl BrokerProcess {
         self.engine.incarnation.0
     }
 
-    /// Waits until the broker stood down and says why; none where the time is over first.
-    pub fn ended(&self, limit: Duration) -> Option<String> {
-        self.runtime.block_on(async {
-            let ended = tokio::time::timeout(limit, self.engine.standing.ended()).await;
-            ended.ok().map(|reason| reason.to_string())
-        })
+    /// Whether it may still act, for [`wait_ended`].
+    pub fn standing(&self) -> Standing {
+        self.engine.standing.clone()
     }
 
     /// Stops: everything is split and the lane is closed, then answers that are due are sent.
@@ -181,9 +180,24 @@ impl BrokerProcess {
 
     /// Drops everything without any clean stop, as a killed process does.
     pub fn kill(self) {
+        let standing = self.standing();
         let Self { runtime, .. } = self;
         runtime.shutdown_timeout(KILL_TIME);
+        // Only for who waits for the end: nothing runs any more.
+        standing.stand_down("killed");
     }
+}
+
+/// Waits on this thread until a broker stood down and says why; none where the time is over first.
+///
+/// # Errors
+/// [`ProcessError::System`] where the thread cannot wait.
+pub fn wait_ended(standing: &Standing, limit: Duration) -> Result<Option<String>, ProcessError> {
+    let waiting = Builder::new_current_thread().enable_time().build().map_err(system("a timer"))?;
+    waiting.block_on(async {
+        let ended = tokio::time::timeout(limit, standing.ended()).await;
+        Ok(ended.ok().map(|reason| reason.to_string()))
+    })
 }
 
 struct Started {

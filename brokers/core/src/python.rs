@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::ids::Incarnation;
 use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
-use crate::process::{BrokerProcess as Process, ProcessError, open_metadata, real_environment};
+use crate::process::{BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended};
 use crate::settings::{Settings, SettingsError};
 
 create_exception!(brokers._core, BrokerError, PyException, "Something about a broker failed.");
@@ -163,7 +163,11 @@ impl BrokerProcess {
 
     /// Waits until the broker stood down and says why; None where `timeout_s` passes first.
     fn ended(&self, python: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
-        python.detach(|| self.with_running(|process| process.ended(seconds(timeout_s))))
+        python.detach(|| {
+            // The wait holds no lock: another thread stops the broker meanwhile.
+            let standing = self.with_running(Process::standing)?;
+            Ok(wait_ended(&standing, seconds(timeout_s))?)
+        })
     }
 
     /// Stops cleanly; after `timeout_s` what is left is dropped. Nothing where it does not run.
