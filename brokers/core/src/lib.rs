@@ -10,6 +10,7 @@ pub mod configs;
 pub mod coordinator;
 pub mod engine;
 pub mod env;
+pub mod handlers;
 pub mod ids;
 pub mod inspect;
 pub mod jobs;

@@ -1,6 +1,7 @@
 //! Reads that promise freshness: they wait for one token check that began after they arrived.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
@@ -15,18 +16,25 @@ pub struct Freshness {
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
     work: Notify,
     rules: Rules,
+    /// Nobody fences a closed lane, so its token says nothing any more.
+    closed: AtomicBool,
 }
 
 impl Freshness {
     /// Checks nothing until [`Freshness::run`] runs.
     pub fn new(rules: Rules) -> Self {
-        Self { waiting: Mutex::default(), work: Notify::new(), rules }
+        Self {
+            waiting: Mutex::default(),
+            work: Notify::new(),
+            rules,
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Waits for a token check that begins after this call.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the token is lost.
+    /// `NOT_LEADER_OR_FOLLOWER` where the token is lost, or the lane is being closed.
     pub async fn fresh(&self) -> Result<(), ResponseError> {
         if !self.rules.hold(Rule::FreshReads) {
             return Ok(());
@@ -37,6 +45,11 @@ impl Freshness {
         checked.await.map_err(|_| ResponseError::NotLeaderOrFollower)
     }
 
+    /// From now on nothing is fresh: the lane is about to be closed, and a successor needs no fence.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
     /// Checks for whoever waits, until the token is lost.
     pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>, standing: Standing) {
         loop {
@@ -45,6 +58,9 @@ impl Freshness {
             if let Err(error) = token.check().await {
                 standing.stand_down(&error.to_string());
                 return;
+            }
+            if self.closed.load(Ordering::SeqCst) {
+                continue;
             }
             for done in waiting {
                 // A client that hung up does not wait any more.

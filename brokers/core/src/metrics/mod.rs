@@ -232,7 +232,11 @@ impl TopicFamilies {
             (&self.messages_in, "messagesin", "Records produced"),
             (&self.produce_requests, "totalproducerequests", "Produce requests"),
             (&self.fetch_requests, "totalfetchrequests", "Fetch requests"),
-            (&self.failed_produce_requests, "failedproducerequests", "Produce requests that failed"),
+            (
+                &self.failed_produce_requests,
+                "failedproducerequests",
+                "Produce requests that failed",
+            ),
             (&self.failed_fetch_requests, "failedfetchrequests", "Fetch requests that failed"),
         ]
     }

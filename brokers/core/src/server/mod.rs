@@ -1,6 +1,6 @@
 //! Connections: accepting them, reading requests within limits, and sending answers in order.
 //!
-//! Nothing here knows an API. A [`Service`] makes a [`Session`] for each connection; the session
+//! Only `dispatch` knows APIs. A [`Service`] makes a [`Session`] for each connection; the session
 //! takes whole frames and says what becomes of each ([`Outcome`]). See `README.md` in this folder.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use crate::standing::Standing;
 mod accept;
 mod budget;
 mod connection;
+pub mod dispatch;
 mod log_limit;
 mod reader;
 mod service;

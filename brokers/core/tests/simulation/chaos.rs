@@ -26,6 +26,8 @@ pub enum Trouble {
     RestoredMetadata,
     /// Two successors start at once.
     Race,
+    /// A byte of a block that was durable flips, and the broker dies.
+    Rot,
 }
 
 /// A mixture of troubles.

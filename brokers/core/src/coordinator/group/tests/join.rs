@@ -135,8 +135,8 @@ fn each_newcomer_extends_the_first_rebalance_within_the_rebalance_timeout() {
 #[test]
 fn a_rebalance_drops_who_does_not_rejoin_in_time() {
     let (mut machine, ids) = Machine::stable(vec![new_member("a"), new_member("b")]);
-    let joined = machine.join(known_member(machine.group.leader().unwrap().to_owned().as_str()));
     let leader = machine.group.leader().unwrap().to_owned();
+    let joined = machine.join(known_member(&leader));
     let other = ids.iter().find(|id| **id != leader).unwrap();
     machine.pass_alive(59, &[other]);
     assert_eq!(machine.heartbeat(other), Err(ResponseError::RebalanceInProgress));

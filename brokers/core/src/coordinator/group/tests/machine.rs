@@ -125,9 +125,10 @@ impl Machine {
     /// A SyncGroup of a member in the current generation; the leader's has all assignments.
     pub(super) fn sync_request(&self, member_id: &str) -> SyncRequest {
         let work = |id: &str| (id.to_owned(), Bytes::from(format!("work of {id}")));
-        let assignments = match self.group.leader() == Some(member_id) {
-            true => self.group.assignments().map(|(id, _)| work(id)).collect(),
-            false => Vec::new(),
+        let assignments = if self.group.leader() == Some(member_id) {
+            self.group.assignments().map(|(id, _)| work(id)).collect()
+        } else {
+            Vec::new()
         };
         SyncRequest {
             group_id: "g".to_owned(),
@@ -177,7 +178,7 @@ impl Machine {
         loop {
             let next = self.group.next_deadline().filter(|next| *next <= end);
             let at = next.unwrap_or(end).max(self.now.monotonic);
-            let passed = i64::try_from((at - self.now.monotonic).as_millis()).unwrap();
+            let passed = i64::try_from(at.saturating_sub(self.now.monotonic).as_millis()).unwrap();
             self.now = Now { monotonic: at, wall_ms: self.now.wall_ms + passed };
             if next.is_none() {
                 return;

@@ -1,7 +1,8 @@
 //! Tests of the group coordinator: first of the state machine alone, then of the service on a log
 //! in memory.
 
-#![allow(clippy::unwrap_used)]
+// Requests are built where they are handed over.
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 mod expiry;
 mod join;

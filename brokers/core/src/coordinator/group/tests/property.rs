@@ -48,7 +48,8 @@ struct Life {
     /// Ids that have been given out, the newest first.
     ids: Vec<String>,
     joins: BTreeSet<Waiter>,
-    syncs: BTreeSet<Waiter>,
+    /// With the generation of the request.
+    syncs: BTreeMap<Waiter, i32>,
     generation: i32,
     leaders: BTreeMap<i32, BTreeSet<String>>,
 }
@@ -59,7 +60,7 @@ impl Life {
             machine: Machine::new(),
             ids: Vec::new(),
             joins: BTreeSet::new(),
-            syncs: BTreeSet::new(),
+            syncs: BTreeMap::new(),
             generation: 0,
             leaders: BTreeMap::new(),
         }
@@ -115,7 +116,7 @@ impl Life {
         let assignments = request.assignments.into_iter().map(|(id, _)| (id, work.clone()));
         let assignments = assignments.collect();
         let waiter = self.machine.sync(SyncRequest { assignments, ..request });
-        self.syncs.insert(waiter);
+        self.syncs.insert(waiter, generation);
     }
 
     /// Reads what clients have been told.
@@ -128,16 +129,14 @@ impl Life {
                 }
             }
         }
-        let group = &self.machine.group;
-        let durable = format!("generation {}", group.generation());
-        for waiter in std::mem::take(&mut self.syncs) {
+        for (waiter, generation) in std::mem::take(&mut self.syncs) {
             match self.machine.try_synced(waiter) {
                 Some(response) if response.error.is_none() => {
-                    assert_eq!(response.assignment, durable, "an assignment of this generation");
+                    assert_eq!(response.assignment, format!("generation {generation}"));
                 }
                 Some(_) => {}
                 None => {
-                    self.syncs.insert(waiter);
+                    self.syncs.insert(waiter, generation);
                 }
             }
         }

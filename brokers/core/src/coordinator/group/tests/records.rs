@@ -117,7 +117,8 @@ fn old_versions_of_a_group_are_read() {
     assert_eq!(read.members[0].session_timeout_ms, 10_000);
     let version_2 = b"\x00\x02\x00\x01x\x00\x00\x00\x03\xff\xff\xff\xff\
         \x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x01\
-        \x00\x01a\x00\x01c\x00\x01h\x00\x00\x00\x01\x00\x00\x27\x10\x00\x00\x00\x01s\x00\x00\x00\x00";
+        \x00\x01a\x00\x01c\x00\x01h\x00\x00\x00\x01\x00\x00\x27\x10\
+        \x00\x00\x00\x01s\x00\x00\x00\x00";
     let read = read_group(Bytes::from_static(version_2)).unwrap();
     assert_eq!((read.state_timestamp_ms, read.members[0].rebalance_timeout_ms), (Some(5), Some(1)));
 }
@@ -192,9 +193,13 @@ proptest! {
         metadata in ".{0,200}",
         commit_timestamp_ms: i64,
     ) {
-        let expire_timestamp_ms = None;
-        let value =
-            CommittedOffset { offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms };
+        let value = CommittedOffset {
+            offset,
+            leader_epoch,
+            metadata,
+            commit_timestamp_ms,
+            expire_timestamp_ms: None,
+        };
         let record = offset_record(&group, &topic, partition, Some(&value)).unwrap();
         prop_assert_eq!(read_key(record.key), Ok(Key::Offset { group, topic, partition }));
         prop_assert_eq!(read_offset(record.value.unwrap()), Ok(value));

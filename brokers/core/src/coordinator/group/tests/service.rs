@@ -40,7 +40,7 @@ async fn members_join_sync_and_live() {
         assert_eq!(coordinator.heartbeat(&heartbeat("g", &leader)), Ok(()));
         assert_eq!(coordinator.heartbeat(&heartbeat("g", &follower)), Ok(()));
     }
-    sleep(Duration::from_secs(10)).await;
+    sleep(Duration::from_secs(11)).await;
     let unknown = Err(ResponseError::UnknownMemberId);
     assert_eq!(coordinator.heartbeat(&heartbeat("g", &leader)), unknown);
     assert_eq!(log.group("g").unwrap().members.len(), 0, "the empty group was stored");

@@ -6,9 +6,12 @@ use kafka_protocol::ResponseError;
 use tokio::time::{Instant, sleep};
 
 use super::machine::{known_member, leaving};
-use super::service_support::{Fate, MemoryLog, commit, fetch, flat, join, loaded, stable_group};
+use super::service_support::{
+    Fate, MemoryLog, commit, coordinator_with, fetch, flat, heartbeat, join, load_all, loaded,
+    stable_group, sync_request,
+};
 use crate::coordinator::group::{
-    GroupCoordinator, JoinRequest, JoinResponse, LeaveRequest, OffsetCommitRequest,
+    GroupCoordinator, GroupSettings, JoinRequest, JoinResponse, LeaveRequest, OffsetCommitRequest,
     OffsetDeleteRequest, OffsetFetchRequest,
 };
 
@@ -155,16 +158,11 @@ async fn large_writes_go_alone() {
     let coordinator = loaded(&log).await;
     log.set_append_time(Duration::from_millis(10));
     let large = |topic: String| {
-        let mut request = commit("g", &[]);
-        let one = commit("g", &[(&topic, 0, 1)]).offsets.remove(0);
-        let metadata = Some("x".repeat(4_000));
-        request.offsets = (0..50)
-            .map(|partition| super::super::OffsetToCommit {
-                partition,
-                metadata: metadata.clone(),
-                ..one.clone()
-            })
-            .collect();
+        let offsets: Vec<_> = (0..50).map(|partition| (topic.as_str(), partition, 1)).collect();
+        let mut request = commit("g", &offsets);
+        for offset in &mut request.offsets {
+            offset.metadata = Some("x".repeat(4_000));
+        }
         coordinator.commit_offsets(request)
     };
     let committed = join_all((0..3).map(|number| large(format!("t{number}")))).await;
@@ -268,7 +266,7 @@ async fn offsets_of_a_group_expire_a_week_after_it_became_empty() {
     coordinator.commit_offsets(request).await.unwrap();
     for _ in 0..DAY.as_secs() * 8 / 9 {
         sleep(Duration::from_secs(9)).await;
-        let alive = super::service_support::heartbeat("g", &joined);
+        let alive = heartbeat("g", &joined);
         assert_eq!(coordinator.heartbeat(&alive), Ok(()));
     }
     assert_eq!(fetched(&coordinator, "g").await.len(), 1, "it is subscribed to the topic");
@@ -335,14 +333,38 @@ async fn a_group_that_is_joined_while_it_is_deleted_lives_on_without_its_offsets
     coordinator.commit_offsets(commit("g", &[("t", 0, 1)])).await.unwrap();
     log.set_append_time(Duration::from_secs(1));
     let member = JoinRequest { api_version: 3, ..known_member("") };
-    let (deleted, joined) = tokio::join!(delete(&coordinator, "g"), join(&coordinator, member));
+    let joining = async {
+        sleep(Duration::from_millis(500)).await;
+        join(&coordinator, member).await
+    };
+    let (deleted, joined) = tokio::join!(delete(&coordinator, "g"), joining);
     assert_eq!((deleted, joined.error), (None, None));
     assert_eq!(fetched(&coordinator, "g").await, []);
-    let request = super::service_support::sync_request("g", &joined);
+    let request = sync_request("g", &joined);
     assert_eq!(coordinator.sync_group(request).await.error, None);
     assert_eq!(log.group("g").unwrap().members.len(), 1);
     let described = coordinator.describe_groups(6, &["g".to_owned()]);
     assert_eq!(loaded(&log).await.describe_groups(6, &["g".to_owned()]), described);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_came_and_went_while_it_was_deleted_is_as_the_log_has_it() {
+    let log = Arc::new(MemoryLog::default());
+    let settings = GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() };
+    let coordinator = coordinator_with(&log, settings);
+    load_all(&coordinator).await;
+    coordinator.commit_offsets(commit("g", &[("t", 0, 1)])).await.unwrap();
+    log.set_append_time(Duration::from_secs(1));
+    let coming = async {
+        sleep(Duration::from_millis(500)).await;
+        let joined = join(&coordinator, known_member("")).await;
+        leave(&coordinator, "g", &joined).await;
+    };
+    let (deleted, ()) = tokio::join!(delete(&coordinator, "g"), coming);
+    assert_eq!(deleted, None);
+    let listed = coordinator.list_groups(&[], &[]).unwrap();
+    assert_eq!((listed.len(), listed[0].state), (1, "Empty"));
+    assert_eq!(loaded(&log).await.list_groups(&[], &[]), Ok(listed));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@ use kafka_protocol::ResponseError;
 
 use super::machine::{Machine, known_member, leaving, new_member};
 use crate::coordinator::group::{
-    GroupState, HeartbeatRequest, JoinRequest, Purpose, SyncRequest, Waiter,
+    Group, GroupState, HeartbeatRequest, JoinRequest, Purpose, SyncRequest, Waiter,
 };
 
 /// A group of two that awaits the assignment: machine, leader, follower.
@@ -271,7 +271,7 @@ fn commits_of_the_last_generation_are_taken_during_the_join_phase() {
 fn an_unloaded_group_sends_everybody_away() {
     let (mut machine, leader, follower) = completing();
     let waiter = sync(&mut machine, &follower);
-    machine.step(|group, cx| group.unload(cx));
+    machine.step(Group::unload);
     assert_eq!(machine.synced(waiter).error, Some(ResponseError::NotCoordinator));
     assert_eq!(machine.group.next_deadline(), None);
     let unavailable = Some(ResponseError::CoordinatorNotAvailable);
