@@ -6,10 +6,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::auth::sasl::Mechanism;
+use crate::auth::types::ScramMechanism;
 
 mod convert;
 mod parse;
 
+pub(crate) use convert::split_address;
 pub use parse::SettingsError;
 
 /// A broker's settings.
@@ -177,6 +179,8 @@ pub struct LimitSettings {
     pub in_flight_bytes_per_connection: usize,
     /// Bytes of all requests that are not answered yet.
     pub in_flight_bytes: usize,
+    /// Bytes of records on their way to clients.
+    pub fetch_bytes: usize,
     /// How long answers that are due may still take when the broker stops.
     pub drain_timeout_ms: u64,
 }
@@ -195,6 +199,7 @@ impl Default for LimitSettings {
             in_flight_requests_per_connection: 128,
             in_flight_bytes_per_connection: 16 << 20,
             in_flight_bytes: 256 << 20,
+            fetch_bytes: 256 << 20,
             drain_timeout_ms: 2_000,
         }
     }
@@ -289,7 +294,7 @@ pub struct BootstrapUser {
 }
 
 fn default_mechanism() -> String {
-    Mechanism::ScramSha512.name().to_owned()
+    Mechanism::Scram(ScramMechanism::Sha512).name().to_owned()
 }
 
 /// `[log]`.

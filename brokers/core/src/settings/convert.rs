@@ -10,12 +10,15 @@ use super::{BootstrapUser, GroupsSection, JobsSection, LaneSection, Settings};
 use crate::auth::acl::AuthorizerSettings;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
+use crate::configs::{BrokerConfig, Overrides};
 use crate::coordinator::group::GroupSettings;
 use crate::engine::EngineSettings;
+use crate::handlers::BrokerSettings;
 use crate::jobs::JobSettings;
 use crate::lane::block::ALIGNMENT;
 use crate::lane::writer::LaneSettings;
 use crate::rules::Rules;
+use crate::server::ServerLimits;
 
 /// The smallest lane file: a checkpoint and a block.
 const FILE_BYTES_MIN: u64 = 64 << 10;
@@ -109,6 +112,120 @@ impl Settings {
         }
     }
 
+    /// What clients may take.
+    pub fn server_limits(&self) -> ServerLimits {
+        let limits = &self.limits;
+        ServerLimits {
+            request_bytes_max: limits.request_bytes_max,
+            unauthenticated_bytes_max: limits.request_bytes_before_authentication_max,
+            authentication_time: Duration::from_millis(limits.authentication_timeout_ms),
+            idle_time: Duration::from_millis(limits.idle_timeout_ms),
+            request_time: Duration::from_millis(limits.request_timeout_ms),
+            request_bytes_per_s: limits.request_bytes_per_s_min,
+            connections_max: limits.connections_max,
+            connections_per_ip_max: limits.connections_per_address_max,
+            in_flight_requests_max: limits.in_flight_requests_per_connection,
+            in_flight_bytes_max: limits.in_flight_bytes_per_connection,
+            in_flight_bytes_total: limits.in_flight_bytes,
+            drain_time: Duration::from_millis(limits.drain_timeout_ms),
+        }
+    }
+
+    /// What handlers take.
+    pub fn handlers(&self) -> BrokerSettings {
+        BrokerSettings {
+            configs: self.broker_config().expect("settings were checked when they were read"),
+            authorizer: Some(self.authorizer()),
+            fetch_memory_bytes: self.limits.fetch_bytes,
+            ..BrokerSettings::default()
+        }
+    }
+
+    /// What is set, by the names of Kafka's broker configs, as tools are told.
+    fn broker_config(&self) -> Result<BrokerConfig, Problem> {
+        let unset = Self::default().kafka_names();
+        let mut fixed = Overrides::new();
+        for ((key, name, value), (.., default)) in self.kafka_names().into_iter().zip(unset) {
+            // Where Kafka's default is another one, ours is said all the same.
+            if value != default || name == "log.retention.check.interval.ms" || name == "node.id" {
+                fixed.insert(name.to_owned(), value.clone());
+            }
+            let alone = Overrides::from([(name.to_owned(), value)]);
+            if let Err(error) = BrokerConfig::new(alone) {
+                return Err(Problem { key, message: error.to_string() });
+            }
+        }
+        let key = "groups.session_timeout_ms_max";
+        BrokerConfig::new(fixed).map_err(|error| Problem { key, message: error.to_string() })
+    }
+
+    /// Settings that Kafka has under another name: ours, Kafka's, and the value.
+    fn kafka_names(&self) -> [(&'static str, &'static str, String); 15] {
+        let (topics, groups, limits) = (&self.topics, &self.groups, &self.limits);
+        let offsets_check = groups.offsets_retention_check_interval_ms.to_string();
+        [
+            ("broker.node_id", "node.id", self.broker.node_id.to_string()),
+            ("topics.auto_create", "auto.create.topics.enable", topics.auto_create.to_string()),
+            ("topics.default_partitions", "num.partitions", topics.default_partitions.to_string()),
+            (
+                "topics.default_replication_factor",
+                "default.replication.factor",
+                topics.default_replication_factor.to_string(),
+            ),
+            (
+                "topics.offsets_partitions",
+                "offsets.topic.num.partitions",
+                topics.offsets_partitions.to_string(),
+            ),
+            (
+                "groups.session_timeout_ms_min",
+                "group.min.session.timeout.ms",
+                groups.session_timeout_ms_min.to_string(),
+            ),
+            (
+                "groups.session_timeout_ms_max",
+                "group.max.session.timeout.ms",
+                groups.session_timeout_ms_max.to_string(),
+            ),
+            (
+                "groups.initial_rebalance_delay_ms",
+                "group.initial.rebalance.delay.ms",
+                groups.initial_rebalance_delay_ms.to_string(),
+            ),
+            ("groups.members_max", "group.max.size", groups.members_max.to_string()),
+            (
+                "groups.offset_metadata_bytes_max",
+                "offset.metadata.max.bytes",
+                groups.offset_metadata_bytes_max.to_string(),
+            ),
+            (
+                "groups.offsets_retention_minutes",
+                "offsets.retention.minutes",
+                groups.offsets_retention_minutes.to_string(),
+            ),
+            (
+                "groups.offsets_retention_check_interval_ms",
+                "offsets.retention.check.interval.ms",
+                offsets_check,
+            ),
+            (
+                "jobs.retention_interval_ms",
+                "log.retention.check.interval.ms",
+                self.jobs.retention_interval_ms.to_string(),
+            ),
+            (
+                "limits.idle_timeout_ms",
+                "connections.max.idle.ms",
+                limits.idle_timeout_ms.to_string(),
+            ),
+            (
+                "limits.request_bytes_max",
+                "socket.request.max.bytes",
+                limits.request_bytes_max.to_string(),
+            ),
+        ]
+    }
+
     /// How many threads serve, on a machine with so many cores.
     pub fn runtime_threads(&self, cores: usize) -> usize {
         match self.threads.runtime {
@@ -125,6 +242,7 @@ impl Settings {
             .or_else(|| self.lane_problem())
             .or_else(|| self.limit_problem())
             .or_else(|| self.topic_problem())
+            .or_else(|| self.broker_config().err())
     }
 
     fn storage_problem(&self) -> Option<Problem> {
@@ -232,6 +350,7 @@ impl Settings {
             ("limits.in_flight_requests_per_connection", limits.in_flight_requests_per_connection),
             ("limits.in_flight_bytes_per_connection", limits.in_flight_bytes_per_connection),
             ("limits.in_flight_bytes", limits.in_flight_bytes),
+            ("limits.fetch_bytes", limits.fetch_bytes),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Some(above_zero(key));
@@ -331,6 +450,8 @@ mod tests {
         let engine = settings.engine("");
         let of_parts = EngineSettings::new("local");
         assert_eq!(format!("{engine:?}"), format!("{of_parts:?}"));
+        assert_eq!(settings.server_limits(), ServerLimits::default());
+        assert_eq!(settings.handlers().fetch_memory_bytes, 256 << 20);
     }
 
     #[test]

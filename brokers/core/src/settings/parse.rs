@@ -69,6 +69,7 @@ impl Settings {
 }
 
 /// A value that makes no sense.
+#[derive(Debug)]
 pub(super) struct Problem {
     pub key: &'static str,
     pub message: String,
