@@ -201,6 +201,7 @@ impl Engine {
             sources: &sources,
         };
         heir.open_all(&claim, estate, &partitions).await?;
+        claimant.register_strangers(&claim).await?;
         let (rolled, mut rolled_files) = mpsc::unbounded_channel();
         let (lane, writer) = crate::lane::writer::start(WriterParts {
             disk: Arc::clone(&environment.disk),
@@ -334,6 +335,7 @@ impl Engine {
         let closed = || LaneError::Closed(self.incarnation);
         self.jobs.send(JobMessage::Drain(done)).map_err(|_| closed())?;
         drained.await.map_err(|_| closed())?;
+        self.freshness.close();
         let end = self.lane.close().await?;
         self.metadata.close_incarnation(self.fence, end.into()).await?;
         Ok(())

@@ -14,7 +14,7 @@ use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
 use crate::lane::{LaneEnd, LaneError, LanePaths, LaneSpot};
-use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
+use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use crate::partition::load::TailBatch;
 use crate::records::BatchHeader;
@@ -145,23 +145,56 @@ impl Claimant<'_> {
             .filter(|incarnation| *incarnation < me && !known.contains_key(incarnation))
             .collect();
         for stranger in &strangers {
-            self.metadata.register_incarnation(*stranger, self.slot, "found on storage").await?;
-            lanes.insert(*stranger, self.end(guard, *stranger).await?);
+            lanes.insert(*stranger, self.end_on_storage(guard, *stranger).await?);
         }
         Ok((lanes, strangers))
     }
 
+    /// Makes lanes that the metadata store did not know known to it. Only once the partitions'
+    /// extents name them: until then each start has to find them anew.
+    ///
+    /// # Errors
+    /// What the metadata store says.
+    pub async fn register_strangers(&self, claim: &Claim) -> Result<(), StartError> {
+        for stranger in &claim.unknown_lanes {
+            match self.metadata.register_incarnation(*stranger, self.slot, "found on storage").await
+            {
+                Ok(_) | Err(ClusterError::IncarnationTaken(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.record_end(claim.fence, *stranger, claim.lanes[stranger]).await?;
+        }
+        Ok(())
+    }
+
     /// Fences a predecessor on storage, then gives its lane the end that everybody keeps to.
     async fn end(&self, guard: Fence, predecessor: Incarnation) -> Result<LaneEnd, StartError> {
+        let end = self.end_on_storage(guard, predecessor).await?;
+        self.record_end(guard, predecessor, end).await
+    }
+
+    async fn end_on_storage(
+        &self,
+        guard: Fence,
+        predecessor: Incarnation,
+    ) -> Result<LaneEnd, StartError> {
         let paths = LanePaths::new(self.cluster, predecessor);
         let disk = self.environment.disk.as_ref();
         if self.rules.hold(Rule::FenceBeforeSeal) {
             let randomness = self.environment.randomness.as_ref();
             fence(disk, &paths, guard.incarnation, randomness).await.map_err(LaneError::from)?;
         }
+        Ok(seal(disk, &paths, predecessor, self.rules).await?.end)
+    }
+
+    async fn record_end(
+        &self,
+        guard: Fence,
+        predecessor: Incarnation,
+        end: LaneEnd,
+    ) -> Result<LaneEnd, StartError> {
         let guarded = self.rules.hold(Rule::IncarnationIsLive).then_some(guard);
         self.metadata.mark_fenced(guarded, predecessor).await?;
-        let end = seal(disk, &paths, predecessor, self.rules).await?.end;
         let stands = self.metadata.seal_incarnation(guarded, predecessor, end.into()).await?;
         Ok(stands.into())
     }
@@ -280,6 +313,10 @@ impl Estate {
         let of_extents = record.extents.iter().map(|extent| extent.epoch).max();
         let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
+        // An unknown incarnation may have led under an epoch that no block of it names: each raised
+        // it by one at the most.
+        let unnamed = i32::try_from(claim.unknown_lanes.len()).ok()?;
+        record.epoch = record.epoch.checked_add(unnamed)?;
         let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| (*end).into());
         let record = record.led_by(claim.incarnation, ends)?;
         Some(PartitionUpdate { partition, revision: stored.revision, record })

@@ -58,6 +58,16 @@ impl Partitions {
         }
     }
 
+    /// Every partition that is not served, with the reason.
+    pub fn offline(&self) -> Vec<MissingOffsets> {
+        let places = self.0.read();
+        let offline = places.values().filter_map(|place| match place {
+            Place::Open(_) => None,
+            Place::Offline(missing) => Some(missing.clone()),
+        });
+        offline.collect()
+    }
+
     /// Whether any partition is not served. Nothing that may be its is deleted then.
     pub fn any_offline(&self) -> bool {
         self.0.read().values().any(|place| matches!(place, Place::Offline(_)))

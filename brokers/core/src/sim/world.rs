@@ -110,7 +110,8 @@ impl World {
         for host in self.hosts.values_mut().filter(|host| !host.paused) {
             host.clock.0.store(epoch + now_ms + host.skew_ms, Ordering::Relaxed);
             if let Some(runtime) = &host.runtime {
-                runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+                let tick = async { tokio::time::sleep(Duration::from_millis(1)).await };
+                runtime.block_on(tick);
             }
         }
     }

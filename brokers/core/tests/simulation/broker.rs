@@ -108,6 +108,9 @@ pub async fn run(
 ) {
     match Engine::start(environment, store, settings(rules)).await {
         Ok(engine) => {
+            let offline = engine.partitions.offline();
+            *status.reason.lock() =
+                offline.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             status.leading.store(true, Ordering::Relaxed);
             loop {
                 tokio::select! {

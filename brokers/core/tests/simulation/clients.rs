@@ -13,6 +13,9 @@ use super::run::Totals;
 /// A question that is not answered after this long is asked again, in ms.
 const PATIENCE_MS: u64 = 120;
 
+/// Topics that are made in one simulation.
+const TOPICS_MADE_MAX: u32 = 20;
+
 /// A question under way.
 struct Asked {
     reply: oneshot::Receiver<Answer>,
@@ -277,5 +280,45 @@ impl Committer {
         let now_ms = view.now_ms;
         let asked = view.broker().and_then(|broker| ask(broker, ask_for, now_ms));
         self.asked = asked.map(|asked| (asked, question));
+    }
+}
+
+/// Makes topics one after another; each that was made must be led once all is quiet.
+pub struct TopicMaker {
+    made: Vec<String>,
+    next: u32,
+    asked: Option<(Asked, String)>,
+}
+
+impl TopicMaker {
+    pub fn new() -> Self {
+        Self { made: Vec::new(), next: 0, asked: None }
+    }
+
+    /// The topics that somebody was told are there.
+    pub fn made(&self) -> &[String] {
+        &self.made
+    }
+
+    pub fn step(&mut self, view: &mut View<'_>) {
+        if let Some((asked, topic)) = &mut self.asked {
+            match poll(asked, view.now_ms) {
+                Poll::Waiting => return,
+                Poll::Answered(Answer::Created) => self.made.push(topic.clone()),
+                Poll::Answered(_) | Poll::GivenUp => {}
+            }
+            self.asked = None;
+        }
+        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(30) {
+            return;
+        }
+        self.next += 1;
+        let topic = format!("made-{}", self.next);
+        let question = Ask::Create { topic: topic.clone(), partitions: 1 };
+        let now_ms = view.now_ms;
+        // Rather one that may be a zombie: the current broker makes no mistake here.
+        let broker = view.brokers.iter().rev().nth(1).or_else(|| view.brokers.last());
+        let asked = broker.and_then(|broker| ask(broker, question, now_ms));
+        self.asked = asked.map(|asked| (asked, topic));
     }
 }

@@ -2,7 +2,8 @@
 //! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
 //!
 //! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --no-default-features --features sim --test
-//! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one.
+//! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one (with
+//! `FRESHET_SIM_WITHOUT=<rule>` under the rules and troubles of that removal).
 
 mod broker;
 mod chaos;
@@ -25,6 +26,16 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// For a look over many seeds at once: what failed, without stopping.
+fn survey(first: u64, count: u64) {
+    for seed in first..first + count {
+        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        if let Some(violation) = outcome.violations.first() {
+            println!("{seed}: {violation}");
+        }
+    }
+}
+
 fn report(seed: u64, outcome: &Outcome) {
     assert!(
         outcome.violations.is_empty(),
@@ -37,12 +48,20 @@ fn report(seed: u64, outcome: &Outcome) {
 #[test]
 fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
     if let Some(seed) = number("FRESHET_SIM_SEED") {
-        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
+        let without = std::env::var("FRESHET_SIM_WITHOUT").ok();
+        let rule = Rule::ALL.into_iter().find(|rule| Some(format!("{rule:?}")) == without);
+        let rules = rule.map_or(Rules::full(), Rules::without);
+        let profile = rule.map_or_else(Profile::everything, Profile::against);
+        let outcome = simulate(seed, rules, profile);
         println!("{}", outcome.trace.join("\n"));
         report(seed, &outcome);
         return;
     }
     let first = number("FRESHET_SIM_FIRST_SEED").unwrap_or(1);
+    if let Some(count) = number("FRESHET_SIM_SURVEY") {
+        return survey(first, count);
+    }
     let count = number("FRESHET_SIM_SEEDS");
     let budget = Duration::from_secs(number("FRESHET_SIM_SECONDS").unwrap_or(BUDGET_SECONDS));
     let started = Instant::now();

@@ -13,7 +13,7 @@ use freshet_core::sim::random::Seeded;
 use parking_lot::Mutex;
 
 /// Chances per mille of a call.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct MetadataFaults {
     /// The call fails and nothing happened.
     pub unavailable: u64,
@@ -42,7 +42,7 @@ enum Fault {
 
 impl SimMetadata {
     pub fn new(random: Seeded, faults: MetadataFaults) -> Self {
-        let store = SqliteStore::in_memory().expect("memory is there");
+        let store = SqliteStore::in_memory();
         Self(Arc::new(Mutex::new(Inner { store, random, faults })))
     }
 
@@ -77,7 +77,7 @@ impl SimMetadata {
 
     /// Replaces everything by a backup. No host may live.
     pub fn restore(&self, backup: &[Entry]) {
-        let store = SqliteStore::in_memory().expect("memory is there");
+        let store = SqliteStore::in_memory();
         let writes = backup
             .iter()
             .map(|entry| Write::Put { key: entry.key.clone(), value: entry.value.clone() })

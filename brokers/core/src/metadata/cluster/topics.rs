@@ -15,7 +15,8 @@ use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::metadata::names::check_topic_name;
 use crate::metadata::schema::keys::{TOPIC_IDS, TOPICS};
 use crate::metadata::schema::{
-    Configs, Key, PartitionRecord, SchemaError, Stored, TopicNameRecord, TopicRecord,
+    Configs, DeletedTopicRecord, Key, PartitionRecord, SchemaError, Stored, TopicNameRecord,
+    TopicRecord,
 };
 use crate::metadata::store::{Compare, Expected, Write};
 
@@ -110,16 +111,11 @@ impl ClusterMetadata {
                 created_at_ms: self.clock.now_ms(),
                 configs: new.configs.clone(),
             };
-            let error = match self.create_as(fence, &record, new.leader).await {
+            match self.create_as(fence, &record, new.leader).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
-                Err(error) => error,
-            };
-            if matches!(error, ClusterError::Store(MetadataError::Conflict { .. })) {
-                self.remove_rest(fence, record.id, &record.name).await?;
-                self.check_name_free(&new.name).await?;
+                Err(error) => retry.after(error).await?,
             }
-            // After other errors the next sweep removes what was half made.
-            retry.after(error).await?;
+            self.check_name_free(&new.name).await?;
         }
     }
 
@@ -152,13 +148,28 @@ impl ClusterMetadata {
         }
         let revision = self.commit(fence, first).await?;
         let begun = compare_revision(&index, revision);
-        for batch in batches(steps) {
+        let mut last = Transaction { compares: free.into(), writes: visible.into() };
+        last.compares.push(begun.clone());
+        let result = self.create_in_steps(fence, &begun, steps, last).await;
+        if matches!(result, Err(ClusterError::Store(MetadataError::Conflict { .. }))) {
+            self.remove_rest(fence, record.id).await?;
+        }
+        // After other errors the next sweep removes what was half made.
+        result
+    }
+
+    async fn create_in_steps(
+        &self,
+        fence: Option<Fence>,
+        begun: &Compare,
+        partitions: Vec<Step>,
+        last: Transaction,
+    ) -> Result<u64, ClusterError> {
+        for batch in batches(partitions) {
             let mut transaction = transaction_of(&batch);
             transaction.compares.push(begun.clone());
             self.commit(fence, transaction).await?;
         }
-        let mut last = Transaction { compares: vec![begun], writes: visible.into() };
-        last.compares.extend(free);
         self.commit(fence, last).await
     }
 
@@ -182,13 +193,16 @@ impl ClusterMetadata {
                 return Err(ClusterError::UnknownTopic(name.to_owned()));
             }
             let compares = vec![compare_revision(&key, stored.revision)];
-            let writes = vec![delete(&key), delete(&Key::collision_of(name))];
+            let deleted =
+                DeletedTopicRecord { name: name.to_owned(), deleted_at_ms: self.clock.now_ms() };
+            let mark = put(&Key::DeletedTopic(stored.record.id), &deleted)?;
+            let writes = vec![delete(&key), delete(&Key::collision_of(name)), mark];
             match self.commit(fence, Transaction { compares, writes }).await {
                 Ok(revision) => break (stored.record, revision),
                 Err(error) => retry.after(error).await?,
             }
         };
-        if let Err(error) = self.remove_rest(fence, record.id, name).await {
+        if let Err(error) = self.remove_rest(fence, record.id).await {
             tracing::warn!(topic = name, %error, "rest of a deleted topic left to the next sweep");
         }
         Ok(Stored { record, revision })
@@ -301,8 +315,7 @@ impl ClusterMetadata {
             let Some(Key::TopicId(id)) = Key::parse(&entry.key)? else {
                 return Err(SchemaError::Key(entry.key).into());
             };
-            let name = Stored::<TopicNameRecord>::from_entry(&entry)?.record.name;
-            if !existing.contains(&id) && self.remove_rest(fence, id, &name).await? {
+            if !existing.contains(&id) && self.remove_rest(fence, id).await? {
                 swept += 1;
             }
         }
@@ -311,19 +324,15 @@ impl ClusterMetadata {
 
     /// Removes index and partitions of a topic id that is not visible, and tells whether there
     /// were any. One that is visible stays.
-    async fn remove_rest(
-        &self,
-        fence: Option<Fence>,
-        id: TopicId,
-        name: &str,
-    ) -> Result<bool, ClusterError> {
-        let (topic, index) = (Key::Topic(name.to_owned()), Key::TopicId(id));
+    async fn remove_rest(&self, fence: Option<Fence>, id: TopicId) -> Result<bool, ClusterError> {
+        let index = Key::TopicId(id);
         let mut retry = self.retry();
         loop {
             let Some(stored) = self.read::<TopicNameRecord>(&index).await? else {
                 return Ok(false);
             };
-            let visible = self.topic(name).await?;
+            let topic = Key::Topic(stored.record.name.clone());
+            let visible = self.topic(&stored.record.name).await?;
             if visible.as_ref().is_some_and(|visible| visible.record.id == id) {
                 return Ok(false);
             }

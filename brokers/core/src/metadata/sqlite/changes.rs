@@ -87,6 +87,6 @@ impl Watch for SqliteWatch {
     }
 }
 
-fn closed(error: watch::error::RecvError) -> MetadataError {
-    MetadataError::Unavailable(error.to_string())
+fn closed(_: watch::error::RecvError) -> MetadataError {
+    MetadataError::Unavailable("the store was closed".to_owned())
 }

@@ -37,7 +37,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             history_changes: 50_000,
-            poll_interval: Duration::from_millis(25),
+            poll_interval: Duration::from_millis(50),
             busy_timeout: Duration::from_secs(2),
         }
     }
@@ -157,6 +157,10 @@ impl Inner {
 }
 
 /// Runs SQL on a thread for blocking calls. The work goes on where the caller is dropped.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "SQLite blocks; the simulator has the store in memory, which never comes here"
+)]
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
