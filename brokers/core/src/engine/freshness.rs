@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
@@ -10,6 +11,9 @@ use tokio::sync::{Notify, oneshot};
 use crate::lane::token::OwnerToken;
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
+
+/// How often an idle broker looks whether it was superseded.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Batches the token checks of reads.
 pub struct Freshness {
@@ -50,10 +54,12 @@ impl Freshness {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Checks for whoever waits, until the token is lost.
+    /// Checks for whoever waits, until the token is lost. An idle broker looks once in a while too,
+    /// so that one that was superseded while nobody wrote does not go on serving old reads.
     pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>, standing: Standing) {
         loop {
-            self.work.notified().await;
+            // Either way the token is checked now.
+            let _ = tokio::time::timeout(CHECK_EVERY, self.work.notified()).await;
             let waiting = std::mem::take(&mut *self.waiting.lock());
             if let Err(error) = token.check().await {
                 standing.stand_down(&error.to_string());

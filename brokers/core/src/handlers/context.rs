@@ -8,6 +8,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::broker::Broker;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
+use crate::coordinator::group::ClientInfo;
 use crate::protocol::leader::NodeEndpoint;
 
 /// A listener as clients see it.
@@ -64,6 +65,14 @@ impl RequestContext {
     /// The broker.
     pub fn broker(&self) -> &Arc<Broker> {
         &self.client.broker
+    }
+
+    /// Who asks, as the group coordinator remembers it.
+    pub(super) fn client_info(&self) -> ClientInfo {
+        ClientInfo {
+            client_id: self.client_id.to_string(),
+            client_host: format!("/{}", self.client.host),
+        }
     }
 
     /// Where clients of this listener find this broker.

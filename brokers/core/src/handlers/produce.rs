@@ -10,7 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::timeout;
 
 use super::context::RequestContext;
-use super::topics::NotServed;
+use super::topics::{NotServed, patience};
 use crate::auth::types::{Operation, ResourceType};
 use crate::metadata::view::Topic;
 use crate::partition::Partition;
@@ -54,7 +54,7 @@ pub fn stage(
     request: ProduceRequest,
     frame_bytes: usize,
 ) -> StagedProduce {
-    let patience = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let patience = patience(request.timeout_ms);
     let refusal = refuse_all(context, &request);
     let stager = Stager { context, frame_bytes, refusal };
     let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();

@@ -22,6 +22,17 @@ const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__sha
 /// How long a topic that was made for a request may take to open.
 const OPEN_TIME: Duration = Duration::from_secs(10);
 
+/// How long a client that names no time is waited for.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// A request's `timeout_ms`. Some clients send nothing meaningful; none wants an error for it.
+pub(super) fn patience(timeout_ms: i32) -> Duration {
+    match u64::try_from(timeout_ms) {
+        Ok(ms @ 1..) => Duration::from_millis(ms),
+        _ => PATIENCE_DEFAULT,
+    }
+}
+
 /// Whether Kafka itself keeps state in a topic of this name.
 pub(super) fn is_internal(name: &str) -> bool {
     INTERNAL_TOPICS.contains(&name)

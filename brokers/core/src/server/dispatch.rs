@@ -284,16 +284,106 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
     })))
 }
 
+/// Has a request decoded, handled and its response framed.
+macro_rules! answer {
+    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {
+        $call.reply(&$handler(&$context, &$call.request(&$body)?))
+    };
+    ($call:ident, $body:ident, $context:ident => await $handler:path) => {
+        $call.reply(&$handler(&$context, $call.request(&$body)?).await)
+    };
+    ($call:ident, $body:ident, $context:ident => $handler:path) => {
+        $call.reply(&$handler(&$context, $call.request(&$body)?))
+    };
+}
+
 /// Has one of the other APIs handled to its end.
 async fn control(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+    use handlers as api;
     let reply = match call.api {
-        ApiKey::Metadata => {
-            call.reply(&handlers::metadata::handle(&context, call.request(&body)?).await)
+        ApiKey::JoinGroup => return join_group(context, call, &body),
+        ApiKey::SyncGroup => return sync_group(context, call, &body),
+        ApiKey::Metadata => answer!(call, body, context => await api::metadata::handle),
+        ApiKey::ListOffsets => answer!(call, body, context => await api::list_offsets::handle),
+        ApiKey::OffsetForLeaderEpoch => {
+            answer!(call, body, context => api::offset_for_leader_epoch::handle)
+        }
+        ApiKey::InitProducerId => {
+            answer!(call, body, context => await api::init_producer_id::handle)
+        }
+        ApiKey::FindCoordinator => {
+            answer!(call, body, context => await api::find_coordinator::handle)
+        }
+        ApiKey::Heartbeat => answer!(call, body, context => api::heartbeat::handle),
+        ApiKey::LeaveGroup => answer!(call, body, context => await api::leave_group::handle),
+        ApiKey::OffsetCommit => answer!(call, body, context => await api::offset_commit::handle),
+        ApiKey::OffsetFetch => answer!(call, body, context => await api::offset_fetch::handle),
+        ApiKey::OffsetDelete => answer!(call, body, context => await api::offset_delete::handle),
+        ApiKey::ListGroups => answer!(call, body, context => borrow api::list_groups::handle),
+        ApiKey::DescribeGroups => answer!(call, body, context => api::describe_groups::handle),
+        ApiKey::DeleteGroups => answer!(call, body, context => await api::delete_groups::handle),
+        _ => admin(&context, call, &body).await,
+    };
+    reply.map(Outcome::Reply)
+}
+
+/// The APIs of administrators.
+async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Reply, Refusal> {
+    use handlers as api;
+    match call.api {
+        ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
+        ApiKey::DeleteTopics => answer!(call, body, context => await api::delete_topics::handle),
+        ApiKey::CreatePartitions => {
+            answer!(call, body, context => await api::create_partitions::handle)
+        }
+        ApiKey::DescribeConfigs => {
+            answer!(call, body, context => borrow api::describe_configs::handle)
+        }
+        ApiKey::AlterConfigs => answer!(call, body, context => await api::alter_configs::handle),
+        ApiKey::IncrementalAlterConfigs => {
+            answer!(call, body, context => await api::incremental_alter_configs::handle)
+        }
+        ApiKey::DescribeCluster => {
+            answer!(call, body, context => borrow api::describe_cluster::handle)
+        }
+        ApiKey::DescribeLogDirs => answer!(call, body, context => api::describe_log_dirs::handle),
+        ApiKey::DescribeTopicPartitions => {
+            answer!(call, body, context => api::describe_topic_partitions::handle)
+        }
+        ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
+        ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
+        ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),
+        ApiKey::DescribeUserScramCredentials => {
+            answer!(call, body, context => api::describe_user_scram_credentials::handle)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            answer!(call, body, context => await api::alter_user_scram_credentials::handle)
         }
         api => {
             let reason = "is advertised and not served".to_owned();
-            return Err(Refusal::Message { api, reason });
+            tracing::error!(?api, reason);
+            Err(Refusal::Message { api, reason })
         }
-    };
-    reply.map(Outcome::Reply)
+    }
+}
+
+fn join_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, async move { handlers::join_group::handle(&context, request).await }))
+}
+
+fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, async move { handlers::sync_group::handle(&context, request).await }))
+}
+
+/// An answer that may take long, and that nobody misses once the client has gone.
+fn waiting<R: Encodable + Send>(
+    call: Call,
+    response: impl Future<Output = R> + Send + 'static,
+) -> Outcome {
+    Outcome::Waiting(Box::pin(async move {
+        // An empty reply, where a response cannot be encoded: the client times out.
+        call.reply(&response.await).unwrap_or_default()
+    }))
 }

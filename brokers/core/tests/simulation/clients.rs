@@ -14,7 +14,7 @@ use super::run::Totals;
 const PATIENCE_MS: u64 = 120;
 
 /// Topics that are made in one simulation.
-const TOPICS_MADE_MAX: u32 = 12;
+const TOPICS_MADE_MAX: u32 = 20;
 
 /// A question under way.
 struct Asked {
@@ -283,40 +283,27 @@ impl Committer {
     }
 }
 
-/// Makes topics one after another; each that was made must be led once all is quiet.
+/// Makes topics one after another, if it can by brokers that may be zombies.
+#[derive(Default)]
 pub struct TopicMaker {
-    made: Vec<String>,
     next: u32,
-    asked: Option<(Asked, String)>,
+    asked: Option<Asked>,
 }
 
 impl TopicMaker {
-    pub fn new() -> Self {
-        Self { made: Vec::new(), next: 0, asked: None }
-    }
-
-    /// The topics that somebody was told are there.
-    pub fn made(&self) -> &[String] {
-        &self.made
-    }
-
     pub fn step(&mut self, view: &mut View<'_>) {
-        if let Some((asked, topic)) = &mut self.asked {
-            match poll(asked, view.now_ms) {
-                Poll::Waiting => return,
-                Poll::Answered(Answer::Created) => self.made.push(topic.clone()),
-                Poll::Answered(_) | Poll::GivenUp => {}
+        if let Some(asked) = &mut self.asked {
+            if matches!(poll(asked, view.now_ms), Poll::Waiting) {
+                return;
             }
             self.asked = None;
         }
-        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(15) {
+        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(30) {
             return;
         }
         self.next += 1;
-        let topic = format!("made-{}", self.next);
-        let question = Ask::Create { topic: topic.clone(), partitions: 1 };
-        let now_ms = view.now_ms;
-        let asked = view.broker().and_then(|broker| ask(broker, question, now_ms));
-        self.asked = asked.map(|asked| (asked, topic));
+        let question = Ask::Create { topic: format!("made-{}", self.next), partitions: 1 };
+        let broker = view.brokers.iter().rev().nth(1).or_else(|| view.brokers.last());
+        self.asked = broker.and_then(|broker| ask(broker, question, view.now_ms));
     }
 }

@@ -82,7 +82,7 @@ impl Clients {
             readers: places.iter().cloned().map(Reader::new).collect(),
             surveyors: places.iter().cloned().map(Surveyor::new).collect(),
             committers: vec![Committer::new("group-a", places[0].clone())],
-            topic_maker: TopicMaker::new(),
+            topic_maker: TopicMaker::default(),
         }
     }
 
@@ -111,8 +111,6 @@ struct Simulation {
     backup: Vec<Entry>,
     full_until_ms: (u64, u64),
     draining: bool,
-    /// The metadata store came back from a backup: topics made since are gone.
-    restored: bool,
     /// A byte was flipped on purpose.
     rotted: bool,
     /// The cluster refused to go on over that damage, as it should.
@@ -153,7 +151,6 @@ pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
         backup: Vec::new(),
         full_until_ms: (0, 0),
         draining: false,
-        restored: false,
         rotted: false,
         refused: false,
     };
@@ -343,7 +340,6 @@ impl Simulation {
                     self.end_host(host);
                 }
                 self.metadata.restore(&self.backup);
-                self.restored = true;
                 if self.random.chance(300) {
                     self.backup = self.metadata.backup();
                 }
@@ -360,8 +356,11 @@ impl Simulation {
         self.keep();
     }
 
-    /// Flips a byte of a block that a later one of the same file says was durable.
+    /// Flips a byte of a block that a later one of the same file says was durable, once.
     fn rot(&mut self) {
+        if self.rotted {
+            return;
+        }
         let files = self.world.disk.durable_files();
         let mut lanes: Vec<_> = files.iter().filter(|(path, _)| is_lane_file(path)).collect();
         while let Some((path, bytes)) = lanes.pop() {
@@ -411,16 +410,22 @@ impl Simulation {
         self.checker.violate(format!("the cluster does not come back: {reason}"));
     }
 
-    /// A topic that somebody was told is there is led by whoever lives.
+    /// Every topic that exists is led by whoever lives.
     fn conclude_topics(&mut self) {
-        for topic in self.clients.topic_maker.made().to_vec() {
+        let known =
+            self.ask_until(QUIET_MS, |answer| matches!(answer, Answer::Topics(_)), || Ask::Topics);
+        let Some(Answer::Topics(topics)) = known else {
+            self.checker.violate("nobody knows which topics exist".to_owned());
+            return;
+        };
+        for topic in topics {
             let answer = self.ask_until(
                 3000,
                 |answer| matches!(answer, Answer::End(_)),
                 || Ask::Latest { topic: topic.clone(), index: 0 },
             );
-            if answer.is_none() && !self.restored {
-                self.checker.violate(format!("topic {topic} was made, and nobody leads it"));
+            if answer.is_none() {
+                self.checker.violate(format!("topic {topic} exists, and nobody leads it"));
             }
         }
     }
