@@ -57,6 +57,7 @@ def produce_librdkafka(bootstrap: str, topic: str, who: int, count: int, acks: A
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": bootstrap,
+            "log_level": 0,
             "enable.idempotence": True,
             "linger.ms": 2,
             "batch.num.messages": 50,

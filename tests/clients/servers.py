@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import sys
@@ -37,8 +36,8 @@ class BrokerServer:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         port, metrics = free_ports(2)
-        storage = {"dfs": folder / "dfs", "bucket": folder / "bucket"}
-        given = {
+        storage: dict[str, object] = {"dfs": folder / "dfs", "bucket": folder / "bucket"}
+        given: dict[str, dict[str, object]] = {
             "storage": {**storage, "metadata": folder / "metadata.sqlite"},
             "listener": {"kafka": f"127.0.0.1:{port}", "metrics": f"127.0.0.1:{metrics}"},
         }
@@ -72,12 +71,22 @@ class BrokerServer:
             message = f"the broker did not start ({self.process.returncode}):\n{tail}"
             raise AssertionError(message)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal, if it runs."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Waits until it is gone; gives its status, negative for a signal."""
+        assert self.process is not None
+        status = self.process.wait()
+        self._close_pipe()
+        return status
+
     def kill(self) -> None:
         """Ends it with SIGKILL and waits until it is gone."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self._close_pipe()
+        self.signal(signal.SIGKILL)
+        self.wait()
 
     def stop(self) -> int:
         """Ends it with SIGTERM; gives its status."""
@@ -115,33 +124,28 @@ class BrokerServer:
         self._close_pipe()
 
 
-class SupervisedBroker(BrokerServer):
-    """A broker that is started again the moment it ends, as a supervisor does."""
+class Supervisor:
+    """Starts a broker again the moment it ends."""
 
-    def __init__(self, folder: Path, **sections: Mapping[str, object]) -> None:
-        super().__init__(folder, **sections)
+    def __init__(self, broker: BrokerServer) -> None:
+        self.broker = broker
         self.starts = 0
         self.failure: BaseException | None = None
         self._running = threading.Condition()
         self._leaving = False
-        self._supervisor = threading.Thread(target=self._supervise, daemon=True)
+        self._thread = threading.Thread(target=self._supervise, daemon=True)
 
     def _supervise(self) -> None:
-        while True:
+        while self.failure is None and not self._leaving:
             try:
-                self.start()
-            except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
+                self.broker.start()
+            except BaseException as error:  # handed to whoever waits
                 self.failure = error
             with self._running:
                 self.starts += 1
                 self._running.notify_all()
-            if self.failure is not None:
-                return
-            assert self.process is not None
-            self.process.wait()
-            self._close_pipe()
-            if self._leaving:
-                return
+            if self.failure is None:
+                self.broker.wait()
 
     def wait_for_start(self, number: int) -> None:
         """Waits until it was started so many times. Raises what kept it from starting."""
@@ -150,24 +154,15 @@ class SupervisedBroker(BrokerServer):
         if self.failure is not None:
             raise self.failure
 
-    def kill_once(self) -> None:
+    def kill(self) -> None:
         """Kills it without warning; returns once its successor serves."""
-        assert self.process is not None
         due = self.starts + 1
-        self.process.send_signal(signal.SIGKILL)
+        self.broker.signal(signal.SIGKILL)
         self.wait_for_start(due)
 
-    def end(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Ends it for good."""
-        self._leaving = True
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(number)
-        self._supervisor.join()
-
     def __enter__(self) -> Self:
-        """Starts it and its supervisor."""
-        self._supervisor.start()
+        """Starts the broker."""
+        self._thread.start()
         self.wait_for_start(1)
         return self
 
@@ -177,5 +172,7 @@ class SupervisedBroker(BrokerServer):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends both."""
-        self.end()
+        """Kills the broker for good."""
+        self._leaving = True
+        self.broker.signal(signal.SIGKILL)
+        self._thread.join()
