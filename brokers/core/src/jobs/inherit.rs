@@ -104,10 +104,10 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
     for number in file_numbers(&names, "wal") {
         match leftovers.get(&number) {
             Some(leftover) => splitter.retire(leftover).await?,
-            None => {
-                disk.remove(&paths.file(LaneFile::Wal(number))).await.map_err(LaneError::from)?
-            }
+            None => splitter.remove(lane.incarnation, number).await?,
         }
     }
+    // Its copies were read for the last time.
+    context.sources.lanes.forget(lane.incarnation, LaneFile::Seal);
     Ok(())
 }

@@ -4,11 +4,13 @@
 //! [`LaneSettings::write_bytes_max`], and is acked once it was written, synced, and the owner token
 //! was found to be ours. Anything else ends the instance: there is no second try.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use futures::FutureExt;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -93,8 +95,8 @@ pub struct WriterParts {
     pub settings: LaneSettings,
     /// What to write first into each file.
     pub checkpoints: Arc<dyn CheckpointSource>,
-    /// Who splits ended files.
-    pub rolled: mpsc::UnboundedSender<RolledFile>,
+    /// Tells whoever splits ended files.
+    pub rolled: Box<dyn Fn(RolledFile) + Send + Sync>,
     /// Whether the instance may act.
     pub standing: Standing,
     /// Which rules hold.
@@ -119,12 +121,15 @@ pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<(
     };
     writer.write_checkpoint().await?;
     writer.prepare_next();
+    let (standing, ending) = (writer.parts.standing.clone(), Arc::clone(&lane));
     let task = tokio::spawn(async move {
-        let standing = writer.parts.standing.clone();
-        if let Err(error) = writer.run().await {
-            standing.stand_down(&error.to_string());
+        match AssertUnwindSafe(writer.run()).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => standing.stand_down(&error.to_string()),
+            // What it left behind is unknown, as after a failed write.
+            Err(_) => standing.stand_down("the lane's writer panicked"),
         }
-        writer.lane.end();
+        ending.end();
     });
     Ok((lane, AbortOnDropHandle::new(task)))
 }
@@ -462,8 +467,7 @@ impl Writer {
             sequences: (ended.first_sequence, last_sequence),
             blocks: ended.blocks,
         };
-        // Nobody splits any more where the receiver is gone: the engine is being dropped.
-        let _ = self.parts.rolled.send(RolledFile { entries: ended.entries, leftover });
+        (self.parts.rolled)(RolledFile { entries: ended.entries, leftover });
     }
 
     async fn write_checkpoint(&mut self) -> Result<(), LaneError> {

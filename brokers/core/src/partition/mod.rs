@@ -319,6 +319,13 @@ impl Partition {
         state.manifest = manifest;
     }
 
+    /// Forgets producers that have been silent for a day.
+    pub fn expire_producers(&self, now_ms: i64) {
+        let mut state = self.state.lock();
+        let covered_end = state.manifest.covered_end;
+        state.producers.expire(now_ms, covered_end);
+    }
+
     fn announce(&self, end: i64) {
         self.progress.send_replace(end);
         let readers = std::mem::take(&mut *self.readers.lock());
