@@ -17,15 +17,16 @@ use crate::env::Environment;
 use crate::ids::{Incarnation, TopicId};
 use crate::jobs::inherit::Inherited;
 use crate::jobs::{JobContext, JobMessage, JobSettings};
+use crate::lane::queue::Lane;
 use crate::lane::reader::LaneReader;
-use crate::lane::writer::{Lane, LaneSettings, WriterParts};
+use crate::lane::writer::{LaneSettings, WriterParts};
 use crate::lane::{LaneError, LanePaths};
 use crate::metadata::cluster::{ClusterError, ClusterFacts, ClusterMetadata, Fence};
 use crate::metadata::store::{MetadataError, MetadataStore, ScopedStore};
 use crate::metadata::view::{MetadataView, ViewError};
-use crate::partition::Sources;
 use crate::partition::load::MissingOffsets;
 use crate::partition::registry::Partitions;
+use crate::partition::{Backlog, Sources};
 use crate::rules::Rules;
 use crate::standing::Standing;
 use crate::usage::EgressMeter;
@@ -192,6 +193,7 @@ impl Engine {
             cache: HotCache::new(settings.hot_bytes),
             lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
             cold: ColdReader::new(Arc::clone(&objects), &settings.cluster),
+            backlog: Backlog::default(),
             standing: standing.clone(),
             rules: settings.rules,
         });

@@ -98,6 +98,8 @@ impl Profile {
             }
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
-        Self { troubles, disk, metadata: MetadataFaults::default(), ..Self::everything() }
+        let everything = Self::everything();
+        let trouble_ms = if rule == Rule::IncarnationIsLive { 300 } else { everything.trouble_ms };
+        Self { troubles, disk, metadata: MetadataFaults::default(), trouble_ms, ..everything }
     }
 }
