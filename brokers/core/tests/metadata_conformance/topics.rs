@@ -9,6 +9,7 @@ use freshet_core::metadata::schema::{Extent, Key, PartitionRecord};
 use freshet_core::metadata::{
     ClusterError, ClusterMetadata, MetadataError, MetadataStore, SqliteStore,
 };
+use tokio::sync::Notify;
 
 use super::fixture::{Hooked, Outcome, broker, metadata, metadata_of, new_topic, on_file};
 
@@ -337,4 +338,49 @@ async fn sweep_in_the_middle_makes_a_creation_begin_anew() {
         assert_eq!(count(&metadata, "partition/").await, 300);
         assert_eq!(count(&metadata, "topic").await, 3);
     }
+}
+
+#[tokio::test]
+async fn creation_that_ends_in_the_middle_of_a_sweep_stays_whole() {
+    let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
+    let begun = Arc::new(Notify::new());
+    let created = Arc::new(Notify::new());
+    // The creation waits before its third transaction until the sweep has found it; the sweep
+    // waits before its second until the creation is done.
+    let (find, found) = (begun.clone(), Arc::new(Notify::new()));
+    let (tell, told) = (found.clone(), created.clone());
+    let creation = Hooked::new(store.clone(), move |commit| {
+        let (begun, found) = (begun.clone(), found.clone());
+        async move {
+            if commit == 2 {
+                begun.notify_one();
+                found.notified().await;
+            }
+            Outcome::Commit
+        }
+    });
+    let sweep = Hooked::new(store.clone(), move |commit| {
+        let (tell, told) = (tell.clone(), told.clone());
+        async move {
+            if commit == 1 {
+                tell.notify_one();
+                told.notified().await;
+            }
+            Outcome::Commit
+        }
+    });
+    let creating = async {
+        metadata_of(creation).create_topic(None, &new_topic("t", 300)).await.unwrap();
+        created.notify_one();
+    };
+    let sweeping = async {
+        find.notified().await;
+        metadata_of(sweep).sweep_topics(None).await.unwrap()
+    };
+    let ((), swept) = tokio::join!(creating, sweeping);
+    assert_eq!(swept, 1);
+    let metadata = metadata_of(store);
+    assert_whole(&metadata, "t", 300).await;
+    assert_eq!(count(&metadata, "partition/").await, 300);
+    assert_eq!(count(&metadata, "topic").await, 3);
 }
