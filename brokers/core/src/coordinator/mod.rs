@@ -33,7 +33,8 @@ pub type RecordVisitor<'a> = dyn FnMut(Bytes, Option<Bytes>) + Send + 'a;
 #[async_trait]
 pub trait CoordinatorLog: Send + Sync {
     /// Appends the records as one batch to partition `index`, in order with every append that was
-    /// awaited before. Returns once they are durable, that is below the fence-checked end.
+    /// awaited before. Returns once they are durable, that is below the fence-checked end. Must not
+    /// hang once the partition is given up: a later load waits for it.
     ///
     /// # Errors
     /// [`ResponseError::NotCoordinator`] or [`ResponseError::NotLeaderOrFollower`] where another

@@ -335,6 +335,7 @@ impl Engine {
         let closed = || LaneError::Closed(self.incarnation);
         self.jobs.send(JobMessage::Drain(done)).map_err(|_| closed())?;
         drained.await.map_err(|_| closed())?;
+        self.freshness.close();
         let end = self.lane.close().await?;
         self.metadata.close_incarnation(self.fence, end.into()).await?;
         Ok(())

@@ -313,6 +313,10 @@ impl Estate {
         let of_extents = record.extents.iter().map(|extent| extent.epoch).max();
         let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
+        // An unknown incarnation may have led under an epoch that no block of it names: each raised
+        // it by one at the most.
+        let unnamed = i32::try_from(claim.unknown_lanes.len()).ok()?;
+        record.epoch = record.epoch.checked_add(unnamed)?;
         let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| (*end).into());
         let record = record.led_by(claim.incarnation, ends)?;
         Some(PartitionUpdate { partition, revision: stored.revision, record })

@@ -171,6 +171,6 @@ impl TopicFacts for ViewedTopics {
     }
 
     fn was_deleted(&self, topic: TopicId) -> bool {
-        self.0.topics().by_id(topic).is_none()
+        self.0.snapshot().deleted_topics.contains(&topic)
     }
 }

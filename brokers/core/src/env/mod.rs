@@ -99,6 +99,10 @@ pub trait Disk: Send + Sync {
     /// absent" that POSIX has).
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()>;
 
+    /// Makes a file and its name durable, whoever created it: one who was faster may not have come
+    /// to that yet.
+    async fn make_durable(&self, path: &Path) -> DiskResult<()>;
+
     /// Removes a name. Absent is not an error.
     async fn remove(&self, path: &Path) -> DiskResult<()>;
 

@@ -185,6 +185,14 @@ impl Disk for FolderDisk {
         .await
     }
 
+    async fn make_durable(&self, path: &Path) -> DiskResult<()> {
+        self.blocking(path, |full| {
+            fs::File::open(full)?.sync_all()?;
+            sync_parent(full)
+        })
+        .await
+    }
+
     async fn remove(&self, path: &Path) -> DiskResult<()> {
         self.blocking(path, |full| absent_is_fine(fs::remove_file(full))).await
     }

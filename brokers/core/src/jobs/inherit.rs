@@ -41,8 +41,8 @@ impl Inherited {
     /// Settles the inheritance.
     ///
     /// # Errors
-    /// [`JobError`]; what was not settled waits for the next start.
-    pub async fn settle(self, splitter: &mut Splitter) -> Result<(), JobError> {
+    /// [`JobError`]; what was settled by then stays so, and the rest can be tried again.
+    pub async fn settle(&self, splitter: &mut Splitter) -> Result<(), JobError> {
         let context = Arc::clone(splitter.context());
         for entries in inherited_entries(&context).into_values() {
             splitter.split(entries).await?;

@@ -95,8 +95,7 @@ impl JobContext {
             match put().await {
                 Err(StoreError::Unavailable(what)) => {
                     tracing::warn!(what, wait_ms = wait.as_millis(), "object store: trying again");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(RETRY_AFTER_MAX);
+                    pause(&mut wait).await;
                 }
                 outcome => return outcome,
             }
@@ -206,7 +205,7 @@ pub async fn run(
     let standing = context.sources.standing.clone();
     let work = async {
         let mut splitter = split::Splitter::new(Arc::clone(&context));
-        report("inherit", inherited.settle(&mut splitter).await);
+        settle(&inherited, &mut splitter).await;
         let mut sweeper = sweep::Sweeper::default();
         let mut retention_due = ticks(settings.retention_interval);
         let mut sweep_due = ticks(settings.sweep_interval);
@@ -214,7 +213,7 @@ pub async fn run(
             tokio::select! {
                 biased;
                 message = messages.recv() => match message {
-                    Some(JobMessage::Rolled(file)) => report("split", splitter.split_file(file).await),
+                    Some(JobMessage::Rolled(file)) => split_file(&mut splitter, &file).await,
                     // Whoever asked may have given up waiting.
                     Some(JobMessage::Drain(done)) => drop(done.send(())),
                     None => return,
@@ -222,7 +221,9 @@ pub async fn run(
                 _ = retention_due.tick() => {
                     report("retention", retention::enforce(&context, topics.as_ref()).await);
                 }
-                _ = sweep_due.tick() => report("sweep", sweeper.sweep(&context, topics.as_ref()).await),
+                _ = sweep_due.tick() => {
+                    report("sweep", sweeper.sweep(&context, topics.as_ref()).await);
+                }
             }
         }
     };
@@ -231,6 +232,31 @@ pub async fn run(
         _ = standing.ended() => {}
         () = work => {}
     }
+}
+
+/// Settles the inheritance however often it takes: new segments follow the inherited ones.
+async fn settle(inherited: &inherit::Inherited, splitter: &mut split::Splitter) {
+    let mut wait = RETRY_AFTER_FIRST;
+    while let Err(error) = inherited.settle(splitter).await {
+        report("inherit", Err(error));
+        pause(&mut wait).await;
+    }
+}
+
+/// Splits a file however often it takes: files go in the order in which they were written, since a
+/// lane with a file missing between others counts as damaged.
+async fn split_file(splitter: &mut split::Splitter, file: &RolledFile) {
+    let mut wait = RETRY_AFTER_FIRST;
+    while let Err(error) = splitter.split_file(file).await {
+        report("split", Err(error));
+        pause(&mut wait).await;
+    }
+}
+
+/// Waits, and longer the next time.
+async fn pause(wait: &mut Duration) {
+    tokio::time::sleep(*wait).await;
+    *wait = (*wait * 2).min(RETRY_AFTER_MAX);
 }
 
 fn ticks(period: Duration) -> tokio::time::Interval {

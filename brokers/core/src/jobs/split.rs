@@ -63,7 +63,7 @@ impl Splitter {
     ///
     /// # Errors
     /// [`JobError`]; the file stays then.
-    pub async fn split_file(&mut self, file: RolledFile) -> Result<(), JobError> {
+    pub async fn split_file(&mut self, file: &RolledFile) -> Result<(), JobError> {
         let entries = file.entries.iter().map(|entry| SplitEntry {
             partition: entry.partition,
             base_offset: entry.base_offset,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::block::{ALIGNMENT, Block, BlockError, BlockKind, HEADER_BYTES};
+use super::block::{ALIGNMENT, Block, BlockError, HEADER_BYTES};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
@@ -163,9 +163,6 @@ impl Scan {
             self.end = Some(LaneEnd { file: found.file, sequence: header.sequence });
             self.sure = self.sure.max(header.durable_sequence);
             self.unsure.push_back(found);
-            if header.kind == BlockKind::Close {
-                self.sure = header.sequence;
-            }
             while self.unsure.front().is_some_and(|at| at.block.header.sequence <= self.sure) {
                 self.unsure.pop_front();
             }

@@ -52,7 +52,7 @@ pub async fn seal(
     incarnation: Incarnation,
     rules: Rules,
 ) -> Result<Seal, LaneError> {
-    if let Some(standing) = read_seal(disk, paths, incarnation).await? {
+    if let Some(standing) = read_durable_seal(disk, paths, incarnation).await? {
         return Ok(standing);
     }
     let scan = scan_tail(disk, paths, incarnation, rules).await?;
@@ -61,9 +61,23 @@ pub async fn seal(
         Ok(()) | Err(DiskError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    read_seal(disk, paths, incarnation).await?.ok_or_else(|| {
+    read_durable_seal(disk, paths, incarnation).await?.ok_or_else(|| {
         LaneError::damaged(incarnation, scan.end.file, 0, "SEAL vanished after it was written")
     })
+}
+
+/// What counts is the SEAL that is on disk, read after it was made durable: who linked it may not
+/// have come to that, and an end that others act on must not be forgotten.
+async fn read_durable_seal(
+    disk: &dyn Disk,
+    paths: &LanePaths,
+    incarnation: Incarnation,
+) -> Result<Option<Seal>, LaneError> {
+    match disk.make_durable(&paths.seal()).await {
+        Err(DiskError::NotFound(_)) => return Ok(None),
+        made => made?,
+    }
+    read_seal(disk, paths, incarnation).await
 }
 
 /// Reads the SEAL of a lane; `None` where there is none.

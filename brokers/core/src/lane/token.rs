@@ -94,5 +94,7 @@ pub async fn fence(
         published => return published,
     }
     let file = disk.open(&paths.owner()).await?;
-    file.write_and_sync(0, vec![content]).await
+    file.write_and_sync(0, vec![content]).await?;
+    // Whoever linked it may not have come to making its name durable.
+    disk.make_durable(&paths.owner()).await
 }

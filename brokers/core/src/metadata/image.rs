@@ -118,6 +118,8 @@ pub struct Snapshot {
     pub incarnations: Arc<BTreeMap<Incarnation, Stored<IncarnationRecord>>>,
     /// All topics that exist.
     pub topics: Arc<Topics>,
+    /// Topics that somebody deleted: their records may go.
+    pub deleted_topics: Arc<BTreeSet<TopicId>>,
     /// What was set for brokers.
     pub broker_configs: Arc<BTreeMap<ConfigScope, Configs>>,
     /// All ACLs, in an order that does not change by itself. Another list, another `Arc`.
@@ -241,6 +243,14 @@ impl Builder {
             Key::Partition(partition) => {
                 let record = stored(key, value, revision)?.map(Arc::new);
                 self.apply_partition(partition, record);
+            }
+            Key::DeletedTopic(id) => {
+                let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
+                if value.is_some() {
+                    deleted.insert(id)
+                } else {
+                    deleted.remove(&id)
+                };
             }
             Key::BrokerConfig(scope) => {
                 let record = stored::<BrokerConfigRecord>(key, value, revision)?;

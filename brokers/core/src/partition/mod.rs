@@ -2,7 +2,7 @@
 //! records can be read. See `README.md` in this folder.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
@@ -87,7 +87,7 @@ pub struct Partition {
     /// The fence-checked end again, for those who wait for it.
     progress: watch::Sender<i64>,
     /// Fetches that wait for anything new.
-    readers: Mutex<Vec<Arc<Notify>>>,
+    readers: Mutex<Vec<Weak<Notify>>>,
 }
 
 /// Where a batch was put.
@@ -185,11 +185,11 @@ impl Partition {
         }
     }
 
-    /// Has `reader` notified once, when more can be read.
+    /// Has `reader` notified once, when more can be read, unless it is dropped before.
     pub fn notify_on_append(&self, reader: &Arc<Notify>) {
         let mut readers = self.readers.lock();
-        readers.retain(|other| Arc::strong_count(other) > 1);
-        readers.push(Arc::clone(reader));
+        readers.retain(|other| other.strong_count() > 0);
+        readers.push(Arc::downgrade(reader));
     }
 
     /// The offsets that bound it now.
@@ -275,7 +275,8 @@ impl Partition {
 
     fn announce(&self, end: i64) {
         self.progress.send_replace(end);
-        for reader in std::mem::take(&mut *self.readers.lock()) {
+        let readers = std::mem::take(&mut *self.readers.lock());
+        for reader in readers.iter().filter_map(Weak::upgrade) {
             reader.notify_one();
         }
     }

@@ -59,6 +59,17 @@ pub async fn read_frame(
         read => stream.read_exact(&mut prefix[read..]).await?,
     };
     let length = announced_length(prefix, limit)?;
+    read_body(stream, length).await.map(Some)
+}
+
+/// Reads what follows a frame's length. Not to be cancelled, as [`read_frame`].
+///
+/// # Errors
+/// [`FrameError::Io`].
+pub async fn read_body(
+    stream: &mut (impl AsyncRead + Unpin),
+    length: usize,
+) -> Result<Bytes, FrameError> {
     let mut frame = Vec::new();
     while frame.len() < length {
         if frame.len() == frame.capacity() {
@@ -69,7 +80,7 @@ pub async fn read_frame(
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
         }
     }
-    Ok(Some(frame.into()))
+    Ok(frame.into())
 }
 
 #[cfg(test)]

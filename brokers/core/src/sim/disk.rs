@@ -30,6 +30,10 @@ struct Inode {
     durable: Vec<u8>,
     /// Ranges of `visible` that are not in `durable`.
     dirty: Vec<(usize, usize)>,
+    /// Who wrote what is dirty.
+    writers: BTreeSet<HostId>,
+    /// Whose unsynced writes a restart of the server lost: their next sync fails.
+    losers: BTreeSet<HostId>,
 }
 
 impl Inode {
@@ -53,6 +57,7 @@ impl Inode {
         for (start, end) in std::mem::take(&mut self.dirty) {
             self.persist(start, end);
         }
+        self.writers.clear();
     }
 }
 
@@ -201,6 +206,7 @@ impl SimServer {
                 }
             }
             inode.visible.clone_from(&inode.durable);
+            inode.losers.append(&mut inode.writers);
         }
         server.inodes = inodes;
         drop(server);
@@ -208,6 +214,19 @@ impl SimServer {
             let lost = DiskError::Failed("the file server".into(), "restarted".into());
             // The host may have crashed meanwhile.
             let _ = pending.reply.send(Err(lost));
+        }
+    }
+
+    /// Flips a byte of the medium, under whatever was durable there.
+    pub fn rot(&self, path: &Path, position: usize) {
+        let mut server = self.0.lock();
+        let Some(name) = server.names.get(path).copied() else { return };
+        if let Some(inode) = server.inodes.get_mut(&name.inode) {
+            for content in [&mut inode.visible, &mut inode.durable] {
+                if let Some(byte) = content.get_mut(position) {
+                    *byte ^= 0x20;
+                }
+            }
         }
     }
 
@@ -249,8 +268,8 @@ fn text(path: &Path) -> String {
 impl Server {
     fn carry_out(&mut self, host: HostId, operation: Operation) -> DiskResult<Reply> {
         match operation {
-            Operation::Write(inode, position, bytes) => self.write(inode, position, &bytes),
-            Operation::Sync(inode) => self.sync(inode),
+            Operation::Write(inode, position, bytes) => self.write(host, inode, position, &bytes),
+            Operation::Sync(inode) => self.sync(host, inode),
             Operation::Read(inode, position, length) => {
                 let content = &self.inode(inode)?.visible;
                 let start = position.min(content.len());
@@ -296,7 +315,13 @@ impl Server {
         Ok(())
     }
 
-    fn write(&mut self, inode: u64, position: usize, bytes: &[u8]) -> DiskResult<Reply> {
+    fn write(
+        &mut self,
+        host: HostId,
+        inode: u64,
+        position: usize,
+        bytes: &[u8],
+    ) -> DiskResult<Reply> {
         let what = format!("inode {inode}");
         self.refuse_when_full(&what)?;
         let chance = self.faults.failed_write;
@@ -310,16 +335,17 @@ impl Server {
             return Err(DiskError::Failed(what, "stale file handle".into()));
         };
         file.write(position, &bytes[..done]);
+        file.writers.insert(host);
         if fails { Err(DiskError::Failed(what, "write failed".into())) } else { Ok(Reply::Done) }
     }
 
-    fn sync(&mut self, inode: u64) -> DiskResult<Reply> {
+    fn sync(&mut self, host: HostId, inode: u64) -> DiskResult<Reply> {
         let chance = self.faults.failed_sync;
         let fails = self.random.chance(chance);
         let Some(file) = self.inodes.get_mut(&inode) else {
             return Err(DiskError::Failed(format!("inode {inode}"), "stale file handle".into()));
         };
-        if fails {
+        if fails || file.losers.remove(&host) {
             // As Linux does it: the pages count as clean afterwards, and the next sync succeeds.
             file.dirty.clear();
             return Err(DiskError::Failed(format!("inode {inode}"), "sync failed".into()));
@@ -345,8 +371,10 @@ impl Server {
         }
         let inode = self.next_inode;
         self.next_inode += 1;
-        self.inodes
-            .insert(inode, Inode { durable: content.clone(), visible: content, dirty: Vec::new() });
+        self.inodes.insert(
+            inode,
+            Inode { durable: content.clone(), visible: content, ..Inode::default() },
+        );
         self.names.insert(path, Name { inode, made_by: host, made_at_ms: self.now_ms });
         Ok(Reply::Opened(inode))
     }
@@ -416,6 +444,10 @@ impl Disk for Mount {
 
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()> {
         self.ask(Operation::Create(path.to_owned(), pieces.concat())).await.map(drop)
+    }
+
+    async fn make_durable(&self, path: &Path) -> DiskResult<()> {
+        self.open(path).await.map(drop)
     }
 
     async fn remove(&self, path: &Path) -> DiskResult<()> {

@@ -35,6 +35,8 @@ pub enum Ask {
     Commit { group: String, topic: String, index: i32, offset: i64 },
     /// Which offset is committed, no older than the question; -1 where none is.
     Committed { group: String, topic: String, index: i32 },
+    /// Which topics exist.
+    Topics,
     /// Make a topic.
     Create { topic: String, partitions: i32 },
 }
@@ -52,6 +54,7 @@ pub enum Answer {
     End(i64),
     /// It is done.
     Created,
+    Topics(Vec<String>),
     Failed(ResponseError),
 }
 
@@ -203,6 +206,10 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
             let mut offsets = offsets.flat_map(|fetched| &fetched.partitions);
             let offset = offsets.find(|offset| offset.partition == index);
             Ok(Answer::End(offset.map_or(-1, |offset| offset.offset)))
+        }
+        Ask::Topics => {
+            let topics = engine.view.topics();
+            Ok(Answer::Topics(topics.iter().map(|topic| topic.record.name.clone()).collect()))
         }
         Ask::Create { topic, partitions } => {
             let new = NewTopic {

@@ -26,6 +26,8 @@ pub enum Trouble {
     RestoredMetadata,
     /// Two successors start at once.
     Race,
+    /// A byte of a block that was durable flips, and the broker dies.
+    Rot,
 }
 
 /// A mixture of troubles.
@@ -85,9 +87,7 @@ impl Profile {
                 vec![PowerLoss, Crash],
                 DiskFaults { failed_sync: 30, failed_write: 10, slow: 10, ..DiskFaults::none() },
             ),
-            Rule::GapIsDamage => {
-                (vec![PowerLoss, Crash, BucketFull], DiskFaults { slow: 10, ..DiskFaults::none() })
-            }
+            Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
             Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
             Rule::InstallBeforeUse | Rule::CheckBeforeDelete => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })

@@ -13,6 +13,9 @@ use super::run::Totals;
 /// A question that is not answered after this long is asked again, in ms.
 const PATIENCE_MS: u64 = 120;
 
+/// Topics that are made in one simulation.
+const TOPICS_MADE_MAX: u32 = 20;
+
 /// A question under way.
 struct Asked {
     reply: oneshot::Receiver<Answer>,
@@ -277,5 +280,30 @@ impl Committer {
         let now_ms = view.now_ms;
         let asked = view.broker().and_then(|broker| ask(broker, ask_for, now_ms));
         self.asked = asked.map(|asked| (asked, question));
+    }
+}
+
+/// Makes topics one after another, if it can by brokers that may be zombies.
+#[derive(Default)]
+pub struct TopicMaker {
+    next: u32,
+    asked: Option<Asked>,
+}
+
+impl TopicMaker {
+    pub fn step(&mut self, view: &mut View<'_>) {
+        if let Some(asked) = &mut self.asked {
+            if matches!(poll(asked, view.now_ms), Poll::Waiting) {
+                return;
+            }
+            self.asked = None;
+        }
+        if view.draining || self.next >= TOPICS_MADE_MAX || !view.random.chance(30) {
+            return;
+        }
+        self.next += 1;
+        let question = Ask::Create { topic: format!("made-{}", self.next), partitions: 1 };
+        let broker = view.brokers.iter().rev().nth(1).or_else(|| view.brokers.last());
+        self.asked = broker.and_then(|broker| ask(broker, question, view.now_ms));
     }
 }

@@ -2,7 +2,8 @@
 //! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
 //!
 //! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --no-default-features --features sim --test
-//! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one.
+//! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one (with
+//! `FRESHET_SIM_WITHOUT=<rule>` under the rules and troubles of that removal).
 
 mod broker;
 mod chaos;
@@ -47,7 +48,12 @@ fn report(seed: u64, outcome: &Outcome) {
 #[test]
 fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
     if let Some(seed) = number("FRESHET_SIM_SEED") {
-        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
+        let without = std::env::var("FRESHET_SIM_WITHOUT").ok();
+        let rule = Rule::ALL.into_iter().find(|rule| Some(format!("{rule:?}")) == without);
+        let rules = rule.map_or(Rules::full(), Rules::without);
+        let profile = rule.map_or_else(Profile::everything, Profile::against);
+        let outcome = simulate(seed, rules, profile);
         println!("{}", outcome.trace.join("\n"));
         report(seed, &outcome);
         return;

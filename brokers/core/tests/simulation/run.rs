@@ -1,8 +1,11 @@
 //! One simulation: a cluster, its clients, its troubles, and the verdict.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
+use freshet_core::lane::block::{Block, BlockHeader, BlockKind, HEADER_BYTES};
 use freshet_core::metadata::store::{Entry, MetadataStore};
 use freshet_core::rules::Rules;
 use freshet_core::sim::disk::HostId;
@@ -14,7 +17,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::broker::{self, Answer, Ask, BrokerHandle, Envelope, Status};
 use super::chaos::{Profile, Trouble};
 use super::checker::{Checker, Place, records};
-use super::clients::{Committer, Producer, Reader, Surveyor, View};
+use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, View};
 use super::metadata::{MetadataFaults, SimMetadata};
 
 const TOPICS: [(&str, i32); 2] = [("orders", 2), ("events", 1)];
@@ -54,6 +57,7 @@ struct Clients {
     readers: Vec<Reader>,
     surveyors: Vec<Surveyor>,
     committers: Vec<Committer>,
+    topic_maker: TopicMaker,
 }
 
 fn places() -> Vec<Place> {
@@ -78,6 +82,7 @@ impl Clients {
             readers: places.iter().cloned().map(Reader::new).collect(),
             surveyors: places.iter().cloned().map(Surveyor::new).collect(),
             committers: vec![Committer::new("group-a", places[0].clone())],
+            topic_maker: TopicMaker::default(),
         }
     }
 
@@ -86,6 +91,7 @@ impl Clients {
         self.readers.iter_mut().for_each(|client| client.step(view));
         self.surveyors.iter_mut().for_each(|client| client.step(view));
         self.committers.iter_mut().for_each(|client| client.step(view));
+        self.topic_maker.step(view);
     }
 }
 
@@ -105,6 +111,26 @@ struct Simulation {
     backup: Vec<Entry>,
     full_until_ms: (u64, u64),
     draining: bool,
+    /// A byte was flipped on purpose.
+    rotted: bool,
+    /// The cluster refused to go on over that damage, as it should.
+    refused: bool,
+}
+
+fn is_lane_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "wal")
+}
+
+/// The blocks of a lane file, with their positions.
+fn blocks_of(bytes: &Bytes) -> Vec<(usize, BlockHeader)> {
+    let mut blocks = Vec::new();
+    let mut position = 0;
+    while position < bytes.len() {
+        let Ok(block) = Block::parse(&bytes.slice(position..)) else { break };
+        blocks.push((position, block.header));
+        position += block.header.span();
+    }
+    blocks
 }
 
 /// Runs one seed to its verdict.
@@ -125,6 +151,8 @@ pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
         backup: Vec::new(),
         full_until_ms: (0, 0),
         draining: false,
+        rotted: false,
+        refused: false,
     };
     simulation.set_up();
     simulation.live_through(&profile);
@@ -316,12 +344,45 @@ impl Simulation {
                     self.backup = self.metadata.backup();
                 }
             }
+            Trouble::Rot => {
+                self.rot();
+                self.end_host(current.host);
+            }
             Trouble::Race => {
                 self.start_broker();
                 self.start_broker();
             }
         }
         self.keep();
+    }
+
+    /// Flips a byte of a block that a later one of the same file says was durable, once.
+    fn rot(&mut self) {
+        if self.rotted {
+            return;
+        }
+        let files = self.world.disk.durable_files();
+        let mut lanes: Vec<_> = files.iter().filter(|(path, _)| is_lane_file(path)).collect();
+        while let Some((path, bytes)) = lanes.pop() {
+            let blocks = blocks_of(bytes);
+            let last_sure = blocks.iter().map(|(_, header)| header.durable_sequence).max();
+            let sure = blocks
+                .iter()
+                .filter(|(_, header)| last_sure.is_some_and(|sure| header.sequence <= sure));
+            let data: Vec<_> = sure.filter(|(_, header)| header.kind == BlockKind::Data).collect();
+            if let Some((position, header)) = data.last() {
+                let path = path.clone();
+                self.note(format_args!("block {} of {} rots", header.sequence, path.display()));
+                self.world.disk.rot(&path, position + HEADER_BYTES);
+                self.rotted = true;
+                return;
+            }
+        }
+    }
+
+    /// A lane that was damaged on purpose is not sealed where the damage is: nobody starts.
+    fn refuses_damage(&self) -> bool {
+        self.brokers.iter().any(|broker| broker.status.reason.lock().contains("damaged"))
     }
 
     /// Trouble ends: everything under way is answered by one broker.
@@ -338,13 +399,42 @@ impl Simulation {
             self.step();
         }
         let reason = self.current().status.reason.lock().clone();
+        if self.rotted && self.refuses_damage() {
+            self.note("refuses the damage");
+            self.refused = true;
+            return;
+        }
+        for (path, bytes) in self.world.disk.durable_files() {
+            self.note(format_args!("{} {}", path.display(), bytes.len()));
+        }
         self.checker.violate(format!("the cluster does not come back: {reason}"));
     }
 
+    /// Every topic that exists is led by whoever lives.
+    fn conclude_topics(&mut self) {
+        let known =
+            self.ask_until(QUIET_MS, |answer| matches!(answer, Answer::Topics(_)), || Ask::Topics);
+        let Some(Answer::Topics(topics)) = known else {
+            self.checker.violate("nobody knows which topics exist".to_owned());
+            return;
+        };
+        for topic in topics {
+            let answer = self.ask_until(
+                3000,
+                |answer| matches!(answer, Answer::End(_)),
+                || Ask::Latest { topic: topic.clone(), index: 0 },
+            );
+            if answer.is_none() {
+                self.checker.violate(format!("topic {topic} exists, and nobody leads it"));
+            }
+        }
+    }
+
     fn conclude(&mut self) {
-        if !self.checker.violations.is_empty() {
+        if self.refused || !self.checker.violations.is_empty() {
             return;
         }
+        self.conclude_topics();
         for place in places() {
             let mut log = Vec::new();
             loop {

@@ -22,8 +22,8 @@ impl ClusterMetadata {
     /// # Errors
     /// As the store.
     pub async fn next_incarnation(&self) -> Result<Incarnation, ClusterError> {
-        let next = self.advance_counter(|next| next).await?;
-        Ok(Incarnation(next))
+        let used = self.advance_counter(|next| Some(next)).await?;
+        Ok(Incarnation(used))
     }
 
     /// Makes all numbers up to `taken` unavailable, for metadata that was restored from a backup.
@@ -31,17 +31,21 @@ impl ClusterMetadata {
     /// # Errors
     /// As the store.
     pub async fn advance_incarnation_past(&self, taken: Incarnation) -> Result<(), ClusterError> {
-        self.advance_counter(|next| next.max(taken.0)).await?;
+        self.advance_counter(|next| (taken.0 >= next).then_some(taken.0)).await?;
         Ok(())
     }
 
-    /// Sets the counter behind `used(next)`, never back; gives what was used.
-    async fn advance_counter(&self, used: impl Fn(u64) -> u64) -> Result<u64, ClusterError> {
+    /// Sets the counter behind what `use_up(next)` uses, never back; gives what was used.
+    async fn advance_counter(
+        &self,
+        use_up: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64, ClusterError> {
         let key = Key::IncarnationCounter;
         let mut retry = self.retry();
         loop {
             let stored = self.read::<CounterRecord>(&key).await?;
-            let used = used(stored.as_ref().map_or(1, |stored| stored.record.next));
+            let due = stored.as_ref().map_or(1, |stored| stored.record.next);
+            let Some(used) = use_up(due) else { return Ok(due) };
             let next = used.checked_add(1).ok_or(ClusterError::Exhausted("incarnation"))?;
             let mut transaction =
                 Transaction::new().compare(key.to_string(), as_read(stored.as_ref()));

@@ -15,7 +15,8 @@ use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::metadata::names::check_topic_name;
 use crate::metadata::schema::keys::{TOPIC_IDS, TOPICS};
 use crate::metadata::schema::{
-    Configs, Key, PartitionRecord, SchemaError, Stored, TopicNameRecord, TopicRecord,
+    Configs, DeletedTopicRecord, Key, PartitionRecord, SchemaError, Stored, TopicNameRecord,
+    TopicRecord,
 };
 use crate::metadata::store::{Compare, Expected, Write};
 
@@ -192,7 +193,10 @@ impl ClusterMetadata {
                 return Err(ClusterError::UnknownTopic(name.to_owned()));
             }
             let compares = vec![compare_revision(&key, stored.revision)];
-            let writes = vec![delete(&key), delete(&Key::collision_of(name))];
+            let deleted =
+                DeletedTopicRecord { name: name.to_owned(), deleted_at_ms: self.clock.now_ms() };
+            let mark = put(&Key::DeletedTopic(stored.record.id), &deleted)?;
+            let writes = vec![delete(&key), delete(&Key::collision_of(name)), mark];
             match self.commit(fence, Transaction { compares, writes }).await {
                 Ok(revision) => break (stored.record, revision),
                 Err(error) => retry.after(error).await?,

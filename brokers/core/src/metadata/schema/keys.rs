@@ -50,6 +50,8 @@ pub enum Key {
     Topic(String),
     /// `topic_id/<32 hexadecimal digits>`
     TopicId(TopicId),
+    /// `deleted_topic/<32 hexadecimal digits>`
+    DeletedTopic(TopicId),
     /// `topic_collision/<name with _ for .>`
     TopicCollision(String),
     /// `partition/<32 hexadecimal digits>/<at least 6 digits>`
@@ -73,6 +75,7 @@ impl fmt::Display for Key {
             Self::Incarnation(incarnation) => write!(f, "incarnation/{:020}", incarnation.0),
             Self::Topic(name) => write!(f, "topic/{name}"),
             Self::TopicId(id) => write!(f, "topic_id/{}", id.simple()),
+            Self::DeletedTopic(id) => write!(f, "deleted_topic/{}", id.simple()),
             Self::TopicCollision(name) => write!(f, "topic_collision/{name}"),
             Self::Partition(partition) => {
                 write!(f, "partition/{}/{:06}", partition.topic.simple(), partition.index)
@@ -132,6 +135,7 @@ impl Key {
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
+            "deleted_topic" => parse_topic_id(rest).map(Self::DeletedTopic),
             "topic_collision" => Some(Self::TopicCollision(rest.to_owned())),
             "partition" => parse_partition(rest),
             "config" if rest.starts_with("broker/") => parse_broker(&rest["broker/".len()..]),
@@ -237,6 +241,7 @@ mod tests {
             (Key::Incarnation(Incarnation(12)), "incarnation/00000000000000000012".to_owned()),
             (Key::Topic("a.b".to_owned()), "topic/a.b".to_owned()),
             (Key::TopicId(topic), format!("topic_id/{hex}")),
+            (Key::DeletedTopic(topic), format!("deleted_topic/{hex}")),
             (Key::collision_of("a.b"), "topic_collision/a_b".to_owned()),
             (Key::Partition(PartitionId::new(topic, 7)), format!("partition/{hex}/000007")),
             (Key::BrokerConfig(ConfigScope::Default), "config/broker/default".to_owned()),

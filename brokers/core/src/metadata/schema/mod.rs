@@ -15,9 +15,9 @@ pub mod records;
 
 pub use keys::{ConfigScope, Key};
 pub use records::{
-    AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord, Extent,
-    IncarnationRecord, IncarnationState, PartitionRecord, ProducerIdRecord, ScramRecord, SealedEnd,
-    TopicNameRecord, TopicRecord,
+    AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
+    DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, PartitionRecord,
+    ProducerIdRecord, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord,
 };
 
 /// What is wrong with a key or a value of the store.

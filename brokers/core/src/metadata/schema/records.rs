@@ -143,6 +143,20 @@ impl Record for TopicNameRecord {
     const KIND: &'static str = "topic name";
 }
 
+/// `deleted_topic/<id>`: somebody deleted the topic, so its records may go. A topic that is merely
+/// unknown (the metadata came back from a backup) keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedTopicRecord {
+    /// Name that the topic had.
+    pub name: String,
+    /// When it was deleted, ms since 1970 UTC; for display.
+    pub deleted_at_ms: i64,
+}
+
+impl Record for DeletedTopicRecord {
+    const KIND: &'static str = "deleted topic";
+}
+
 /// A lane in which data of a partition may lie that no manifest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {

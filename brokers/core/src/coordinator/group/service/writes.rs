@@ -13,8 +13,6 @@ use crate::coordinator::CoordinatorRecord;
 use crate::coordinator::group::context::{Persist, Purpose};
 use crate::coordinator::group::offsets::CommittedOffset;
 use crate::coordinator::group::records::{self, RecordError};
-use crate::coordinator::group::settings::GroupSettings;
-use crate::coordinator::group::state::{Group, GroupState};
 
 /// Writes are joined into one append up to this many bytes. One that is larger goes alone, so that
 /// it cannot make others fail that would fit.

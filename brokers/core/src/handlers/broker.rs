@@ -1,0 +1,162 @@
+//! What handlers share: the engine, settings, and what is derived from the metadata's image.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use super::producer_ids::ProducerIds;
+use crate::auth::acl::{AclIndex, AuthorizerSettings};
+use crate::auth::derivation::{Decoy, ITERATIONS_MIN};
+use crate::auth::types::AclBinding;
+use crate::configs::{BrokerConfig, Overrides, TopicConfig};
+use crate::engine::Engine;
+use crate::ids::TopicId;
+use crate::metadata::schema::ConfigScope;
+use crate::metadata::view::Topic;
+use crate::server::Budget;
+
+/// Passwords that are checked at a time: each costs milliseconds of a core.
+const VERIFICATIONS_AT_ONCE: usize = 2;
+/// Topic configurations that may be kept of topics that are gone.
+const STALE_CONFIGS_MAX: usize = 64;
+
+/// What is set of a broker as clients see it.
+#[derive(Debug, Clone)]
+pub struct BrokerSettings {
+    /// Static configs, by Kafka's names.
+    pub configs: BrokerConfig,
+    /// How ACLs are judged; with none, everybody may do everything.
+    pub authorizer: Option<AuthorizerSettings>,
+    /// PBKDF2 rounds that the cluster's credentials usually have.
+    pub scram_iterations: u32,
+    /// Memory for records on their way to clients, in bytes.
+    pub fetch_memory_bytes: usize,
+    /// Passwords are checked by the task that asks: for simulations, which have one thread.
+    pub inline_crypto: bool,
+}
+
+impl Default for BrokerSettings {
+    fn default() -> Self {
+        Self {
+            configs: BrokerConfig::default(),
+            authorizer: None,
+            scram_iterations: ITERATIONS_MIN,
+            fetch_memory_bytes: 256 << 20,
+            inline_crypto: false,
+        }
+    }
+}
+
+/// See the module.
+pub struct Broker {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// What was set.
+    pub settings: BrokerSettings,
+    /// Producer ids that are not handed out yet.
+    pub(super) producer_ids: ProducerIds,
+    /// Memory for records on their way to clients.
+    pub(super) fetch_memory: Budget,
+    /// Held while a password is checked.
+    pub(crate) verifications: Semaphore,
+    /// Held while the topic of the group coordinator is made.
+    pub(super) making_offsets_topic: tokio::sync::Mutex<()>,
+    acls: Derived<Vec<AclBinding>, AclIndex>,
+    configs: Derived<BTreeMap<ConfigScope, Overrides>, BrokerConfig>,
+    topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
+}
+
+struct ResolvedTopic {
+    topic: Arc<Topic>,
+    broker: Arc<BrokerConfig>,
+    config: Arc<TopicConfig>,
+}
+
+impl Broker {
+    /// A broker over a running engine.
+    pub fn new(engine: Arc<Engine>, settings: BrokerSettings) -> Arc<Self> {
+        Arc::new(Self {
+            producer_ids: ProducerIds::default(),
+            fetch_memory: Budget::new(settings.fetch_memory_bytes),
+            verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
+            making_offsets_topic: tokio::sync::Mutex::default(),
+            acls: Derived::default(),
+            configs: Derived::default(),
+            topic_configs: Mutex::default(),
+            engine,
+            settings,
+        })
+    }
+
+    /// Who may do what, as far as the view knows; none where everybody may do everything.
+    pub fn acls(&self) -> Option<Arc<AclIndex>> {
+        let settings = self.settings.authorizer.as_ref()?;
+        let acls = Arc::clone(&self.engine.view.snapshot().acls);
+        Some(self.acls.get(&acls, || AclIndex::new(settings.clone(), acls.iter().cloned())))
+    }
+
+    /// The configs of brokers that hold now.
+    pub fn config(&self) -> Arc<BrokerConfig> {
+        let stored = Arc::clone(&self.engine.view.snapshot().broker_configs);
+        self.configs.get(&stored, || match stored.get(&ConfigScope::Default) {
+            Some(dynamic) => self.settings.configs.with_stored(dynamic),
+            None => self.settings.configs.clone(),
+        })
+    }
+
+    /// The configs of a topic that hold now.
+    pub fn topic_config(&self, topic: &Arc<Topic>) -> Arc<TopicConfig> {
+        let broker = self.config();
+        let id = topic.record.id;
+        let mut resolved = self.topic_configs.lock();
+        if let Some(known) = resolved.get(&id)
+            && Arc::ptr_eq(&known.topic, topic)
+            && Arc::ptr_eq(&known.broker, &broker)
+        {
+            return Arc::clone(&known.config);
+        }
+        let config = Arc::new(TopicConfig::resolve(&topic.record.configs, &broker));
+        let topics = self.engine.view.topics();
+        if resolved.len() > topics.len() + STALE_CONFIGS_MAX {
+            resolved.retain(|id, _| topics.by_id(*id).is_some());
+        }
+        let topic = Arc::clone(topic);
+        resolved.insert(id, ResolvedTopic { topic, broker, config: Arc::clone(&config) });
+        config
+    }
+
+    /// What unknown users are answered with. Its secret is the same for all brokers of the cluster
+    /// and at every start.
+    pub(crate) fn decoy(&self) -> Decoy {
+        let mut secret = Sha256::new();
+        secret.update(b"freshet decoy\0");
+        secret.update(self.engine.cluster_id.as_bytes());
+        Decoy::new(secret.finalize().into(), self.settings.scram_iterations)
+    }
+}
+
+/// Something computed from a part of the view, kept for as long as that part is the same.
+struct Derived<S, T>(Mutex<Option<(Arc<S>, Arc<T>)>>);
+
+impl<S, T> Default for Derived<S, T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<S, T> Derived<S, T> {
+    fn get(&self, source: &Arc<S>, derive: impl FnOnce() -> T) -> Arc<T> {
+        let mut known = self.0.lock();
+        match &*known {
+            Some((of, derived)) if Arc::ptr_eq(of, source) => Arc::clone(derived),
+            _ => {
+                let derived = Arc::new(derive());
+                *known = Some((Arc::clone(source), Arc::clone(&derived)));
+                derived
+            }
+        }
+    }
+}

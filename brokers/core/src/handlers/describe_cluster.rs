@@ -1,0 +1,62 @@
+//! DescribeCluster.
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
+use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use super::metadata::cluster_operations;
+
+/// Codes of `endpoint_type`: brokers are the only endpoints there are.
+const BROKERS: i8 = 1;
+const CONTROLLERS: i8 = 2;
+
+/// Handles the request.
+pub fn handle(
+    context: &RequestContext,
+    request: &DescribeClusterRequest,
+) -> DescribeClusterResponse {
+    let response = DescribeClusterResponse::default();
+    if context.api_version >= 1
+        && let Err(error) = check_endpoint(request.endpoint_type)
+    {
+        return response
+            .with_endpoint_type(request.endpoint_type)
+            .with_error_code(error.code())
+            .with_error_message(error.text());
+    }
+    let broker = context.broker();
+    let endpoint = context.endpoint();
+    let node = BrokerId(endpoint.node_id);
+    let this = DescribeClusterBroker::default()
+        .with_broker_id(node)
+        .with_host(StrBytes::from_string(endpoint.host))
+        .with_port(endpoint.port)
+        .with_rack(None);
+    let mut response = response
+        .with_error_message(None)
+        .with_cluster_id(StrBytes::from_string(broker.engine.cluster_id.clone()))
+        .with_controller_id(node)
+        .with_brokers(vec![this]);
+    if request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = cluster_operations(context);
+    }
+    response
+}
+
+fn check_endpoint(endpoint_type: i8) -> Result<(), ApiError> {
+    match endpoint_type {
+        BROKERS => Ok(()),
+        CONTROLLERS => Err(ApiError::new(
+            ResponseError::MismatchedEndpointType,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of \
+             type CONTROLLER",
+        )),
+        other => Err(ApiError::new(
+            ResponseError::UnsupportedEndpointType,
+            format!("Unsupported endpoint type {other}"),
+        )),
+    }
+}

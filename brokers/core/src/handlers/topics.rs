@@ -1,0 +1,168 @@
+//! Finding topics and partitions, and making topics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use tokio::time::timeout;
+
+use super::broker::Broker;
+use super::errors::ApiError;
+use crate::ids::{Incarnation, PartitionId};
+use crate::metadata::cluster::NewTopic;
+use crate::metadata::schema::{Configs, PartitionRecord, Stored, TopicRecord};
+use crate::metadata::view::Topic;
+use crate::partition::Partition;
+use crate::protocol::leader::CurrentLeader;
+
+/// The topic of the group coordinator.
+pub(super) const OFFSETS_TOPIC: &str = crate::engine::groups::OFFSETS_TOPIC;
+/// Topics in which Kafka itself keeps state.
+const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
+/// How long a topic that was made for a request may take to open.
+const OPEN_TIME: Duration = Duration::from_secs(10);
+
+/// How long a client that names no time is waited for.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// A request's `timeout_ms`. Some clients send nothing meaningful; none wants an error for it.
+pub(super) fn patience(timeout_ms: i32) -> Duration {
+    match u64::try_from(timeout_ms) {
+        Ok(ms @ 1..) => Duration::from_millis(ms),
+        _ => PATIENCE_DEFAULT,
+    }
+}
+
+/// Whether Kafka itself keeps state in a topic of this name.
+pub(super) fn is_internal(name: &str) -> bool {
+    INTERNAL_TOPICS.contains(&name)
+}
+
+/// A partition that cannot be served here, and who leads it as far as is known.
+pub(super) struct NotServed {
+    pub(super) error: ResponseError,
+    pub(super) leader: Option<CurrentLeader>,
+}
+
+impl From<ResponseError> for NotServed {
+    fn from(error: ResponseError) -> Self {
+        Self { error, leader: None }
+    }
+}
+
+impl Broker {
+    /// The partition of a topic, if it is served here.
+    pub(super) fn partition(&self, topic: &Topic, index: i32) -> Result<Arc<Partition>, NotServed> {
+        let stored = topic.partition(index).ok_or(ResponseError::UnknownTopicOrPartition)?;
+        if self.engine.standing.is_down() {
+            return Err(ResponseError::NotLeaderOrFollower.into());
+        }
+        let id = PartitionId::new(topic.record.id, index);
+        if let Some(partition) = self.engine.partitions.get(id) {
+            return Ok(partition);
+        }
+        if self.engine.partitions.offline_reason(id).is_some() {
+            return Err(ResponseError::KafkaStorageError.into());
+        }
+        let leader = stored.record.leader.filter(|leader| *leader != self.engine.incarnation);
+        let leader = leader.and_then(|leader| self.current_leader(leader, &stored.record));
+        Err(NotServed { error: ResponseError::NotLeaderOrFollower, leader })
+    }
+
+    fn current_leader(
+        &self,
+        leader: Incarnation,
+        record: &PartitionRecord,
+    ) -> Option<CurrentLeader> {
+        let leader_id = self.node_of(leader)?;
+        Some(CurrentLeader { leader_id, leader_epoch: record.epoch })
+    }
+
+    /// The node id that an incarnation answers for.
+    pub(super) fn node_of(&self, incarnation: Incarnation) -> Option<i32> {
+        if incarnation == self.engine.incarnation {
+            return Some(self.engine.node_id);
+        }
+        let incarnations = Arc::clone(&self.engine.view.snapshot().incarnations);
+        i32::try_from(incarnations.get(&incarnation)?.record.slot).ok()
+    }
+
+    /// The node that leads a partition; none where nobody does.
+    pub(super) fn leader_node(&self, partition: &Stored<PartitionRecord>) -> Option<i32> {
+        self.node_of(partition.record.leader?)
+    }
+
+    /// The replicas of a partition as they are reported: as many as the topic's replication factor.
+    /// Storage gives durability, so all of them are the leader. Tools compare their number with
+    /// `min.insync.replicas` and with what was asked for.
+    pub(super) fn replica_nodes(topic: &TopicRecord, leader: i32) -> Vec<i32> {
+        vec![leader; usize::try_from(topic.replication_factor).unwrap_or(1).max(1)]
+    }
+
+    /// Makes a topic and waits until it is served here.
+    pub(super) async fn make_topic(
+        &self,
+        name: &str,
+        partitions: i32,
+        replication_factor: i16,
+        configs: Configs,
+    ) -> Result<Stored<TopicRecord>, ApiError> {
+        let new = NewTopic {
+            name: name.to_owned(),
+            partitions,
+            replication_factor,
+            internal: is_internal(name),
+            configs,
+            leader: Some(self.engine.incarnation),
+        };
+        let made = self.engine.metadata.create_topic(self.engine.fence(), &new).await;
+        let stored = made.map_err(|error| self.metadata_error(&error))?;
+        self.await_topic(&stored, OPEN_TIME).await?;
+        Ok(stored)
+    }
+
+    /// Waits until a change of a topic is in effect here.
+    pub(super) async fn await_topic(
+        &self,
+        stored: &Stored<TopicRecord>,
+        patience: Duration,
+    ) -> Result<(), ApiError> {
+        let in_effect = async {
+            self.await_revision(stored.revision).await?;
+            self.engine.wait_open(stored.record.id, stored.record.partitions).await;
+            Ok(())
+        };
+        timeout(patience, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
+    }
+
+    /// Waits until the view shows a change.
+    pub(super) async fn await_revision(&self, revision: u64) -> Result<(), ApiError> {
+        let shown = self.engine.view.wait_for(revision).await;
+        shown.map_err(|_| ResponseError::NotController.into())
+    }
+
+    /// The topic of the group coordinator, made where it does not exist yet.
+    pub(super) async fn offsets_topic(&self) -> Result<Arc<Topic>, ApiError> {
+        if let Some(topic) = self.engine.view.topics().by_name(OFFSETS_TOPIC) {
+            return Ok(Arc::clone(topic));
+        }
+        let _making = self.making_offsets_topic.lock().await;
+        if self.engine.view.topics().by_name(OFFSETS_TOPIC).is_none() {
+            let configs = [
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", "104857600"),
+            ];
+            let configs = configs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let replicas = self.config().groups.offsets_replication_factor;
+            let partitions = self.engine.settings.offsets_partitions;
+            match self.make_topic(OFFSETS_TOPIC, partitions, replicas, configs.into()).await {
+                // Somebody else made it; the view may not show it yet.
+                Err(error) if error.error == ResponseError::TopicAlreadyExists => {}
+                made => _ = made?,
+            }
+        }
+        let known = self.engine.view.topics().by_name(OFFSETS_TOPIC).cloned();
+        known.ok_or_else(|| ResponseError::CoordinatorNotAvailable.into())
+    }
+}

@@ -1,0 +1,307 @@
+//! A broker as a process has it: a runtime, the real world, an engine, its listeners.
+//!
+//! A broker that stood down is not brought back here: whoever supervises it starts another, whose
+//! start is the takeover.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::auth::derivation::{CredentialError, ITERATIONS_MIN};
+use crate::auth::types::ScramCredential;
+use crate::engine::{Engine, StartError};
+use crate::env::{Environment, Listener};
+use crate::handlers::{Broker, ListenerFacts};
+use crate::metadata::cluster::ClusterError;
+use crate::metadata::{MetadataError, SqliteStore};
+use crate::metrics::{Gauges, Metrics, Sample};
+use crate::server::Server;
+use crate::server::dispatch::KafkaService;
+use crate::settings::{Settings, split_address};
+use crate::standing::Standing;
+
+mod logs;
+
+pub use logs::start_logs;
+
+/// How long work of a broker that is killed may go on: what a thread is writing this moment.
+const KILL_TIME: Duration = Duration::from_secs(2);
+/// Stack of a thread: as Rust's own threads have.
+const STACK_BYTES: usize = 2 << 20;
+/// Threads for files, beyond those that serve.
+const BLOCKING_THREADS_MAX: usize = 32;
+/// An idle thread for files ends after this long.
+const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
+
+/// Why a broker did not start, or could not be looked into.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The machine: threads, folders.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The metadata store.
+    #[error("metadata store {path}: {error}")]
+    Metadata {
+        /// Its file.
+        path: String,
+        /// What it said.
+        error: MetadataError,
+    },
+    /// The engine.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A user of the settings could not be created.
+    #[error("user {name}: {error}")]
+    User {
+        /// The user.
+        name: String,
+        /// What is wrong with the password.
+        error: CredentialError,
+    },
+    /// A user of the settings could not be stored.
+    #[error("users: {0}")]
+    Users(#[from] ClusterError),
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
+    let what = what.into();
+    |error| ProcessError::System { what, error }
+}
+
+/// The outside world that settings name.
+///
+/// # Errors
+/// [`ProcessError::System`] where a folder cannot be used.
+pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError> {
+    let storage = &settings.storage;
+    Environment::real(Path::new(&storage.dfs), Path::new(&storage.bucket))
+        .map_err(system(format!("storage {} and {}", storage.dfs, storage.bucket)))
+}
+
+/// The metadata store that settings name.
+///
+/// # Errors
+/// [`ProcessError::Metadata`].
+pub async fn open_metadata(settings: &Settings) -> Result<SqliteStore, ProcessError> {
+    let path = &settings.storage.metadata;
+    let opened = SqliteStore::open(Path::new(path)).await;
+    opened.map_err(|error| ProcessError::Metadata { path: path.clone(), error })
+}
+
+/// A broker that runs.
+pub struct BrokerProcess {
+    runtime: Runtime,
+    engine: Arc<Engine>,
+    serving: JoinHandle<()>,
+    _metrics: Option<AbortOnDropHandle<()>>,
+    bootstrap: String,
+    metrics_address: Option<String>,
+}
+
+impl BrokerProcess {
+    /// Starts a broker; it serves when this returns.
+    ///
+    /// # Errors
+    /// [`ProcessError`].
+    pub fn start(settings: &Settings) -> Result<Self, ProcessError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(settings.runtime_threads(cores))
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_keep_alive(BLOCKING_THREAD_TIME)
+            .thread_stack_size(STACK_BYTES)
+            .thread_name("freshet")
+            .enable_all()
+            .build()
+            .map_err(system("threads"))?;
+        let started = runtime.block_on(Started::start(settings));
+        match started {
+            Ok(Started { engine, serving, metrics, bootstrap, metrics_address }) => {
+                Ok(Self { runtime, engine, serving, _metrics: metrics, bootstrap, metrics_address })
+            }
+            Err(error) => {
+                runtime.shutdown_timeout(KILL_TIME);
+                Err(error)
+            }
+        }
+    }
+
+    /// `host:port` for Kafka clients.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// `host:port` of `/metrics`, if it is served.
+    pub fn metrics_address(&self) -> Option<&str> {
+        self.metrics_address.as_deref()
+    }
+
+    /// Which start of a broker of its cluster it is.
+    pub fn incarnation(&self) -> u64 {
+        self.engine.incarnation.0
+    }
+
+    /// Whether it may still act, for [`wait_ended`].
+    pub fn standing(&self) -> Standing {
+        self.engine.standing.clone()
+    }
+
+    /// Stops: everything is split and the lane is closed, then answers that are due are sent.
+    /// After `limit` the rest is dropped, and the next start takes over.
+    pub fn stop(self, limit: Duration) {
+        let Self { runtime, engine, serving, .. } = self;
+        runtime.block_on(async {
+            let stopping = async {
+                engine.stop().await;
+                // A panic of a connection is logged where it happens.
+                let _ = serving.await;
+            };
+            if tokio::time::timeout(limit, stopping).await.is_err() {
+                tracing::warn!("not stopped in time; the next start takes over");
+            }
+        });
+        drop(engine);
+        runtime.shutdown_timeout(KILL_TIME);
+    }
+
+    /// Drops everything without any clean stop, as a killed process does.
+    pub fn kill(self) {
+        let standing = self.standing();
+        let Self { runtime, .. } = self;
+        runtime.shutdown_timeout(KILL_TIME);
+        // Only for who waits for the end: nothing runs any more.
+        standing.stand_down("killed");
+    }
+}
+
+/// Waits on this thread until a broker stood down and says why; none where the time is over first.
+///
+/// # Errors
+/// [`ProcessError::System`] where the thread cannot wait.
+pub fn wait_ended(standing: &Standing, limit: Duration) -> Result<Option<String>, ProcessError> {
+    let waiting = Builder::new_current_thread().enable_time().build().map_err(system("a timer"))?;
+    waiting.block_on(async {
+        let ended = tokio::time::timeout(limit, standing.ended()).await;
+        Ok(ended.ok().map(|reason| reason.to_string()))
+    })
+}
+
+struct Started {
+    engine: Arc<Engine>,
+    serving: JoinHandle<()>,
+    metrics: Option<AbortOnDropHandle<()>>,
+    bootstrap: String,
+    metrics_address: Option<String>,
+}
+
+impl Started {
+    async fn start(settings: &Settings) -> Result<Self, ProcessError> {
+        let environment = real_environment(settings)?;
+        // Listen before taking over, so that an address in use costs the present broker nothing;
+        // clients that connect meanwhile wait in the kernel.
+        let listener = listen(&environment, &settings.listener.kafka).await?;
+        let for_metrics = match settings.listener.metrics.as_str() {
+            "" => None,
+            address => Some(listen(&environment, address).await?),
+        };
+        let facts = listener_facts(settings, listener.as_ref());
+        let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
+        let store = Arc::new(open_metadata(settings).await?);
+        let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
+        create_users(&engine, settings).await?;
+        let server = Server::new(settings.server_limits(), engine.standing.clone());
+        let metrics = Arc::new(Metrics::new());
+        let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
+        let sample = sampler(Arc::clone(&engine), Arc::clone(&server));
+        let metrics = for_metrics.map(|listener| {
+            let serving = crate::metrics::http::serve(listener, metrics, sample);
+            AbortOnDropHandle::new(tokio::spawn(serving))
+        });
+        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
+        let service = KafkaService::new(broker, facts);
+        let serving = tokio::spawn(server.run(listener, service));
+        Ok(Self { engine, serving, metrics, bootstrap, metrics_address })
+    }
+}
+
+async fn listen(
+    environment: &Environment,
+    address: &str,
+) -> Result<Box<dyn Listener>, ProcessError> {
+    let listening = environment.network.listen(address).await;
+    listening.map_err(system(format!("cannot listen on {address}")))
+}
+
+/// What clients are told of the listener.
+fn listener_facts(settings: &Settings, listener: &dyn Listener) -> ListenerFacts {
+    let bound = listener.local_address();
+    let (host, port) = split_address(&settings.listener.advertised)
+        .or_else(|| split_address(&settings.listener.kafka))
+        .expect("addresses were checked with the settings");
+    let sasl_mechanisms = settings.mechanisms();
+    ListenerFacts {
+        name: if sasl_mechanisms.is_empty() { "PLAINTEXT" } else { "SASL_PLAINTEXT" }.to_owned(),
+        advertised_host: host.to_owned(),
+        advertised_port: if port == 0 { bound.port() } else { port },
+        sasl_mechanisms,
+    }
+}
+
+/// Creates the users that the settings name and that do not exist yet.
+async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), ProcessError> {
+    if settings.security.users.is_empty() {
+        return Ok(());
+    }
+    let existing = engine.metadata.list_scram().await?;
+    for user in &settings.security.users {
+        let mechanism = user.scram_mechanism().expect("users were checked with the settings");
+        let known = |record: &&crate::metadata::schema::ScramRecord| {
+            record.user == user.name && record.mechanism == mechanism
+        };
+        if existing.iter().any(|record| known(&record)) {
+            continue;
+        }
+        let credential = ScramCredential::from_password(
+            &user.password,
+            mechanism,
+            ITERATIONS_MIN,
+            engine.environment.randomness.as_ref(),
+        )
+        .map_err(|error| ProcessError::User { name: user.name.clone(), error })?;
+        let fence = engine.fence();
+        let revision = engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
+        // A view that stopped ends the engine, which says so by itself.
+        let _ = engine.view.wait_for(revision).await;
+        tracing::info!(user = user.name, mechanism = mechanism.name(), "created a user");
+    }
+    Ok(())
+}
+
+/// Fills the gauges from what runs.
+fn sampler(engine: Arc<Engine>, server: Arc<Server>) -> Sample {
+    Arc::new(move |gauges: &Gauges| {
+        let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        gauges.connections.set(count(server.connections()));
+        gauges.in_flight_bytes.set(count(server.in_flight_bytes()));
+        let partitions = engine.partitions.all();
+        gauges.partitions.set(count(partitions.len()));
+        gauges.topics.set(count(engine.view.topics().len()));
+        gauges.cache_bytes.set(count(engine.sources.cache.pinned_bytes()));
+        let batches = partitions.iter().map(|partition| partition.unsplit_count()).sum();
+        gauges.unsplit_batches.set(count(batches));
+        gauges.incarnation.set(engine.incarnation.0.cast_signed());
+        match engine.standing.reason() {
+            Some(reason) => Err(format!("stood down: {reason}")),
+            None => Ok(()),
+        }
+    })
+}

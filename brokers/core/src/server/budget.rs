@@ -1,0 +1,91 @@
+//! Bounds on bytes that are held at a time.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The unit of a budget: a semaphore counts in 32 bits.
+const UNIT_BYTES: usize = 1024;
+
+/// Bytes that may be held at a time, handed out in the order of asking.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    units: Arc<Semaphore>,
+    total: u32,
+}
+
+/// A part of a budget; given back when dropped.
+#[derive(Debug)]
+pub struct Share(OwnedSemaphorePermit);
+
+impl Budget {
+    /// A budget of so many bytes, rounded up to whole KiB.
+    pub fn new(bytes: usize) -> Self {
+        let total = units(bytes).max(1);
+        Self { units: Arc::new(Semaphore::new(total as usize)), total }
+    }
+
+    /// Waits for a share of so many bytes. Who asks for more than the whole budget gets all of it.
+    pub async fn acquire(&self, bytes: usize) -> Share {
+        let wanted = units(bytes).min(self.total);
+        let permit = Arc::clone(&self.units).acquire_many_owned(wanted).await;
+        Share(permit.expect("the semaphore is never closed"))
+    }
+
+    /// A share of so many bytes, if it is free right now.
+    pub fn try_acquire(&self, bytes: usize) -> Option<Share> {
+        let wanted = units(bytes).min(self.total);
+        Arc::clone(&self.units).try_acquire_many_owned(wanted).ok().map(Share)
+    }
+
+    /// Bytes that are held now.
+    pub fn used_bytes(&self) -> usize {
+        (self.total as usize - self.units.available_permits()) * UNIT_BYTES
+    }
+}
+
+impl Share {
+    /// Gives back what is beyond so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let surplus = self.0.num_permits().saturating_sub(units(bytes) as usize);
+        drop(self.0.split(surplus));
+    }
+
+    /// Joins two shares of the same budget.
+    pub fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX >> 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_budget_holds_what_was_handed_out_and_takes_it_back() {
+        let budget = Budget::new(10_000);
+        assert_eq!(budget.used_bytes(), 0);
+        let mut share = budget.acquire(4096).await;
+        assert!(budget.try_acquire(8192).is_none());
+        share.shrink_to(1);
+        assert_eq!(budget.used_bytes(), 1024);
+        share.merge(budget.try_acquire(8192).unwrap());
+        assert_eq!(budget.used_bytes(), 9 * 1024);
+        drop(share);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn more_than_there_is_means_all_of_it() {
+        let budget = Budget::new(2048);
+        let share = budget.acquire(usize::MAX).await;
+        assert_eq!(budget.used_bytes(), 2048);
+        assert!(budget.try_acquire(1).is_none());
+        drop(share);
+        assert!(budget.try_acquire(1 << 40).is_some());
+    }
+}

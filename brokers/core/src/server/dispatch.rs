@@ -1,0 +1,389 @@
+//! From frames to handlers and back: Kafka's sessions.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
+use kafka_protocol::protocol::{Decodable, Encodable};
+
+use super::service::{Outcome, Reply, Service, Session};
+use crate::auth::principal::Principal;
+use crate::auth::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
+use crate::auth::types::{ScramCredential, ScramMechanism};
+use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext};
+use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
+use crate::metadata::MetadataView;
+use crate::protocol::fetch::FetchRequest;
+use crate::protocol::guard;
+use crate::protocol::header::{HeaderError, RequestHeader, frame_response};
+use crate::protocol::produce::ProduceRequest;
+use crate::wire::WireError;
+
+/// A failed authentication is answered this late, so that guessing takes time (Kafka's
+/// `connection.failed.authentication.delay.ms`).
+const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
+
+/// Kafka over one listener.
+pub struct KafkaService {
+    broker: Arc<Broker>,
+    listener: Arc<ListenerFacts>,
+    sasl: Option<Arc<SaslSettings>>,
+}
+
+/// The users of the view.
+struct ViewedUsers(Arc<MetadataView>);
+
+impl Credentials for ViewedUsers {
+    fn scram(&self, user: &str, mechanism: ScramMechanism) -> Option<ScramCredential> {
+        self.0.snapshot().scram.get(&(mechanism, user.to_owned())).cloned()
+    }
+}
+
+impl KafkaService {
+    /// Serves a broker through a listener.
+    pub fn new(broker: Arc<Broker>, listener: ListenerFacts) -> Self {
+        let sasl = (!listener.sasl_mechanisms.is_empty()).then(|| {
+            Arc::new(SaslSettings {
+                mechanisms: listener.sasl_mechanisms.clone(),
+                credentials: Arc::new(ViewedUsers(Arc::clone(&broker.engine.view))),
+                decoy: broker.decoy(),
+                randomness: Arc::clone(&broker.engine.environment.randomness),
+            })
+        });
+        Self { broker, listener: Arc::new(listener), sasl }
+    }
+}
+
+impl Service for KafkaService {
+    type Session = KafkaSession;
+
+    fn connect(&self, peer: SocketAddr) -> KafkaSession {
+        let broker = Arc::clone(&self.broker);
+        let listener = Arc::clone(&self.listener);
+        let facts = ClientFacts::new(broker, listener, Principal::anonymous(), peer.ip());
+        KafkaSession {
+            client: Arc::new(facts),
+            sasl: self.sasl.as_ref().map(|settings| SaslSession::new(Arc::clone(settings))),
+        }
+    }
+}
+
+/// One client's requests.
+pub struct KafkaSession {
+    client: Arc<ClientFacts>,
+    /// Present until the client is authenticated.
+    sasl: Option<SaslSession>,
+}
+
+/// Why a request ends its connection.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("{api:?}: {error}")]
+    Body { api: ApiKey, error: WireError },
+    #[error("{api:?}: {reason}")]
+    Message { api: ApiKey, reason: String },
+    #[error("{0:?} before authentication")]
+    NotAuthenticated(ApiKey),
+}
+
+#[async_trait]
+impl Session for KafkaSession {
+    fn is_authenticated(&self) -> bool {
+        self.sasl.is_none()
+    }
+
+    async fn handle(&mut self, frame: Bytes) -> Outcome {
+        if self.sasl.as_ref().is_some_and(SaslSession::expects_raw_frames) {
+            return self.take_bare_token(&frame).await;
+        }
+        let frame_bytes = frame.len();
+        let outcome = match RequestHeader::decode(frame) {
+            Ok((header, body)) => self.dispatch(header, body, frame_bytes).await,
+            Err(HeaderError::UnsupportedVersion {
+                api: ApiKey::ApiVersions,
+                correlation_id,
+                ..
+            }) => {
+                let call = Call { api: ApiKey::ApiVersions, version: 0, correlation_id };
+                call.reply(&api_versions::unsupported()).map(Outcome::Reply)
+            }
+            Err(error) => Err(error.into()),
+        };
+        outcome.unwrap_or_else(|refusal| Outcome::Close(refusal.to_string()))
+    }
+}
+
+/// What an answer needs to know of its request.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+}
+
+impl Call {
+    fn frame(self, pieces: Vec<Bytes>) -> Reply {
+        Reply::new(frame_response(self.api, self.version, self.correlation_id, pieces))
+    }
+
+    fn reply(self, response: &impl Encodable) -> Result<Reply, Refusal> {
+        let mut body = BytesMut::new();
+        response.encode(&mut body, self.version).map_err(|error| {
+            let (api, version) = (self.api, self.version);
+            tracing::error!(?api, version, %error, "a response cannot be encoded");
+            Refusal::Message { api, reason: error.to_string() }
+        })?;
+        Ok(self.frame(vec![body.freeze()]))
+    }
+
+    /// Decodes a body that was checked, or is checked here.
+    fn request<R: Decodable>(self, body: &Bytes) -> Result<R, Refusal> {
+        let api = self.api;
+        guard::check(api, self.version, body).map_err(|error| Refusal::Body { api, error })?;
+        R::decode(&mut body.clone(), self.version)
+            .map_err(|error| Refusal::Message { api, reason: error.to_string() })
+    }
+}
+
+impl KafkaSession {
+    async fn dispatch(
+        &mut self,
+        header: RequestHeader,
+        body: Bytes,
+        frame_bytes: usize,
+    ) -> Result<Outcome, Refusal> {
+        let RequestHeader { api, version, correlation_id, client_id } = header;
+        let call = Call { api, version, correlation_id };
+        match api {
+            ApiKey::ApiVersions => {
+                let response = api_versions::handle(version, &call.request(&body)?);
+                return Ok(Outcome::Reply(call.reply(&response)?));
+            }
+            ApiKey::SaslHandshake => return self.handshake(call, &body),
+            ApiKey::SaslAuthenticate => return self.authenticate(call, &body).await,
+            _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
+            _ => {}
+        }
+        let context = RequestContext {
+            client: Arc::clone(&self.client),
+            client_id: client_id.unwrap_or_default(),
+            api_version: version,
+        };
+        match api {
+            ApiKey::Produce => produce(&context, call, body, frame_bytes),
+            ApiKey::Fetch => fetch(context, call, body),
+            _ => control(context, call, body).await,
+        }
+    }
+
+    fn handshake(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+        let request: SaslHandshakeRequest = call.request(body)?;
+        let Some(session) = &mut self.sasl else {
+            return Ok(Outcome::Reply(call.reply(&sasl_handshake::unexpected())?));
+        };
+        let (response, failure) = sasl_handshake::handle(session, call.version, &request);
+        let reply = call.reply(&response)?;
+        Ok(match failure {
+            None => Outcome::Reply(reply),
+            Some(failure) => Outcome::LastReply(reply, failure.message),
+        })
+    }
+
+    async fn authenticate(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+        let request: SaslAuthenticateRequest = call.request(body)?;
+        if self.sasl.is_none() {
+            return Ok(Outcome::Reply(call.reply(&sasl_authenticate::unexpected())?));
+        }
+        Ok(match self.exchange(&request.auth_bytes).await {
+            Ok(token) => Outcome::Reply(call.reply(&sasl_authenticate::accepted(token))?),
+            Err(failure) => {
+                let reply = call.reply(&sasl_authenticate::refused(&failure))?;
+                Outcome::LastReply(reply, failure.message)
+            }
+        })
+    }
+
+    /// Takes a token without a header, as it follows version 0 of the handshake.
+    async fn take_bare_token(&mut self, token: &[u8]) -> Outcome {
+        match self.exchange(token).await {
+            Ok(token) => {
+                let mut length = BytesMut::with_capacity(4);
+                length.put_u32(u32::try_from(token.len()).expect("tokens are short"));
+                Outcome::Reply(Reply::new(vec![length.freeze(), token]))
+            }
+            Err(failure) => Outcome::Close(failure.message),
+        }
+    }
+
+    /// Takes a token; the client is authenticated afterwards, or another token is due.
+    async fn exchange(&mut self, token: &[u8]) -> Result<Bytes, SaslFailure> {
+        let session = self.sasl.as_mut().expect("asked for by the callers");
+        let exchanged = sasl_authenticate::exchange(&self.client.broker, session, token).await;
+        match exchanged {
+            Ok(sasl_authenticate::Exchanged::Continue(token)) => Ok(token),
+            Ok(sasl_authenticate::Exchanged::Authenticated(principal, token)) => {
+                self.sasl = None;
+                let known = &self.client;
+                let (broker, listener) = (Arc::clone(&known.broker), Arc::clone(&known.listener));
+                self.client = Arc::new(ClientFacts::new(broker, listener, principal, known.host));
+                Ok(token)
+            }
+            Err(failure) => {
+                tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+                Err(failure)
+            }
+        }
+    }
+}
+
+fn produce(
+    context: &RequestContext,
+    call: Call,
+    body: Bytes,
+    frame_bytes: usize,
+) -> Result<Outcome, Refusal> {
+    let api = call.api;
+    let request =
+        ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
+    let wants_answer = request.acks != 0;
+    let staged = handlers::produce::stage(context, request, frame_bytes);
+    if !wants_answer && staged.has_failed() {
+        let reason = "an append with acks=0 failed".to_owned();
+        return Err(Refusal::Message { api, reason });
+    }
+    Ok(Outcome::Staged(Box::pin(async move {
+        let response = staged.acknowledge().await;
+        match wants_answer {
+            true => call.frame(vec![response.encode(call.version)]),
+            false => Reply::default(),
+        }
+    })))
+}
+
+fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+    let api = call.api;
+    let request =
+        FetchRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
+    Ok(Outcome::Waiting(Box::pin(async move {
+        let fetched = handlers::fetch::handle(&context, request).await;
+        let mut reply = call.frame(fetched.response.encode(call.version));
+        let (egress, memory) = (fetched.egress, fetched.memory);
+        reply.written = Some(Box::new(move || {
+            let client = &context.client;
+            for (topic, bytes) in egress {
+                client.broker.engine.egress.add(topic, &client.payer, bytes);
+            }
+            drop(memory);
+        }));
+        reply
+    })))
+}
+
+/// Has a request decoded, handled and its response framed.
+macro_rules! answer {
+    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {
+        $call.reply(&$handler(&$context, &$call.request(&$body)?))
+    };
+    ($call:ident, $body:ident, $context:ident => await $handler:path) => {
+        $call.reply(&$handler(&$context, $call.request(&$body)?).await)
+    };
+    ($call:ident, $body:ident, $context:ident => $handler:path) => {
+        $call.reply(&$handler(&$context, $call.request(&$body)?))
+    };
+}
+
+/// Has one of the other APIs handled to its end.
+async fn control(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+    use handlers as api;
+    let reply = match call.api {
+        ApiKey::JoinGroup => return join_group(context, call, &body),
+        ApiKey::SyncGroup => return sync_group(context, call, &body),
+        ApiKey::Metadata => answer!(call, body, context => await api::metadata::handle),
+        ApiKey::ListOffsets => answer!(call, body, context => await api::list_offsets::handle),
+        ApiKey::OffsetForLeaderEpoch => {
+            answer!(call, body, context => api::offset_for_leader_epoch::handle)
+        }
+        ApiKey::InitProducerId => {
+            answer!(call, body, context => await api::init_producer_id::handle)
+        }
+        ApiKey::FindCoordinator => {
+            answer!(call, body, context => await api::find_coordinator::handle)
+        }
+        ApiKey::Heartbeat => answer!(call, body, context => api::heartbeat::handle),
+        ApiKey::LeaveGroup => answer!(call, body, context => await api::leave_group::handle),
+        ApiKey::OffsetCommit => answer!(call, body, context => await api::offset_commit::handle),
+        ApiKey::OffsetFetch => answer!(call, body, context => await api::offset_fetch::handle),
+        ApiKey::OffsetDelete => answer!(call, body, context => await api::offset_delete::handle),
+        ApiKey::ListGroups => answer!(call, body, context => borrow api::list_groups::handle),
+        ApiKey::DescribeGroups => answer!(call, body, context => api::describe_groups::handle),
+        ApiKey::DeleteGroups => answer!(call, body, context => await api::delete_groups::handle),
+        _ => admin(&context, call, &body).await,
+    };
+    reply.map(Outcome::Reply)
+}
+
+/// The APIs of administrators.
+async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Reply, Refusal> {
+    use handlers as api;
+    match call.api {
+        ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
+        ApiKey::DeleteTopics => answer!(call, body, context => await api::delete_topics::handle),
+        ApiKey::CreatePartitions => {
+            answer!(call, body, context => await api::create_partitions::handle)
+        }
+        ApiKey::DescribeConfigs => {
+            answer!(call, body, context => borrow api::describe_configs::handle)
+        }
+        ApiKey::AlterConfigs => answer!(call, body, context => await api::alter_configs::handle),
+        ApiKey::IncrementalAlterConfigs => {
+            answer!(call, body, context => await api::incremental_alter_configs::handle)
+        }
+        ApiKey::DescribeCluster => {
+            answer!(call, body, context => borrow api::describe_cluster::handle)
+        }
+        ApiKey::DescribeLogDirs => answer!(call, body, context => api::describe_log_dirs::handle),
+        ApiKey::DescribeTopicPartitions => {
+            answer!(call, body, context => api::describe_topic_partitions::handle)
+        }
+        ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
+        ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
+        ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),
+        ApiKey::DescribeUserScramCredentials => {
+            answer!(call, body, context => api::describe_user_scram_credentials::handle)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            answer!(call, body, context => await api::alter_user_scram_credentials::handle)
+        }
+        api => {
+            let reason = "is advertised and not served".to_owned();
+            tracing::error!(?api, reason);
+            Err(Refusal::Message { api, reason })
+        }
+    }
+}
+
+fn join_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, async move { handlers::join_group::handle(&context, request).await }))
+}
+
+fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, async move { handlers::sync_group::handle(&context, request).await }))
+}
+
+/// An answer that may take long, and that nobody misses once the client has gone.
+fn waiting<R: Encodable + Send>(
+    call: Call,
+    response: impl Future<Output = R> + Send + 'static,
+) -> Outcome {
+    Outcome::Waiting(Box::pin(async move {
+        // An empty reply, where a response cannot be encoded: the client times out.
+        call.reply(&response.await).unwrap_or_default()
+    }))
+}

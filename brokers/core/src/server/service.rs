@@ -1,0 +1,59 @@
+//! What answers requests, as connections see it.
+
+use std::net::SocketAddr;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+/// Makes a session for each connection of a listener.
+pub trait Service: Send + Sync + 'static {
+    /// The session's type.
+    type Session: Session;
+
+    /// A client connected.
+    fn connect(&self, peer: SocketAddr) -> Self::Session;
+}
+
+/// One connection's requests, one after another.
+#[async_trait]
+pub trait Session: Send + 'static {
+    /// Whether the client may use what is for authenticated clients: longer requests, more time.
+    fn is_authenticated(&self) -> bool;
+
+    /// Takes one frame. The next is read only when this has returned; it is not dropped before,
+    /// unless the server is or the time to drain is over.
+    async fn handle(&mut self, frame: Bytes) -> Outcome;
+}
+
+/// An answer.
+#[derive(Default)]
+pub struct Reply {
+    /// The frame with its length, to be written piece by piece. Nothing is written where it is
+    /// empty (Produce with acks=0).
+    pub pieces: Vec<Bytes>,
+    /// Called when all pieces were handed to the socket.
+    pub written: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Reply {
+    /// An answer of these pieces.
+    pub fn new(pieces: Vec<Bytes>) -> Self {
+        Self { pieces, written: None }
+    }
+}
+
+/// What becomes of a request. Answers leave in the order of the requests whatever the outcome.
+pub enum Outcome {
+    /// It is answered.
+    Reply(Reply),
+    /// It has had its effect on the order of things, and the answer comes later; the next request
+    /// may be read meanwhile.
+    Staged(BoxFuture<'static, Reply>),
+    /// The answer comes later, and the next request must wait for it. Dropped when the client goes.
+    Waiting(BoxFuture<'static, Reply>),
+    /// It is answered, and it was the connection's last.
+    LastReply(Reply, String),
+    /// The connection is to be closed, for this reason.
+    Close(String),
+}

@@ -1,0 +1,131 @@
+//! Sending answers in the order of their requests.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures::future::BoxFuture;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::budget::Share;
+use super::connection::Ended;
+use super::service::Reply;
+
+/// An answer that is there or will come.
+pub(super) enum Due {
+    Now(Reply),
+    Later(BoxFuture<'static, Reply>),
+}
+
+/// An answer in its place in the queue, with what its request holds until it is known.
+pub(super) struct Queued {
+    pub(super) due: Due,
+    pub(super) memory: Option<(Share, Share)>,
+}
+
+/// Sends answers until the queue ends. `patience` is how long the client may take nothing.
+pub(super) async fn write_replies(
+    mut stream: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<Queued>,
+    patience: Duration,
+) -> Result<(), Ended> {
+    while let Some(queued) = queue.recv().await {
+        let reply = match queued.due {
+            Due::Now(reply) => reply,
+            Due::Later(reply) => reply.await,
+        };
+        drop(queued.memory);
+        write_pieces(&mut stream, reply.pieces, patience).await?;
+        if let Some(written) = reply.written {
+            written();
+        }
+    }
+    // The client may be gone; there is nothing more to tell it.
+    let _ = timeout(patience, stream.shutdown()).await;
+    Ok(())
+}
+
+async fn write_pieces(
+    stream: &mut (impl AsyncWrite + Unpin),
+    pieces: Vec<Bytes>,
+    patience: Duration,
+) -> Result<(), Ended> {
+    let mut pieces = Pieces::from(pieces);
+    while pieces.has_remaining() {
+        match timeout(patience, stream.write_buf(&mut pieces)).await {
+            Ok(Ok(0)) => return Err(Ended::Socket(std::io::ErrorKind::WriteZero.into())),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(Ended::Socket(error)),
+            Err(_) => return Err(Ended::Idle),
+        }
+    }
+    timeout(patience, stream.flush()).await.map_err(|_| Ended::Idle)?.map_err(Ended::Socket)
+}
+
+/// Pieces as one buffer, for vectored writes.
+struct Pieces {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl From<Vec<Bytes>> for Pieces {
+    fn from(pieces: Vec<Bytes>) -> Self {
+        let bytes = pieces.iter().map(Bytes::len).sum();
+        Self { pieces: pieces.into_iter().filter(|piece| !piece.is_empty()).collect(), bytes }
+    }
+}
+
+impl Buf for Pieces {
+    fn remaining(&self) -> usize {
+        self.bytes
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.pieces.front().map_or(&[], |piece| piece)
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut filled = 0;
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+            *slice = IoSlice::new(piece);
+            filled += 1;
+        }
+        filled
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        assert!(count <= self.bytes, "no more is advanced than remains");
+        self.bytes -= count;
+        while count > 0 {
+            let front = self.pieces.front_mut().expect("bytes remain");
+            if count < front.len() {
+                front.advance(count);
+                return;
+            }
+            count -= front.len();
+            self.pieces.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_one_buffer() {
+        let pieces = ["ab", "", "cde", "f"].map(|piece| Bytes::from_static(piece.as_bytes()));
+        let mut buffer = Pieces::from(pieces.to_vec());
+        assert_eq!(buffer.remaining(), 6);
+        let mut slices = [IoSlice::new(&[]); 8];
+        assert_eq!(buffer.chunks_vectored(&mut slices), 3);
+        assert_eq!((&*slices[0], &*slices[1]), (&b"ab"[..], &b"cde"[..]));
+        buffer.advance(3);
+        assert_eq!((buffer.remaining(), buffer.chunk()), (3, &b"de"[..]));
+        buffer.advance(3);
+        assert_eq!((buffer.remaining(), buffer.chunk()), (0, &b""[..]));
+    }
+}

@@ -1,0 +1,261 @@
+//! From TOML to settings, with errors that name the key and the line.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::Settings;
+
+/// What is wrong with settings, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}{message}", line_prefix(*line), key_prefix(key.as_deref()))]
+pub struct SettingsError {
+    /// The line of the file, from 1; none where the key is absent, or was set otherwise.
+    pub line: Option<usize>,
+    /// The setting, such as `limits.connections_max`.
+    pub key: Option<String>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+fn line_prefix(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+fn key_prefix(key: Option<&str>) -> String {
+    key.map_or_else(String::new, |key| format!("{key}: "))
+}
+
+impl Settings {
+    /// Reads settings from TOML. `overrides` are `key=value`, as in `limits.connections_max=5`; a
+    /// value that is not TOML is taken as text. They win over the file.
+    ///
+    /// # Errors
+    /// [`SettingsError`]; also where a setting is unknown or its value makes no sense.
+    pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self, SettingsError> {
+        let of_file: Self = toml::from_str(text).map_err(|error| locate(text, &error.into()))?;
+        if overrides.is_empty() {
+            return of_file.checked().map_err(|problem| problem.in_text(text));
+        }
+        let mut table = Table::try_from(&of_file).expect("settings are a table");
+        for assignment in overrides {
+            override_one(&mut table, assignment)?;
+        }
+        // Every other key was understood a moment ago, so that the error is of an override.
+        let settings: Self = table.try_into().map_err(|error: toml::de::Error| {
+            let key = overrides.iter().find_map(|assignment| {
+                let (key, _) = assignment.split_once('=')?;
+                let last = key.trim().rsplit('.').next()?;
+                error.to_string().contains(last).then(|| key.trim().to_owned())
+            });
+            SettingsError { line: None, key, message: error.message().to_owned() }
+        })?;
+        settings.checked().map_err(|problem| problem.in_text(text))
+    }
+
+    /// Every setting with its value, as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("settings are a table")
+    }
+
+    fn checked(self) -> Result<Self, Problem> {
+        match self.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(self),
+        }
+    }
+}
+
+/// A value that makes no sense.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub key: &'static str,
+    pub message: String,
+}
+
+impl Problem {
+    fn in_text(self, text: &str) -> SettingsError {
+        let span = DeTable::parse(text).ok().and_then(|table| span_of(table.get_ref(), self.key));
+        SettingsError {
+            line: span.map(|span| line_of(text, span.start)),
+            key: Some(self.key.to_owned()),
+            message: self.message,
+        }
+    }
+}
+
+struct Located {
+    span: Option<Range<usize>>,
+    message: String,
+}
+
+impl From<toml::de::Error> for Located {
+    fn from(error: toml::de::Error) -> Self {
+        Self { span: error.span(), message: error.message().to_owned() }
+    }
+}
+
+fn locate(text: &str, error: &Located) -> SettingsError {
+    let key = error.span.as_ref().and_then(|span| {
+        let table = DeTable::parse(text).ok()?;
+        key_at(table.get_ref(), span)
+    });
+    SettingsError {
+        line: error.span.as_ref().map(|span| line_of(text, span.start)),
+        key,
+        message: error.message.clone(),
+    }
+}
+
+fn line_of(text: &str, position: usize) -> usize {
+    text.bytes().take(position).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The dotted key whose name or value covers `span`.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    let covers = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
+    for (key, value) in table {
+        let name = key.get_ref();
+        let deeper = nested(value).into_iter().find_map(|inner| key_at(inner, span));
+        if let Some(deeper) = deeper {
+            return Some(format!("{name}.{deeper}"));
+        }
+        let scalar = !matches!(value.get_ref(), DeValue::Table(_));
+        if covers(key.span()) || (scalar && covers(value.span())) {
+            return Some(name.to_string());
+        }
+    }
+    None
+}
+
+fn nested<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Vec<&'a DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) => vec![table],
+        DeValue::Array(array) => array.iter().flat_map(nested).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn span_of(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
+    let (first, rest) = match key.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (key, None),
+    };
+    let (name, value) = table.iter().find(|(name, _)| name.get_ref() == first)?;
+    match (rest, value.get_ref()) {
+        (Some(rest), DeValue::Table(inner)) => span_of(inner, rest),
+        _ => Some(name.span()),
+    }
+}
+
+fn override_one(table: &mut Table, assignment: &str) -> Result<(), SettingsError> {
+    let unusable = |key: Option<&str>, message: &str| SettingsError {
+        line: None,
+        key: key.map(str::to_owned),
+        message: message.to_owned(),
+    };
+    let (key, value) = assignment
+        .split_once('=')
+        .ok_or_else(|| unusable(None, &format!("not of the form key=value: {assignment}")))?;
+    let (key, value) = (key.trim(), value.trim());
+    let parsed = format!("value = {value}").parse::<Table>().ok();
+    let value = parsed
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(value.to_owned()));
+    let (section, name) = key
+        .split_once('.')
+        .ok_or_else(|| unusable(Some(key), "not of the form section.setting"))?;
+    let section = table
+        .get_mut(section)
+        .and_then(Value::as_table_mut)
+        .ok_or_else(|| unusable(Some(key), "unknown section"))?;
+    section.insert(name.to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORAGE: &str = "[storage]\ndfs = 'd'\nbucket = 'b'\nmetadata = 'm'\n";
+
+    fn read(rest: &str) -> Result<Settings, SettingsError> {
+        Settings::from_toml(&format!("{STORAGE}{rest}"), &[])
+    }
+
+    fn message(rest: &str) -> String {
+        read(rest).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_set_has_its_default() {
+        let settings = read("[limits]\nconnections_max = 7\n").unwrap();
+        assert_eq!(settings.limits.connections_max, 7);
+        assert_eq!(settings.topics, Settings::default().topics);
+    }
+
+    #[test]
+    fn unknown_settings_are_refused_with_line_and_key() {
+        let said = message("[limits]\nconnections = 7\n");
+        assert!(said.starts_with("line 6: limits.connections: unknown field"), "{said}");
+        let said = message("[limit]\n");
+        assert!(said.starts_with("line 5: limit: unknown field"), "{said}");
+    }
+
+    #[test]
+    fn values_of_the_wrong_type_are_refused_with_line_and_key() {
+        let said = message("[topics]\n\nauto_create = 1\n");
+        assert!(said.starts_with("line 7: topics.auto_create: invalid type"), "{said}");
+        let said = message("[[security.users]]\nname = 'a'\npassword = 1\n");
+        assert!(said.starts_with("line 7: security.users.password: invalid type"), "{said}");
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused_with_line_and_key() {
+        let said = message("[listener]\nsasl = ['DIGEST-MD5']\n");
+        assert!(said.starts_with("line 6: listener.sasl: unknown SASL mechanism"), "{said}");
+        let said = message("[limits]\nconnections_max = 0\n");
+        assert!(said.starts_with("line 6: limits.connections_max: "), "{said}");
+        let said = Settings::from_toml("", &[]).unwrap_err().to_string();
+        assert!(said.starts_with("storage.dfs: must be set"), "{said}");
+    }
+
+    #[test]
+    fn text_that_is_no_toml_is_refused_with_its_line() {
+        let said = message("[topics\n");
+        assert!(said.starts_with("line 5: "), "{said}");
+    }
+
+    #[test]
+    fn overrides_win_over_the_file() {
+        let set = |overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+            Settings::from_toml(&format!("{STORAGE}[topics]\ndefault_partitions = 2\n"), &overrides)
+        };
+        let settings = set(&[
+            "topics.default_partitions=5",
+            "log.level = debug",
+            "listener.sasl=['PLAIN']",
+            "security.users=[{ name = 'a', password = 'b' }]",
+        ])
+        .unwrap();
+        assert_eq!(settings.topics.default_partitions, 5);
+        assert_eq!(settings.log.level, "debug");
+        assert_eq!(settings.listener.sasl, ["PLAIN"]);
+        assert_eq!(settings.security.users[0].mechanism, "SCRAM-SHA-512");
+        let wrong = |overrides: &[&str]| set(overrides).unwrap_err().to_string();
+        assert_eq!(wrong(&["nonsense"]), "not of the form key=value: nonsense");
+        assert_eq!(wrong(&["no.thing=1"]), "no.thing: unknown section");
+        let said = wrong(&["topics.partitions=1"]);
+        assert!(said.starts_with("topics.partitions: unknown field"), "{said}");
+        let said = wrong(&["topics.default_partitions=0"]);
+        assert!(said.contains("topics.default_partitions: must be"), "{said}");
+    }
+
+    #[test]
+    fn settings_come_back_from_what_they_print() {
+        let settings = read("[[security.users]]\nname = 'a'\npassword = 'b'\n").unwrap();
+        assert_eq!(Settings::from_toml(&settings.to_toml(), &[]), Ok(settings));
+    }
+}

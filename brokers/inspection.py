@@ -1,0 +1,147 @@
+"""What lies on a cluster's storage, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from brokers import _core
+from brokers.errors import StorageError
+
+EXIT_SOUND = 0
+EXIT_DAMAGED = 4
+
+Row = Sequence[object]
+
+
+def inspect(
+    settings: str, *, verify: bool, lane: int | None, topic: str | None, as_json: bool
+) -> int:
+    """Writes what lies on storage to standard output; returns the status to exit with.
+
+    4 where something is damaged. Raises `StorageError` where there is no such storage.
+    """
+    check_storage(settings)
+    text = _core.inspect(settings, verify=verify, lane=lane, topic=topic)
+    report = json.loads(text)
+    if as_json:
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in describe(report))
+    return EXIT_DAMAGED if report["damage"] else EXIT_SOUND
+
+
+def check_storage(settings: str) -> None:
+    """Raises `StorageError` where storage is missing: looking must not create it."""
+    storage = tomllib.loads(settings)["storage"]
+    for name in ("dfs", "bucket", "metadata"):
+        if not Path(storage[name]).exists():
+            message = f"storage.{name}: {storage[name]} does not exist"
+            raise StorageError(message)
+
+
+def describe(report: dict[str, Any]) -> Iterator[str]:
+    """The report as lines for people."""
+    yield f"cluster {report['cluster']}"
+    for lane in report["lanes"]:
+        yield ""
+        yield from describe_lane(lane)
+    if report["partitions"]:
+        yield ""
+        yield from describe_partitions(report["partitions"])
+    if report["objects"]:
+        yield ""
+        heading = ("object", "segments", "chunks", "record bytes")
+        rows = [(o["key"], o["segments"], o["chunks"], o["bytes"]) for o in report["objects"]]
+        yield from table(heading, rows)
+    yield ""
+    checked = "every checksum" if report["verified"] else "structure only; --verify reads records"
+    yield f"{len(report['damage'])} damaged ({checked})"
+    for damage in report["damage"]:
+        yield f"DAMAGED {damage['file']}: {damage['what']}"
+
+
+def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
+    """A lane with its files."""
+    owner = lane["owner"]
+    held = "no readable token" if owner is None else f"token of {owner}"
+    parts = [f"lane {lane['incarnation']}", lane["state"] or "unknown to the metadata store", held]
+    parts.append(f"sure up to block {lane['durable_sequence']}")
+    if lane["end"] is not None:
+        parts.append(f"ends at block {lane['end']['sequence']} of file {lane['end']['file']}")
+    if lane["seal"] is not None:
+        parts.append(f"SEAL holds {lane['seal']['blocks']} blocks")
+    yield ", ".join(parts)
+    heading = ("file", "bytes", "used", "blocks", "kinds", "batches", "record bytes")
+    rows = [
+        (
+            Path(f["file"]).name,
+            f["bytes"],
+            f["used_bytes"],
+            f"{f['first_sequence']}-{f['last_sequence']}",
+            kinds(f["blocks"]),
+            f["batches"],
+            f["record_bytes"],
+        )
+        for f in lane["files"]
+    ]
+    rows += [
+        (
+            Path(f["file"]).name,
+            "-",
+            "-",
+            f"{f['first_sequence']}-{f['last_sequence']}",
+            kinds(f["blocks"]),
+            "-",
+            f["record_bytes"],
+        )
+        for f in lane["leftovers"]
+    ]
+    if rows:
+        yield from table(heading, rows)
+
+
+def describe_partitions(partitions: list[dict[str, Any]]) -> Iterator[str]:
+    """Partitions with the manifest that counts."""
+    heading = ("topic", "partition", "leader", "epoch", "lanes", "manifest", "offsets", "segments")
+    rows = [
+        (
+            p["topic"] or p["topic_id"],
+            p["partition"],
+            "-" if p["leader"] is None else p["leader"],
+            "-" if p["epoch"] is None else p["epoch"],
+            ",".join(map(str, p["extents"])) or "-",
+            p["manifest"] or "-",
+            f"{p['log_start']}-{p['covered_end']}",
+            p["segments"],
+        )
+        for p in partitions
+    ]
+    yield from table(
+        (*heading, "record bytes"),
+        [(*row, p["bytes"]) for row, p in zip(rows, partitions, strict=True)],
+    )
+
+
+def kinds(blocks: dict[str, int]) -> str:
+    """How many blocks of each kind."""
+    return " ".join(f"{kind}:{count}" for kind, count in blocks.items()) or "-"
+
+
+def table(heading: Row, rows: Sequence[Row]) -> Iterator[str]:
+    """Columns as wide as their widest cell, numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [
+        max(len(row[at]) for row in [list(map(str, heading)), *cells]) for at in range(len(heading))
+    ]
+    numeric = [all(isinstance(row[at], int) for row in rows) for at in range(len(heading))]
+    for row in [list(map(str, heading)), *cells]:
+        aligned = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        yield "  " + "  ".join(aligned).rstrip()

@@ -1,0 +1,90 @@
+"""One broker as a process: started, watched, stopped on request.
+
+Everything that waits is in the extension; here a thread waits for the broker's end while the main
+thread waits for signals, so that an idle broker wakes nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+
+from brokers import _core
+from brokers.errors import BrokerError
+
+EXIT_STOPPED = 0
+EXIT_NOT_STARTED = 1
+# The broker stood down by itself. Whoever supervises it starts it again: the start is a takeover.
+EXIT_STOOD_DOWN = 3
+
+# Longer than the engine itself takes before it gives a clean stop up.
+STOP_SECONDS = 25.0
+FOR_EVER = 1e9
+
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+# From the watching thread to the main thread.
+ENDED = signal.SIGUSR1
+
+
+class Watched:
+    """A broker that a thread starts and watches. `outcome` is a line for people, once it ended."""
+
+    def __init__(self, settings: str) -> None:
+        self.process = _core.BrokerProcess(settings)
+        self.outcome = ""
+        self.status = EXIT_STOPPED
+        self.started = threading.Event()
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.process.start()
+            self.started.set()
+            say_ready(self.process.bootstrap, self.process.metrics_address)
+            reason = self.process.ended(FOR_EVER)
+            self.status, self.outcome = EXIT_STOOD_DOWN, f"stood down: {reason}"
+        except BrokerError as error:
+            self.status, self.outcome = EXIT_NOT_STARTED, str(error)
+        if not self.stopping.is_set():
+            os.kill(os.getpid(), ENDED)
+
+    def stop(self) -> None:
+        """Stops cleanly. A broker that has not started yet is dropped: nothing was promised."""
+        self.stopping.set()
+        if self.started.is_set():
+            self.process.stop(STOP_SECONDS)
+
+
+def serve(settings: str) -> int:
+    """Runs a broker with these settings (TOML) until SIGTERM, SIGINT or its end.
+
+    Prints one line, `ready bootstrap=<host:port> metrics=<host:port>`, once it serves. Returns the
+    status to exit with: 0 after a clean stop, 1 where it did not start, 3 where it stood down.
+    """
+    # Blocked before any thread starts, so that no other thread is interrupted by them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, ENDED})
+    _core.start_logs(settings)
+    watched = Watched(settings)
+    watched.thread.start()
+    received = signal.sigwait({*STOP_SIGNALS, ENDED})
+    if received == ENDED:
+        sys.stderr.write(f"{watched.outcome}\n")
+        return watched.status
+    # A second request ends the process at once; the next start takes over.
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    watched.stop()
+    return EXIT_STOPPED
+
+
+def say_ready(bootstrap: str, metrics: str | None) -> None:
+    """Tells whoever supervises, in one line on standard output."""
+    line = f"ready bootstrap={bootstrap} metrics={metrics or '-'}\n"
+    # A supervisor that does not listen is no reason to stop serving.
+    with contextlib.suppress(OSError):
+        os.write(1, line.encode())
