@@ -11,6 +11,7 @@ use crate::cache::HotCache;
 use crate::cold::ColdError;
 use crate::cold::reader::ColdReader;
 use crate::cold::store::{FolderStore, ObjectStore};
+use crate::configs::BrokerConfig;
 use crate::coordinator::group::{GroupCoordinator, GroupSettings};
 use crate::env::Environment;
 use crate::ids::{Incarnation, TopicId};
@@ -63,6 +64,8 @@ pub struct EngineSettings {
     pub groups: GroupSettings,
     /// `offsets.topic.num.partitions`.
     pub offsets_partitions: i32,
+    /// Static configs, by Kafka's names.
+    pub configs: BrokerConfig,
     /// Which rules of safety hold: all, but in a simulation.
     pub rules: Rules,
 }
@@ -79,6 +82,7 @@ impl EngineSettings {
             jobs: JobSettings::default(),
             groups: GroupSettings::default(),
             offsets_partitions: 50,
+            configs: BrokerConfig::default(),
             rules: Rules::full(),
         }
     }
@@ -117,6 +121,8 @@ pub enum StartError {
 pub struct Engine {
     /// Kafka's cluster id.
     pub cluster_id: String,
+    /// From which answers to unknown users are derived.
+    pub decoy_secret: [u8; 32],
     /// The broker's node id.
     pub node_id: i32,
     /// Which incarnation it is.
@@ -141,8 +147,6 @@ pub struct Engine {
     pub groups: Arc<GroupCoordinator>,
     /// What was handed to whom.
     pub egress: Arc<EgressMeter>,
-    /// Resolved topic configurations.
-    pub topics: ViewedTopics,
     fence: Fence,
     freshness: Arc<Freshness>,
     opened: watch::Receiver<u64>,
@@ -242,7 +246,7 @@ impl Engine {
             partitions: Arc::clone(&partitions),
         });
         let inherited = Inherited { lanes: dead_lanes, trimmer: Arc::clone(&keeper) as Arc<_> };
-        let facts = Arc::new(ViewedTopics(Arc::clone(&view)));
+        let facts = ViewedTopics { view: Arc::clone(&view), configs: settings.configs.clone() };
         let to_jobs = jobs.clone();
         let of_view = standing.clone();
         let tasks = vec![
@@ -259,17 +263,17 @@ impl Engine {
                 }
             }),
             spawn(keeper.run(load_groups)),
-            spawn(crate::jobs::run(context, facts, inherited, settings.jobs, messages)),
+            spawn(crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages)),
             spawn(Arc::clone(&egress).run(Arc::clone(&lane), Arc::clone(&environment.clock))),
             spawn(Arc::clone(&freshness).run(Arc::clone(&claim.token), standing.clone())),
         ];
         tracing::info!(incarnation = claim.incarnation.0, "leading");
         Ok(Arc::new(Self {
+            decoy_secret: cluster.record.decoy_secret_bytes().expect("checked when it was read"),
             cluster_id: cluster.record.cluster_id,
             node_id: i32::try_from(settings.slot).expect("slots are few"),
             incarnation: claim.incarnation,
             environment,
-            topics: ViewedTopics(Arc::clone(&view)),
             metadata,
             view,
             partitions,

@@ -52,6 +52,7 @@ fn cluster_and_incarnation_samples_are_read() {
         cluster_id: "ASNFZ4mrTe-BI0VniavN7w".to_owned(),
         created_at_ms: 1_700_000_000_000,
         scale: 3,
+        decoy_secret: "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8".to_owned(),
     };
     assert_sample("cluster.json", &cluster);
     assert_sample("counter.json", &CounterRecord { next: 18 });
