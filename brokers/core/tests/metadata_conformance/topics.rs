@@ -1,6 +1,6 @@
 //! Topics through `ClusterMetadata`: names, races, and stopping in the middle of anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freshet_core::ids::{Incarnation, PartitionId};
@@ -13,9 +13,14 @@ use tokio::sync::Notify;
 
 use super::fixture::{Hooked, Outcome, broker, metadata, metadata_of, new_topic, on_file};
 
+async fn keys(metadata: &ClusterMetadata, prefix: &str) -> Vec<String> {
+    let page = metadata.store().range(prefix, None, usize::MAX).await.unwrap();
+    page.entries.into_iter().map(|entry| entry.key).collect()
+}
+
 /// How many keys there are under a prefix.
 async fn count(metadata: &ClusterMetadata, prefix: &str) -> usize {
-    metadata.store().range(prefix, None, usize::MAX).await.unwrap().entries.len()
+    keys(metadata, prefix).await.len()
 }
 
 async fn assert_whole(metadata: &ClusterMetadata, name: &str, partitions: i32) {
@@ -130,21 +135,24 @@ async fn of_racing_creators_one_wins() {
 }
 
 #[tokio::test]
-async fn deleted_topic_leaves_nothing_and_may_come_back_as_another() {
+async fn deleted_topic_leaves_only_its_mark_and_may_come_back_as_another() {
     let metadata = metadata();
+    let mut marks = BTreeSet::new();
     for partitions in [1, 300] {
         let created = metadata.create_topic(None, &new_topic("a.b", partitions)).await.unwrap();
-        let other = PartitionId::new(created.record.id, 0).topic;
-        let deleted = metadata.delete_topic(None, "a.b", Some(other)).await.unwrap();
+        let id = created.record.id;
+        let deleted = metadata.delete_topic(None, "a.b", Some(id)).await.unwrap();
         assert_eq!(deleted.record, created.record);
         assert!(deleted.revision > created.revision);
-        assert_eq!(count(&metadata, "").await, 0);
+        marks.insert(Key::DeletedTopic(id).to_string());
+        assert_eq!(keys(&metadata, "").await, Vec::from_iter(marks.clone()));
         // The colliding name is free now.
         let again = metadata.create_topic(None, &new_topic("a_b", 1)).await.unwrap();
         assert_ne!(again.record.id, created.record.id);
         let stale = metadata.delete_topic(None, "a_b", Some(created.record.id)).await;
         assert_eq!(stale, Err(ClusterError::UnknownTopic("a_b".to_owned())));
         metadata.delete_topic(None, "a_b", None).await.unwrap();
+        marks.insert(Key::DeletedTopic(again.record.id).to_string());
     }
     let gone = metadata.delete_topic(None, "a.b", None).await;
     assert_eq!(gone, Err(ClusterError::UnknownTopic("a.b".to_owned())));
@@ -287,7 +295,7 @@ async fn work_that_stops_anywhere_is_done_or_not_and_swept() {
 async fn assert_clean_after_sweep(metadata: &ClusterMetadata) {
     metadata.sweep_topics(None).await.unwrap();
     match metadata.topic("t").await.unwrap() {
-        None => assert_eq!(count(metadata, "").await, 0),
+        None => assert_eq!(keys(metadata, "").await, keys(metadata, "deleted_topic/").await),
         Some(topic) => {
             assert_eq!(count(metadata, "topic").await, 3);
             let partitions = metadata.partitions_of(topic.record.id).await.unwrap();
