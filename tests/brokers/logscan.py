@@ -348,8 +348,11 @@ class LogScan:
                     yield batch
             check(due == manifest.covered_end, f"{topic}-{index}: segments end at {due}")
         for epoch, incarnation in self.extents(partition):
-            lane = self.lanes.get(incarnation)
-            for placed in lane.batches if lane else []:
+            lane = self.lanes[incarnation]
+            # Every lane begins with a checkpoint; what is left of one that was split says so too.
+            held = bool(lane.blocks or lane.leftovers)
+            check(held, f"{topic}-{index}: lane {incarnation} holds nothing")
+            for placed in lane.batches:
                 entry = placed.entry
                 if (entry.partition, entry.epoch) != (partition, epoch):
                     continue
