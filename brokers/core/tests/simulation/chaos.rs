@@ -88,10 +88,7 @@ impl Profile {
                 DiskFaults { failed_sync: 30, failed_write: 10, slow: 10, ..DiskFaults::none() },
             ),
             Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
-            // A slow disk lets a zombie live long enough to write metadata.
-            Rule::IncarnationIsLive => {
-                (vec![Zombie], DiskFaults { slow: 150, ..DiskFaults::none() })
-            }
+            Rule::IncarnationIsLive => (vec![Zombie], DiskFaults::none()),
             Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
             Rule::InstallBeforeUse | Rule::CheckBeforeDelete => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })

@@ -136,11 +136,11 @@ fn blocks_of(bytes: &Bytes) -> Vec<(usize, BlockHeader)> {
 }
 
 /// Runs one seed to its verdict.
-pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
+pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     let mut random = Seeded::new(seed);
     let metadata = SimMetadata::new(random.fork(), MetadataFaults::default());
     let mut simulation = Simulation {
-        world: World::new(random.next(), DiskFaults::none()),
+        world: World::new(random.next_u64(), DiskFaults::none()),
         metadata,
         rules,
         random,
@@ -157,7 +157,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
         refused: false,
     };
     simulation.set_up();
-    simulation.live_through(&profile);
+    simulation.live_through(profile);
     simulation.calm_down();
     simulation.conclude();
     Outcome {
