@@ -125,14 +125,9 @@ impl BrokerProcess {
             .map_err(system("threads"))?;
         let started = runtime.block_on(Started::start(settings));
         match started {
-            Ok(Started { engine, serving, metrics, bootstrap, metrics_address }) => Ok(Self {
-                runtime,
-                engine,
-                serving,
-                _metrics: metrics,
-                bootstrap,
-                metrics_address,
-            }),
+            Ok(Started { engine, serving, metrics, bootstrap, metrics_address }) => {
+                Ok(Self { runtime, engine, serving, _metrics: metrics, bootstrap, metrics_address })
+            }
             Err(error) => {
                 runtime.shutdown_timeout(KILL_TIME);
                 Err(error)
@@ -283,8 +278,7 @@ async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), Proces
         )
         .map_err(|error| ProcessError::User { name: user.name.clone(), error })?;
         let fence = engine.fence();
-        let revision =
-            engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
+        let revision = engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
         // A view that stopped ends the engine, which says so by itself.
         let _ = engine.view.wait_for(revision).await;
         tracing::info!(user = user.name, mechanism = mechanism.name(), "created a user");

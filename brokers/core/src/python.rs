@@ -14,7 +14,9 @@ use pyo3::prelude::*;
 
 use crate::ids::Incarnation;
 use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
-use crate::process::{BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended};
+use crate::process::{
+    BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended,
+};
 use crate::settings::{Settings, SettingsError};
 
 create_exception!(brokers._core, BrokerError, PyException, "Something about a broker failed.");
@@ -150,9 +152,7 @@ impl BrokerProcess {
     /// `host:port` of `/metrics` and `/healthz`; none where they are off.
     #[getter]
     fn metrics_address(&self, python: Python<'_>) -> PyResult<Option<String>> {
-        python.detach(|| {
-            self.with_running(|process| process.metrics_address().map(str::to_owned))
-        })
+        python.detach(|| self.with_running(|process| process.metrics_address().map(str::to_owned)))
     }
 
     /// Which start of a broker of its cluster it is.

@@ -84,10 +84,9 @@ impl Inspector<'_> {
             owner: self.read_owner(&paths).await?,
             durable_sequence: 0,
             end: end.or_else(|| seal.as_ref().map(|seal| seal_end(seal))),
-            seal: seal.as_ref().map(|seal| SealReport {
-                end: seal_end(seal),
-                blocks: seal.blocks.len(),
-            }),
+            seal: seal
+                .as_ref()
+                .map(|seal| SealReport { end: seal_end(seal), blocks: seal.blocks.len() }),
             files: Vec::new(),
             leftovers: Vec::new(),
         };
@@ -174,19 +173,17 @@ impl Inspector<'_> {
         file.last_sequence = header.sequence;
         lane.durable_sequence = lane.durable_sequence.max(header.durable_sequence);
         let outcome = match header.kind {
-            BlockKind::Data => {
-                decode_data(index.clone(), header.payload_bytes).map(|entries| {
-                    for entry in entries {
-                        file.batches += 1;
-                        file.record_bytes += u64::from(entry.length);
-                        if self.options.verify {
-                            let start = entry.position as usize;
-                            let batch = payload.slice(start..start + entry.length as usize);
-                            self.verify_batch(&file.file, placed, entry.base_offset, &batch);
-                        }
+            BlockKind::Data => decode_data(index.clone(), header.payload_bytes).map(|entries| {
+                for entry in entries {
+                    file.batches += 1;
+                    file.record_bytes += u64::from(entry.length);
+                    if self.options.verify {
+                        let start = entry.position as usize;
+                        let batch = payload.slice(start..start + entry.length as usize);
+                        self.verify_batch(&file.file, placed, entry.base_offset, &batch);
                     }
-                })
-            }
+                }
+            }),
             BlockKind::Usage => decode_usage(index.clone()).map(drop),
             BlockKind::Install => decode_installs(index.clone()).map(|entries| {
                 entries.iter().for_each(|entry| self.install(entry.partition, entry.manifest));
@@ -274,9 +271,7 @@ fn seal_end(seal: &Seal) -> EndReport {
 
 fn sealed_blocks(seal: Option<Seal>) -> BTreeMap<(u64, u64), PlacedBlock> {
     let blocks = seal.map(|seal| seal.blocks).unwrap_or_default().into_values();
-    blocks
-        .map(|block| ((block.placed.file, block.placed.position), block.placed))
-        .collect()
+    blocks.map(|block| ((block.placed.file, block.placed.position), block.placed)).collect()
 }
 
 /// Goes through a lane's blocks in order, taking what the sealer copied from its copy.

@@ -234,11 +234,8 @@ pub async fn inspect(
     options: &InspectOptions,
 ) -> Result<Report, InspectError> {
     let known = Known::read(environment, store, cluster).await?;
-    let report = Report {
-        cluster: cluster.to_owned(),
-        verified: options.verify,
-        ..Report::default()
-    };
+    let report =
+        Report { cluster: cluster.to_owned(), verified: options.verify, ..Report::default() };
     let mut inspector = Inspector {
         environment,
         objects: Arc::new(FolderStore::new(Arc::clone(&environment.bucket))),

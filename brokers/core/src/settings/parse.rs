@@ -34,8 +34,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`]; also where a setting is unknown or its value makes no sense.
     pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self, SettingsError> {
-        let of_file: Self =
-            toml::from_str(text).map_err(|error| locate(text, &error.into()))?;
+        let of_file: Self = toml::from_str(text).map_err(|error| locate(text, &error.into()))?;
         if overrides.is_empty() {
             return of_file.checked().map_err(|problem| problem.in_text(text));
         }
