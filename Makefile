@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint fmt bench clean
+.PHONY: help setup up test lint fmt bench chaos clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -28,6 +28,15 @@ fmt: ## format Python and Rust (after `make setup`)
 
 bench: ## B=<name>: run a bench against real Kafka; without B, list them
 	@.ci/bench $(B)
+
+chaos: ## kill a broker under idempotent clients, at length; ARGS="--records N --kills N --seed N"
+	@.ci/setup test
+	@.venv/bin/python -m tests.clients.chaos $(ARGS)
+
+SEEDS ?= 10000
+sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did
+	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --no-default-features \
+	  --features sim --test simulation -- --nocapture seeds
 
 clean: ## remove what set-up and builds left in the checkout (not your data)
 	rm -rf .venv .tools .peer .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis

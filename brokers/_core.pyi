@@ -3,6 +3,20 @@
 from collections.abc import Sequence
 from typing import final
 
+__all__ = [
+    "BrokerError",
+    "BrokerProcess",
+    "ConfigError",
+    "StartError",
+    "StoppedError",
+    "StorageError",
+    "default_settings",
+    "inspect",
+    "resolve_settings",
+    "start_logs",
+    "version",
+]
+
 class BrokerError(Exception):
     """Something about a broker failed."""
 
@@ -55,7 +69,7 @@ def version() -> str:
 def default_settings() -> str:
     """Every setting with its default, as TOML."""
 
-def resolve_settings(settings: str, overrides: Sequence[str] = ()) -> str:
+def resolve_settings(settings: str, overrides: Sequence[str]) -> str:
     """Settings (TOML) with `section.setting=value` overrides and defaults filled in.
 
     Raises `ConfigError`, which names line and key.

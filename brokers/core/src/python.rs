@@ -71,7 +71,6 @@ fn default_settings() -> String {
 
 /// Settings with their overrides and defaults filled in, as TOML.
 #[pyfunction]
-#[pyo3(signature = (settings, overrides = Vec::new()))]
 fn resolve_settings(settings: &str, overrides: Vec<String>) -> PyResult<String> {
     Ok(Settings::from_toml(settings, &overrides)?.to_toml())
 }

@@ -8,12 +8,13 @@ use tokio::sync::watch;
 
 use super::StartError;
 use crate::cold::manifest::Manifest;
+use crate::configs::{BrokerConfig, TopicConfig};
 use crate::ids::{PartitionId, TopicId};
 use crate::jobs::TopicFacts;
 use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
-use crate::metadata::schema::{PartitionRecord, Stored};
+use crate::metadata::schema::{ConfigScope, PartitionRecord, Stored};
 use crate::metadata::view::MetadataView;
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
@@ -136,10 +137,13 @@ impl ExtentTrimmer for TopicKeeper {
         let mut updates = Vec::new();
         let topics = self.view.topics();
         for id in partitions {
-            // A copy that is a little behind only fails its comparison.
             let Some(stored) = topics.partition(*id) else { continue };
+            if stored.record.leader != Some(mine) {
+                // What is left out here would name lanes that are removed next.
+                return Err(format!("{id} is not seen to be led by this incarnation yet"));
+            }
             let record = stored.record.without_extents(|extent| extent.incarnation != mine);
-            if record.leader == Some(mine) && record != stored.record {
+            if record != stored.record {
                 updates.push(PartitionUpdate { partition: *id, revision: stored.revision, record });
             }
         }
@@ -153,24 +157,28 @@ impl ExtentTrimmer for TopicKeeper {
 }
 
 /// What jobs ask about topics, answered from the view.
-pub struct ViewedTopics(pub Arc<MetadataView>);
+pub struct ViewedTopics {
+    /// The image of the metadata.
+    pub view: Arc<MetadataView>,
+    /// Static configs of the broker.
+    pub configs: BrokerConfig,
+}
 
 impl TopicFacts for ViewedTopics {
     fn retention(&self, partition: PartitionId) -> Option<Retention> {
-        let topics = self.0.topics();
-        let configs = &topics.by_id(partition.topic)?.record.configs;
-        let number = |name: &str, default: i64| {
-            configs.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
-        };
-        if configs.get("cleanup.policy").is_some_and(|policy| !policy.contains("delete")) {
-            return None;
-        }
-        let ms = number("retention.ms", 7 * 24 * 3_600_000);
-        let bytes = number("retention.bytes", -1);
-        Some(Retention { ms: (ms >= 0).then_some(ms), bytes: u64::try_from(bytes).ok() })
+        let snapshot = self.view.snapshot();
+        let stored = snapshot.broker_configs.get(&ConfigScope::Default);
+        let broker = stored.map(|stored| self.configs.with_stored(stored));
+        let broker = broker.as_ref().unwrap_or(&self.configs);
+        let topic = snapshot.topics.by_id(partition.topic)?;
+        let config = TopicConfig::resolve(&topic.record.configs, broker);
+        config
+            .cleanup
+            .delete
+            .then_some(Retention { ms: config.retention_ms, bytes: config.retention_bytes })
     }
 
     fn was_deleted(&self, topic: TopicId) -> bool {
-        self.0.snapshot().deleted_topics.contains(&topic)
+        self.view.snapshot().deleted_topics.contains(&topic)
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::producer_ids::ProducerIds;
@@ -131,10 +130,7 @@ impl Broker {
     /// What unknown users are answered with. Its secret is the same for all brokers of the cluster
     /// and at every start.
     pub(crate) fn decoy(&self) -> Decoy {
-        let mut secret = Sha256::new();
-        secret.update(b"freshet decoy\0");
-        secret.update(self.engine.cluster_id.as_bytes());
-        Decoy::new(secret.finalize().into(), self.settings.scram_iterations)
+        Decoy::new(self.engine.decoy_secret, self.settings.scram_iterations)
     }
 }
 

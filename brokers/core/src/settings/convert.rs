@@ -91,6 +91,7 @@ impl Settings {
             jobs: (&self.jobs).into(),
             groups: (&self.groups).into(),
             offsets_partitions: self.topics.offsets_partitions,
+            configs: self.broker_config().expect("settings were checked when they were read"),
             rules: Rules::full(),
         }
     }

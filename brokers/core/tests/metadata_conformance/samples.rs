@@ -9,9 +9,9 @@ use freshet_core::auth::types::{
 };
 use freshet_core::ids::{Incarnation, TopicId};
 use freshet_core::metadata::schema::{
-    AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord, Extent,
-    IncarnationRecord, IncarnationState, Key, PartitionRecord, ProducerIdRecord, Record,
-    ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
+    AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord,
+    DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
+    ProducerIdRecord, Record, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
 };
 use freshet_core::metadata::store::Change;
 use freshet_core::metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -52,6 +52,7 @@ fn cluster_and_incarnation_samples_are_read() {
         cluster_id: "ASNFZ4mrTe-BI0VniavN7w".to_owned(),
         created_at_ms: 1_700_000_000_000,
         scale: 3,
+        decoy_secret: "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8".to_owned(),
     };
     assert_sample("cluster.json", &cluster);
     assert_sample("counter.json", &CounterRecord { next: 18 });
@@ -86,6 +87,8 @@ fn topic_and_partition_samples_are_read() {
     };
     assert_sample("topic.json", &topic);
     assert_sample("topic_id.json", &TopicNameRecord { name: "orders.v1".to_owned() });
+    let (name, deleted_at_ms) = ("orders.v1".to_owned(), 1_700_000_000_789);
+    assert_sample("deleted_topic.json", &DeletedTopicRecord { name, deleted_at_ms });
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),

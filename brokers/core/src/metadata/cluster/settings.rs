@@ -44,11 +44,14 @@ impl ClusterMetadata {
                 };
             }
             let cluster_id = facts.cluster_id.clone();
+            let mut decoy_secret = [0; 32];
+            self.randomness.fill(&mut decoy_secret);
             let record = ClusterRecord {
                 cluster_id: cluster_id
                     .unwrap_or_else(|| URL_SAFE_NO_PAD.encode(self.random_id().as_bytes())),
                 created_at_ms: self.clock.now_ms(),
                 scale: facts.scale,
+                decoy_secret: URL_SAFE_NO_PAD.encode(decoy_secret),
             };
             match self.replace(None, &Key::Cluster, None, &record).await {
                 Ok(revision) => return Ok(Stored { record, revision }),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::Record;
@@ -20,10 +22,25 @@ pub struct ClusterRecord {
     pub created_at_ms: i64,
     /// How many brokers it has when awake.
     pub scale: u32,
+    /// From which answers to unknown users are derived, so that nobody can tell them from wrong
+    /// passwords: 32 random bytes as 43 characters of URL-safe base64. Never leaves the cluster.
+    pub decoy_secret: String,
 }
 
 impl Record for ClusterRecord {
     const KIND: &'static str = "cluster";
+
+    fn check(&self) -> Result<(), String> {
+        self.decoy_secret_bytes().map(drop).ok_or_else(|| "decoy_secret is not 32 bytes".to_owned())
+    }
+}
+
+impl ClusterRecord {
+    /// The bytes of `decoy_secret`; none where it is malformed.
+    #[must_use]
+    pub fn decoy_secret_bytes(&self) -> Option<[u8; 32]> {
+        URL_SAFE_NO_PAD.decode(&self.decoy_secret).ok()?.try_into().ok()
+    }
 }
 
 /// Where a lane ends for ever.
