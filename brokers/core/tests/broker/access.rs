@@ -264,9 +264,12 @@ fn describe_acls() -> DescribeAclsRequest {
         .with_permission_type(1)
 }
 
+/// A permission.
+type Needed = (ResourceType, &'static str, Operation);
+
 /// What a client without any permission gets, and the permissions that open the API; all of a row
 /// are needed.
-const RULES: &[(&str, E, &[(ResourceType, &str, Operation)])] = {
+const RULES: &[(&str, E, &[Needed])] = {
     use Operation::{Alter, AlterConfigs, Create, Delete, Describe, DescribeConfigs, Read, Write};
     use ResourceType::{Cluster, Group, Topic, TransactionalId};
     const CLUSTER: &str = "kafka-cluster";

@@ -86,14 +86,14 @@ impl TestBroker {
         let (connect, streams) = mpsc::unbounded_channel();
         let serving =
             server.run(Box::new(Streams(streams)), KafkaService::new(Arc::clone(&broker), facts));
-        let _serving = AbortOnDropHandle::new(tokio::spawn(serving));
-        Self { engine, broker, connect, _serving, _folder: folder }
+        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
+        Self { engine, broker, connect, _serving: serving, _folder: folder }
     }
 
     pub fn client(&self) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         self.connect.send(theirs).unwrap();
-        Client { stream: ours, next_correlation_id: 1, client_id: "tests" }
+        Client { stream: ours, next_correlation_id: 1, name: "tests" }
     }
 
     /// The circumstances of a request, for handlers that are called directly.
@@ -135,7 +135,7 @@ fn environment(folder: &Path) -> Environment {
 pub struct Client {
     stream: DuplexStream,
     next_correlation_id: i32,
-    pub client_id: &'static str,
+    pub name: &'static str,
 }
 
 impl Client {
@@ -148,7 +148,7 @@ impl Client {
             .with_request_api_key(R::KEY)
             .with_request_api_version(version)
             .with_correlation_id(correlation_id)
-            .with_client_id(Some(StrBytes::from_static_str(self.client_id)));
+            .with_client_id(Some(StrBytes::from_static_str(self.name)));
         let mut frame = BytesMut::new();
         header.encode(&mut frame, api.request_header_version(version)).unwrap();
         request.encode(&mut frame, version).unwrap();

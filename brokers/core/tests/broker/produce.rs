@@ -153,7 +153,7 @@ async fn only_kafkas_admin_client_writes_to_internal_topics() {
     client.create_topic("__transaction_state", 1, &[]).await;
     let refused = (ResponseError::InvalidTopicException.code(), -1);
     assert_eq!(client.produce("__transaction_state", 0, batch(&["x"])).await, refused);
-    client.client_id = "__admin_client";
+    client.name = "__admin_client";
     assert_eq!(client.produce("__transaction_state", 0, batch(&["x"])).await, (0, 0));
 }
 

@@ -10,7 +10,7 @@ use kafka_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, ResponseHeader,
     SaslAuthenticateRequest, SaslHandshakeRequest,
 };
-use kafka_protocol::protocol::Decodable;
+use kafka_protocol::protocol::{Decodable, StrBytes};
 
 use super::harness::{Client, Setup, TestBroker, batch, produce_request, text};
 use super::scram;
@@ -35,7 +35,7 @@ fn versions() -> ApiVersionsRequest {
 async fn handshake(client: &mut Client, version: i16, mechanism: &str) -> i16 {
     let request = SaslHandshakeRequest::default().with_mechanism(text(mechanism));
     let response = client.call(version, request).await;
-    let offered: Vec<&str> = response.mechanisms.iter().map(|name| name.as_str()).collect();
+    let offered: Vec<&str> = response.mechanisms.iter().map(StrBytes::as_str).collect();
     assert_eq!(offered, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]);
     response.error_code
 }
