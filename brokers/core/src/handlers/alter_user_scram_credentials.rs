@@ -38,15 +38,18 @@ pub async fn handle(
     let may_alter = context.may_cluster(Operation::Alter);
     let mut results = Vec::with_capacity(users.len());
     for (user, changes) in users {
-        let outcome = match may_alter {
-            true => alter(context, &user, changes).await,
-            false => Err(ResponseError::ClusterAuthorizationFailed.into()),
+        let outcome = if may_alter {
+            alter(context, &user, changes).await
+        } else {
+            Err(ResponseError::ClusterAuthorizationFailed.into())
         };
         let result = AlterUserScramCredentialsResult::default();
         let result = result.with_user(StrBytes::from_string(user));
         results.push(match outcome {
             Ok(()) => result.with_error_message(None),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     AlterUserScramCredentialsResponse::default().with_results(results)

@@ -33,7 +33,9 @@ pub async fn handle(
         let result = CreatePartitionsTopicResult::default().with_name(name);
         results.push(match outcome {
             Ok(()) => result.with_error_message(None),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     CreatePartitionsResponse::default().with_results(results)

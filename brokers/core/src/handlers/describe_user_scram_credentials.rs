@@ -32,7 +32,7 @@ pub fn handle(
     let response = DescribeUserScramCredentialsResponse::default();
     if !context.may_cluster(Operation::Describe) {
         let error = ApiError::from(ResponseError::ClusterAuthorizationFailed);
-        return response.with_error_code(error.code()).with_error_message(error.text());
+        return response.with_error_code(error.code()).with_error_message(Some(error.text()));
     }
     let scram = Arc::clone(&context.broker().engine.view.snapshot().scram);
     let mut users: BTreeMap<&str, Vec<CredentialInfo>> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub fn handle(
             DescribeUserScramCredentialsResult::default().with_user(StrBytes::from_string(user));
         match found {
             Ok(infos) => result.with_error_message(None).with_credential_infos(infos),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => result.with_error_code(error.code()).with_error_message(Some(error.text())),
         }
     });
     response.with_error_message(None).with_results(results.collect())
