@@ -33,6 +33,11 @@ chaos: ## kill a broker under idempotent clients, at length; ARGS="--records N -
 	@.ci/setup test
 	@.venv/bin/python -m tests.clients.chaos $(ARGS)
 
+SEEDS ?= 10000
+sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did
+	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --no-default-features \
+	  --features sim --test simulation -- --nocapture seeds
+
 clean: ## remove what set-up and builds left in the checkout (not your data)
 	rm -rf .venv .tools .peer .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf brokers/core/target brokers/_core*.so

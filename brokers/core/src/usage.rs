@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::env::Clock;
 use crate::ids::TopicId;
 use crate::lane::index::{Usage, UsageEntry};
-use crate::lane::writer::Lane;
+use crate::lane::queue::Lane;
 
 /// Counters are written this often, if they changed.
 const WRITE_EVERY: Duration = Duration::from_secs(1);

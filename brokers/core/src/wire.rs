@@ -198,7 +198,7 @@ impl WriteExt for BytesMut {
             self.put_u8((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
-        self.put_u8(value as u8);
+        self.put_u8(value.to_le_bytes()[0]);
     }
 
     fn put_varint(&mut self, value: i64) {

@@ -25,7 +25,7 @@ pub enum StoreError {
 /// Result of an operation on the object store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// An object store. Every back end passes the conformance suite in `tests/object_store.rs`.
+/// An object store. Every back end passes the conformance suite in `tests/storage/object_store.rs`.
 #[async_trait]
 pub trait ObjectStore: Send + Sync {
     /// Writes an object under a key that must be new; durable when this returns.
@@ -103,7 +103,7 @@ impl ObjectStore for FolderStore {
         if bytes.len() as u64 == length {
             return Ok(bytes);
         }
-        Err(StoreError::Unavailable(format!("{key} is shorter than {}", position + length)))
+        Err(StoreError::Unavailable(format!("{key} is shorter than {position} + {length}")))
     }
 
     async fn list(&self, folder: &str) -> StoreResult<Vec<String>> {

@@ -20,17 +20,19 @@ pub struct Freshness {
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
     work: Notify,
     rules: Rules,
+    standing: Standing,
     /// Nobody fences a closed lane, so its token says nothing any more.
     closed: AtomicBool,
 }
 
 impl Freshness {
     /// Checks nothing until [`Freshness::run`] runs.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: Rules, standing: Standing) -> Self {
         Self {
             waiting: Mutex::default(),
             work: Notify::new(),
             rules,
+            standing,
             closed: AtomicBool::new(false),
         }
     }
@@ -38,7 +40,7 @@ impl Freshness {
     /// Waits for a token check that begins after this call.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER` where the token is lost, or the lane is being closed.
+    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended, or the lane is being closed.
     pub async fn fresh(&self) -> Result<(), ResponseError> {
         if !self.rules.hold(Rule::FreshReads) {
             return Ok(());
@@ -46,7 +48,13 @@ impl Freshness {
         let (done, checked) = oneshot::channel();
         self.waiting.lock().push(done);
         self.work.notify_one();
-        checked.await.map_err(|_| ResponseError::NotLeaderOrFollower)
+        let stale = ResponseError::NotLeaderOrFollower;
+        tokio::select! {
+            biased;
+            checked = checked => checked.map_err(|_| stale),
+            // Nobody checks any more.
+            _ = self.standing.ended() => Err(stale),
+        }
     }
 
     /// From now on nothing is fresh: the lane is about to be closed, and a successor needs no fence.
@@ -56,13 +64,13 @@ impl Freshness {
 
     /// Checks for whoever waits, until the token is lost. An idle broker looks once in a while too,
     /// so that one that was superseded while nobody wrote does not go on serving old reads.
-    pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>, standing: Standing) {
-        loop {
+    pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>) {
+        while !self.standing.is_down() {
             // Either way the token is checked now.
             let _ = tokio::time::timeout(CHECK_EVERY, self.work.notified()).await;
             let waiting = std::mem::take(&mut *self.waiting.lock());
             if let Err(error) = token.check().await {
-                standing.stand_down(&error.to_string());
+                self.standing.stand_down(&error.to_string());
                 return;
             }
             if self.closed.load(Ordering::SeqCst) {

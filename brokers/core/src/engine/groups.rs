@@ -10,7 +10,7 @@ use crate::coordinator::group::GroupCoordinator;
 use crate::coordinator::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
 use crate::env::{Clock, Environment};
 use crate::ids::PartitionId;
-use crate::lane::writer::Lane;
+use crate::lane::queue::Lane;
 use crate::metadata::view::MetadataView;
 use crate::partition::Partition;
 use crate::partition::registry::Partitions;

@@ -1,8 +1,11 @@
 //! The engine: one incarnation of a broker, from its claim to its end.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kafka_protocol::ResponseError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,15 +20,16 @@ use crate::env::Environment;
 use crate::ids::{Incarnation, TopicId};
 use crate::jobs::inherit::Inherited;
 use crate::jobs::{JobContext, JobMessage, JobSettings};
+use crate::lane::queue::Lane;
 use crate::lane::reader::LaneReader;
-use crate::lane::writer::{Lane, LaneSettings, WriterParts};
+use crate::lane::writer::{LaneSettings, WriterParts};
 use crate::lane::{LaneError, LanePaths};
 use crate::metadata::cluster::{ClusterError, ClusterFacts, ClusterMetadata, Fence};
 use crate::metadata::store::{MetadataError, MetadataStore, ScopedStore};
 use crate::metadata::view::{MetadataView, ViewError};
-use crate::partition::Sources;
 use crate::partition::load::MissingOffsets;
 use crate::partition::registry::Partitions;
+use crate::partition::{Backlog, Sources};
 use crate::rules::Rules;
 use crate::standing::Standing;
 use crate::usage::EgressMeter;
@@ -192,6 +196,7 @@ impl Engine {
             cache: HotCache::new(settings.hot_bytes),
             lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
             cold: ColdReader::new(Arc::clone(&objects), &settings.cluster),
+            backlog: Backlog::default(),
             standing: standing.clone(),
             rules: settings.rules,
         });
@@ -206,7 +211,8 @@ impl Engine {
         };
         heir.open_all(&claim, estate, &partitions).await?;
         claimant.register_strangers(&claim).await?;
-        let (rolled, mut rolled_files) = mpsc::unbounded_channel();
+        let (jobs, messages) = mpsc::unbounded_channel();
+        let to_jobs = jobs.clone();
         let (lane, writer) = crate::lane::writer::start(WriterParts {
             disk: Arc::clone(&environment.disk),
             paths: LanePaths::new(&settings.cluster, claim.incarnation),
@@ -214,7 +220,10 @@ impl Engine {
             incarnation: claim.incarnation,
             settings: settings.lane,
             checkpoints: Arc::clone(&partitions) as Arc<_>,
-            rolled,
+            rolled: Box::new(move |file| {
+                // Nobody splits any more where the receiver is gone: the instance has ended.
+                let _ = to_jobs.send(JobMessage::Rolled(file));
+            }),
             standing: standing.clone(),
             rules: settings.rules,
         })
@@ -232,8 +241,7 @@ impl Engine {
         let load_groups = groups::loader(&groups);
         partitions.all().into_iter().for_each(&load_groups);
         let egress = Arc::new(EgressMeter::default());
-        let freshness = Arc::new(Freshness::new(settings.rules));
-        let (jobs, messages) = mpsc::unbounded_channel();
+        let freshness = Arc::new(Freshness::new(settings.rules, standing.clone()));
         let context = Arc::new(JobContext {
             clock: Arc::clone(&environment.clock),
             disk: Arc::clone(&environment.disk),
@@ -247,25 +255,21 @@ impl Engine {
         });
         let inherited = Inherited { lanes: dead_lanes, trimmer: Arc::clone(&keeper) as Arc<_> };
         let facts = ViewedTopics { view: Arc::clone(&view), configs: settings.configs.clone() };
-        let to_jobs = jobs.clone();
         let of_view = standing.clone();
+        let follow = async move {
+            let error = follower.run().await;
+            of_view.stand_down(&format!("the view of the metadata ended: {error}"));
+        };
+        let jobs_run =
+            crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
+        let spawn = |task| spawn(standing.clone(), task);
         let tasks = vec![
             writer,
-            spawn(async move {
-                let error = follower.run().await;
-                of_view.stand_down(&format!("the view of the metadata ended: {error}"));
-            }),
-            spawn(async move {
-                while let Some(file) = rolled_files.recv().await {
-                    if to_jobs.send(JobMessage::Rolled(file)).is_err() {
-                        return;
-                    }
-                }
-            }),
-            spawn(keeper.run(load_groups)),
-            spawn(crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages)),
-            spawn(Arc::clone(&egress).run(Arc::clone(&lane), Arc::clone(&environment.clock))),
-            spawn(Arc::clone(&freshness).run(Arc::clone(&claim.token), standing.clone())),
+            spawn(follow.boxed()),
+            spawn(keeper.run(load_groups).boxed()),
+            spawn(jobs_run.boxed()),
+            spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
+            spawn(freshness.clone().run(Arc::clone(&claim.token)).boxed()),
         ];
         tracing::info!(incarnation = claim.incarnation.0, "leading");
         Ok(Arc::new(Self {
@@ -346,6 +350,11 @@ impl Engine {
     }
 }
 
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(task))
+/// Runs a task whose panic ends the instance: the rest would only seem to live.
+fn spawn(standing: Standing, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            standing.stand_down("a task of the engine panicked");
+        }
+    }))
 }

@@ -13,7 +13,7 @@ use crate::lane::index::{ManifestRef, decode_checkpoint, decode_data, decode_ins
 use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
-use crate::lane::{LaneEnd, LaneError, LanePaths, LaneSpot};
+use crate::lane::{LaneEnd, LaneError, LanePaths, LaneSpot, file_numbers};
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use crate::partition::load::TailBatch;
@@ -132,10 +132,13 @@ impl Claimant<'_> {
                     IncarnationState::Live | IncarnationState::Fenced => {
                         self.end(guard, *incarnation).await?
                     }
-                    IncarnationState::Sealed | IncarnationState::Closed => stored
-                        .record
-                        .sealed_end
-                        .map_or(LaneEnd { file: 0, sequence: 0 }, Into::into),
+                    IncarnationState::Sealed | IncarnationState::Closed => {
+                        match stored.record.sealed_end {
+                            Some(end) => end.into(),
+                            // No release writes this; the lane itself says where it ends.
+                            None => self.end_on_storage(guard, *incarnation).await?,
+                        }
+                    }
                 };
                 lanes.insert(*incarnation, end);
             }
@@ -199,16 +202,25 @@ impl Claimant<'_> {
         Ok(stands.into())
     }
 
-    /// Reads every earlier lane that still has files.
+    /// Reads every earlier lane that still has files. The last one that holds anything must: only a
+    /// successor with a lane of its own removes a lane's last file, so where it is missing, nobody
+    /// knows any more which manifests count.
     ///
     /// # Errors
     /// Damage, or what the disk says.
     pub async fn survey(&self, claim: &Claim) -> Result<Estate, StartError> {
         let mut estate = Estate::default();
         let disk = self.environment.disk.as_ref();
+        let newest = claim.lanes.iter().rev().find(|(_, end)| end.sequence > 0);
         for (incarnation, end) in &claim.lanes {
             let paths = LanePaths::new(self.cluster, *incarnation);
             let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
+            let lost = newest.is_some_and(|(newest, _)| newest == incarnation)
+                && !file_numbers(&names, "wal").contains(&end.file);
+            if lost && self.rules.hold(Rule::ScanStorageAtStart) {
+                let what = "the lane's last file is missing; restore it";
+                return Err(LaneError::damaged(*incarnation, end.file, 0, what).into());
+            }
             if !names.iter().any(|name| name.ends_with(".wal")) {
                 continue;
             }

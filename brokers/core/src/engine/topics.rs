@@ -137,10 +137,13 @@ impl ExtentTrimmer for TopicKeeper {
         let mut updates = Vec::new();
         let topics = self.view.topics();
         for id in partitions {
-            // A copy that is a little behind only fails its comparison.
             let Some(stored) = topics.partition(*id) else { continue };
+            if stored.record.leader != Some(mine) {
+                // What is left out here would name lanes that are removed next.
+                return Err(format!("{id} is not seen to be led by this incarnation yet"));
+            }
             let record = stored.record.without_extents(|extent| extent.incarnation != mine);
-            if record.leader == Some(mine) && record != stored.record {
+            if record != stored.record {
                 updates.push(PartitionUpdate { partition: *id, revision: stored.revision, record });
             }
         }

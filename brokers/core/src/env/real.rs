@@ -129,9 +129,9 @@ impl Disk for FolderDisk {
             prefix.push(part);
             let created = self
                 .blocking(&prefix, |full| match fs::create_dir(full) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                    Err(error) => Err(error),
-                    Ok(()) => sync_parent(full),
+                    // Who was faster may not have come to syncing it.
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                    _ => sync_parent(full),
                 })
                 .await;
             created?;
@@ -311,7 +311,9 @@ impl File for OpenFile {
 fn write_all_vectored_at(file: &fs::File, mut position: u64, pieces: &[Bytes]) -> io::Result<()> {
     const PIECES_MAX: usize = 1024;
     for group in pieces.chunks(PIECES_MAX) {
-        let mut slices: Vec<IoSlice<'_>> = group.iter().map(|piece| IoSlice::new(piece)).collect();
+        // Nothing written of nothing would look like a full disk.
+        let pieces = group.iter().filter(|piece| !piece.is_empty());
+        let mut slices: Vec<IoSlice<'_>> = pieces.map(|piece| IoSlice::new(piece)).collect();
         let mut slices = slices.as_mut_slice();
         while !slices.is_empty() {
             let written = pwritev(file, position, slices)?;

@@ -101,13 +101,16 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
     replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.placed))
         .await?;
     let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
-    for number in file_numbers(&names, "wal") {
-        match leftovers.get(&number) {
-            Some(leftover) => splitter.retire(leftover).await?,
-            None => {
-                disk.remove(&paths.file(LaneFile::Wal(number))).await.map_err(LaneError::from)?
-            }
-        }
+    let numbers = file_numbers(&names, "wal");
+    // Files made ahead of use go first: one that stood alone would look as if its checkpoint were
+    // lost.
+    for number in numbers.iter().filter(|number| !leftovers.contains_key(number)) {
+        splitter.remove(lane.incarnation, *number).await?;
     }
+    for leftover in leftovers.values().filter(|leftover| numbers.contains(&leftover.file)) {
+        splitter.retire(leftover).await?;
+    }
+    // Its copies were read for the last time.
+    context.sources.lanes.forget(lane.incarnation, LaneFile::Seal);
     Ok(())
 }

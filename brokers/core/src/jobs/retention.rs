@@ -3,9 +3,6 @@
 use super::{JobContext, JobError, TopicFacts};
 use crate::cold::manifest::Manifest;
 
-/// Kafka forgets a producer a day after its last batch (`producer.id.expiration.ms`).
-const PRODUCER_EXPIRATION_MS: i64 = 24 * 60 * 60 * 1000;
-
 /// What a topic's configuration keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
@@ -23,11 +20,12 @@ pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<()
     let now_ms = context.clock.now_ms();
     let mut manifests = Vec::new();
     for partition in context.partitions.all() {
+        partition.expire_producers(now_ms);
         let Some(retention) = topics.retention(partition.id()) else { continue };
         let current = partition.manifest();
         let expired = expired_segments(&current, retention, now_ms);
         if expired > 0 {
-            let shortened = shorten(&current, expired, now_ms);
+            let shortened = shorten(&current, expired);
             let published = context.publish_manifest(&partition, shortened).await?;
             manifests.push((partition, published));
         }
@@ -39,8 +37,10 @@ pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<()
 pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) -> usize {
     let mut bytes = manifest.bytes();
     let expired = manifest.segments.iter().take_while(|segment| {
-        let too_old =
-            retention.ms.is_some_and(|ms| segment.max_timestamp < now_ms.saturating_sub(ms));
+        // Records without a timestamp (-1) have no age. Kafka takes the age of their file.
+        let dated = segment.max_timestamp >= 0;
+        let too_old = dated
+            && retention.ms.is_some_and(|ms| segment.max_timestamp < now_ms.saturating_sub(ms));
         let too_large = retention.bytes.is_some_and(|kept| bytes - segment.bytes >= kept);
         let gone = too_old || too_large;
         if gone {
@@ -51,13 +51,12 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
     expired.count()
 }
 
-fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
+fn shorten(current: &Manifest, expired: usize) -> Manifest {
     let mut manifest = current.clone();
     let end = manifest.segments[expired - 1].end_offset;
     manifest.segments.drain(..expired);
     manifest.log_start = manifest.log_start.max(end);
     manifest.epochs.trim(manifest.log_start);
     manifest.aborted.retain(|aborted| aborted.last_offset >= manifest.log_start);
-    manifest.producers.expire(now_ms.saturating_sub(PRODUCER_EXPIRATION_MS));
     manifest
 }

@@ -13,7 +13,7 @@ use crate::cold::store::StoreError;
 use crate::ids::{Incarnation, PartitionId};
 use crate::lane::leftover::Leftover;
 use crate::lane::writer::RolledFile;
-use crate::lane::{LaneFile, LaneSpot};
+use crate::lane::{LaneError, LaneFile, LaneSpot};
 use crate::partition::Partition;
 use crate::records::{BatchHeader, StoredBatch};
 use crate::rules::Rule;
@@ -159,13 +159,14 @@ impl Splitter {
         segments: Vec<(PartitionId, Segment)>,
         object: ObjectRef,
     ) -> Result<(), JobError> {
+        let now_ms = self.context.clock.now_ms();
         let mut manifests = Vec::with_capacity(additions.len());
         let mut work: Vec<_> = additions.into_iter().zip(segments).rev().collect();
         while !work.is_empty() {
             let group = work.split_off(work.len().saturating_sub(PUTS_AT_ONCE));
             let puts = group.into_iter().rev().map(|(addition, (_, segment))| async move {
                 let segment = Segment { object, ..segment };
-                let manifest = extend(&addition, segment)?;
+                let manifest = extend(&addition, segment, now_ms)?;
                 let published =
                     self.context.publish_manifest(&addition.partition, manifest).await?;
                 Ok::<_, JobError>((addition.partition, published))
@@ -186,12 +187,22 @@ impl Splitter {
         let context = &self.context;
         let paths = context.lane_paths(leftover.incarnation);
         leftover.publish(context.disk.as_ref(), &paths).await?;
+        self.remove(leftover.incarnation, leftover.file).await
+    }
+
+    /// Removes a file that holds nothing that anybody needs.
+    ///
+    /// # Errors
+    /// [`JobError`]; the file stays then.
+    pub async fn remove(&self, incarnation: Incarnation, number: u64) -> Result<(), JobError> {
+        let context = &self.context;
         if context.sources.rules.hold(Rule::CheckBeforeDelete) {
             context.token.check().await?;
         }
-        let file = LaneFile::Wal(leftover.file);
-        context.sources.lanes.forget(leftover.incarnation, file);
-        Ok(context.disk.remove(&paths.file(file)).await.map_err(crate::lane::LaneError::from)?)
+        let file = LaneFile::Wal(number);
+        context.sources.lanes.forget(incarnation, file);
+        let path = context.lane_paths(incarnation).file(file);
+        Ok(context.disk.remove(&path).await.map_err(LaneError::from)?)
     }
 }
 
@@ -200,7 +211,7 @@ fn records(partition: PartitionId, what: impl Into<String>) -> JobError {
 }
 
 /// The manifest after a partition's current one, with one more segment.
-fn extend(addition: &Addition, segment: Segment) -> Result<Manifest, JobError> {
+fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest, JobError> {
     let mut manifest = Manifest::clone(&addition.partition.manifest());
     if segment.base_offset != manifest.covered_end {
         let what = format!(
@@ -209,6 +220,7 @@ fn extend(addition: &Addition, segment: Segment) -> Result<Manifest, JobError> {
         );
         return Err(records(manifest.partition, what));
     }
+    manifest.producers.expire(now_ms, manifest.covered_end);
     for (header, epoch) in &addition.batches {
         manifest.producers.record(header);
         manifest.epochs.begin(*epoch, header.base_offset);

@@ -10,6 +10,7 @@ use crate::wire::WireError;
 pub mod block;
 pub mod index;
 pub mod leftover;
+pub mod queue;
 pub mod reader;
 pub mod scan;
 pub mod seal;

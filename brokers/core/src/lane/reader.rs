@@ -18,7 +18,14 @@ use crate::rules::{Rule, Rules};
 pub struct LaneReader {
     disk: Arc<dyn Disk>,
     cluster: String,
-    open: Mutex<BTreeMap<(Incarnation, LaneFile), Arc<dyn File>>>,
+    open: Mutex<OpenFiles>,
+}
+
+#[derive(Default)]
+struct OpenFiles {
+    files: BTreeMap<(Incarnation, LaneFile), Arc<dyn File>>,
+    /// The last file of each lane that went: files go in order.
+    gone: BTreeMap<Incarnation, LaneFile>,
 }
 
 impl LaneReader {
@@ -55,9 +62,13 @@ impl LaneReader {
         Ok(file.read_at(0, size).await?)
     }
 
-    /// Forgets a file that is about to be removed.
+    /// Forgets a file that is about to be removed, and every one before it in its lane. Whoever has
+    /// just opened it may read it to the end but keeps it open no longer: an open file takes its
+    /// room on the disk.
     pub fn forget(&self, incarnation: Incarnation, file: LaneFile) {
-        self.open.lock().remove(&(incarnation, file));
+        let mut open = self.open.lock();
+        open.files.remove(&(incarnation, file));
+        open.gone.insert(incarnation, file);
     }
 
     async fn file(
@@ -65,12 +76,15 @@ impl LaneReader {
         incarnation: Incarnation,
         file: LaneFile,
     ) -> Result<Arc<dyn File>, LaneError> {
-        if let Some(open) = self.open.lock().get(&(incarnation, file)) {
+        if let Some(open) = self.open.lock().files.get(&(incarnation, file)) {
             return Ok(Arc::clone(open));
         }
         let path = LanePaths::new(&self.cluster, incarnation).file(file);
         let opened = self.disk.open(&path).await?;
-        self.open.lock().insert((incarnation, file), Arc::clone(&opened));
+        let mut open = self.open.lock();
+        if open.gone.get(&incarnation).is_none_or(|gone| file > *gone) {
+            open.files.insert((incarnation, file), Arc::clone(&opened));
+        }
         Ok(opened)
     }
 }
@@ -104,6 +118,10 @@ pub async fn replay(
     let within = |sequence: u64| sequence <= end.sequence || !rules.hold(Rule::StopAtSealedEnd);
     let names = disk.list(&paths.folder()).await?;
     for number in file_numbers(&names, "wal") {
+        if number > end.file && rules.hold(Rule::StopAtSealedEnd) {
+            // Made ahead of use, or beyond the end that was given to the lane.
+            break;
+        }
         let bytes = read_file(disk, paths, number).await?;
         let mut cursor = FileCursor::new(incarnation, number, bytes);
         loop {
@@ -126,6 +144,10 @@ pub async fn replay(
             }
             due = Some(sequence + 1);
             visit(replayed)?;
+        }
+        if due.is_none() && end.sequence > 0 && number <= end.file {
+            let what = "the file's first block is damaged, and with it what followed";
+            return Err(LaneError::damaged(incarnation, number, 0, what));
         }
     }
     match due {

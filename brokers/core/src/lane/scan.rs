@@ -124,12 +124,14 @@ pub async fn scan_tail(
 ) -> Result<TailScan, LaneError> {
     let numbers = file_numbers(&disk.list(&paths.folder()).await?, "wal");
     let mut scan = Scan { incarnation, due: None, sure: 0, unsure: VecDeque::new(), end: None };
-    let mut remaining = numbers.iter().copied();
     let mut stopped: Option<FileCursor> = None;
-    for number in remaining.by_ref() {
+    for number in numbers.iter().copied() {
         let mut cursor =
             FileCursor::new(incarnation, number, read_file(disk, paths, number).await?);
-        let continued = scan.take_all(&mut cursor)?;
+        // Which block begins the first file cannot be told; a later file without one before it
+        // follows nothing.
+        let follows = stopped.is_none() || scan.due.is_some();
+        let continued = follows && scan.take_all(&mut cursor)?;
         if let Some(earlier) = stopped.take()
             && !continued
         {

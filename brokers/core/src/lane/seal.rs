@@ -167,7 +167,8 @@ fn parse(bytes: &Bytes) -> Result<Option<(Incarnation, LaneEnd, Vec<Row>)>, Wire
     let count = reader.u32_le()?;
     let count = reader.count(i64::from(count), ROW_BYTES)?;
     let checksum = reader.u32_le()?;
-    let mut summed = BytesMut::from(&bytes[..HEADER_BYTES + count * ROW_BYTES]);
+    let Some(summed) = bytes.get(..HEADER_BYTES + count * ROW_BYTES) else { return Ok(None) };
+    let mut summed = BytesMut::from(summed);
     summed[CRC_AT..HEADER_BYTES].fill(0);
     if magic != MAGIC[..] || version != VERSION || checksum != crc32c(&summed) {
         return Ok(None);

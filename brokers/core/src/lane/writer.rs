@@ -4,13 +4,13 @@
 //! [`LaneSettings::write_bytes_max`], and is acked once it was written, synced, and the owner token
 //! was found to be ours. Anything else ends the instance: there is no second try.
 
-use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use futures::FutureExt;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -19,11 +19,11 @@ use super::index::{
     DataEntry, InstallEntry, Usage, encode_checkpoint, encode_data, encode_installs, encode_usage,
 };
 use super::leftover::{BlockSummary, Leftover};
+use super::queue::{DurableBatch, InstallEffect, Item, Lane, LaneBatch};
 use super::token::OwnerToken;
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
 use crate::env::{Disk, DiskResult, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
-use crate::records::StoredBatch;
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
 
@@ -49,38 +49,6 @@ impl Default for LaneSettings {
             write_bytes_max: 1 << 20,
         }
     }
-}
-
-/// A batch on its way into the lane. Its offsets are given already.
-pub struct LaneBatch {
-    /// Partition that it belongs to.
-    pub partition: PartitionId,
-    /// Leader epoch.
-    pub epoch: Epoch,
-    /// Who pays for it.
-    pub principal: Arc<str>,
-    /// The batch, with its place in the log.
-    pub batch: StoredBatch,
-    /// Memory that it keeps alive, in bytes.
-    pub pinned_bytes: usize,
-    /// Told when it is durable.
-    pub owner: Arc<dyn BatchOwner>,
-}
-
-/// A batch below the fence-checked end.
-pub struct DurableBatch {
-    /// The batch.
-    pub batch: StoredBatch,
-    /// Where it can be read again.
-    pub spot: LaneSpot,
-    /// Memory that it keeps alive, in bytes.
-    pub pinned_bytes: usize,
-}
-
-/// Whoever staged a batch. Called in the order in which batches were staged.
-pub trait BatchOwner: Send + Sync {
-    /// The batch is durable, and the token was ours after its sync.
-    fn durable(self: Arc<Self>, batch: DurableBatch);
 }
 
 /// Says which manifest of each partition counts, for the first block of a file.
@@ -113,111 +81,6 @@ pub struct RolledFile {
     pub leftover: Leftover,
 }
 
-/// What happens the moment an install record is durable, before anything else is written: a
-/// checkpoint that follows must already name these manifests.
-pub type InstallEffect = Box<dyn FnOnce() + Send>;
-
-struct Install {
-    entries: Vec<InstallEntry>,
-    effect: InstallEffect,
-    done: oneshot::Sender<()>,
-}
-
-enum Item {
-    Batch(LaneBatch),
-    Usage(Usage),
-    Install(Install),
-    Roll(oneshot::Sender<()>),
-    Close(oneshot::Sender<LaneEnd>),
-}
-
-#[derive(Default)]
-struct Queue {
-    items: VecDeque<Item>,
-    closed: bool,
-}
-
-/// The way into the lane.
-pub struct Lane {
-    queue: Mutex<Queue>,
-    work: Notify,
-    incarnation: Incarnation,
-    standing: Standing,
-}
-
-impl Lane {
-    /// Stages a batch. Order of staging is order in the lane. Once the instance is down, nothing
-    /// staged is ever acked.
-    ///
-    /// # Errors
-    /// [`LaneError::Closed`] where the lane takes nothing more.
-    pub fn stage(&self, batch: LaneBatch) -> Result<(), LaneError> {
-        self.push(Item::Batch(batch))
-    }
-
-    /// Stages egress counters.
-    ///
-    /// # Errors
-    /// [`LaneError::Closed`] where the lane takes nothing more.
-    pub fn stage_usage(&self, usage: Usage) -> Result<(), LaneError> {
-        self.push(Item::Usage(usage))
-    }
-
-    /// Makes manifests count; returns once the record of it is durable and `effect` was run.
-    ///
-    /// # Errors
-    /// [`LaneError::Closed`] where the instance ended first.
-    pub async fn install(
-        &self,
-        entries: Vec<InstallEntry>,
-        effect: InstallEffect,
-    ) -> Result<(), LaneError> {
-        let (done, installed) = oneshot::channel();
-        self.push(Item::Install(Install { entries, effect, done }))?;
-        installed.await.map_err(|_| LaneError::Closed(self.incarnation))
-    }
-
-    /// Ends the current file if it holds anything, so that it can be split; returns once whoever
-    /// splits has been told.
-    ///
-    /// # Errors
-    /// [`LaneError::Closed`] where the instance ended first.
-    pub async fn roll(&self) -> Result<(), LaneError> {
-        let (done, rolled) = oneshot::channel();
-        self.push(Item::Roll(done))?;
-        rolled.await.map_err(|_| LaneError::Closed(self.incarnation))
-    }
-
-    /// Writes the clean end of the lane; nothing can be staged afterwards.
-    ///
-    /// # Errors
-    /// [`LaneError::Closed`] where the lane had ended otherwise.
-    pub async fn close(&self) -> Result<LaneEnd, LaneError> {
-        let (done, closed) = oneshot::channel();
-        self.push(Item::Close(done))?;
-        closed.await.map_err(|_| LaneError::Closed(self.incarnation))
-    }
-
-    fn push(&self, item: Item) -> Result<(), LaneError> {
-        let mut queue = self.queue.lock();
-        if queue.closed || self.standing.is_down() {
-            return Err(LaneError::Closed(self.incarnation));
-        }
-        queue.closed = matches!(item, Item::Close(_));
-        queue.items.push_back(item);
-        drop(queue);
-        self.work.notify_one();
-        Ok(())
-    }
-
-    /// Takes nothing more and drops what was not written; who waits for it is told by the drop.
-    fn end(&self) {
-        let mut queue = self.queue.lock();
-        queue.closed = true;
-        queue.items.clear();
-    }
-}
-
 /// What a writer is made of.
 pub struct WriterParts {
     /// The shared file system.
@@ -232,8 +95,8 @@ pub struct WriterParts {
     pub settings: LaneSettings,
     /// What to write first into each file.
     pub checkpoints: Arc<dyn CheckpointSource>,
-    /// Who splits ended files.
-    pub rolled: mpsc::UnboundedSender<RolledFile>,
+    /// Tells whoever splits ended files.
+    pub rolled: Box<dyn Fn(RolledFile) + Send + Sync>,
     /// Whether the instance may act.
     pub standing: Standing,
     /// Which rules hold.
@@ -245,12 +108,7 @@ pub struct WriterParts {
 /// # Errors
 /// The disk's, or [`LaneError::TokenLost`].
 pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<()>), LaneError> {
-    let lane = Arc::new(Lane {
-        queue: Mutex::default(),
-        work: Notify::new(),
-        incarnation: parts.incarnation,
-        standing: parts.standing.clone(),
-    });
+    let lane = Arc::new(Lane::new(parts.incarnation, parts.standing.clone()));
     let first_bytes = parts.settings.file_bytes_first;
     let file = parts.disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes).await?;
     let mut writer = Writer {
@@ -263,12 +121,15 @@ pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<(
     };
     writer.write_checkpoint().await?;
     writer.prepare_next();
+    let (standing, ending) = (writer.parts.standing.clone(), Arc::clone(&lane));
     let task = tokio::spawn(async move {
-        let standing = writer.parts.standing.clone();
-        if let Err(error) = writer.run().await {
-            standing.stand_down(&error.to_string());
+        match AssertUnwindSafe(writer.run()).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => standing.stand_down(&error.to_string()),
+            // What it left behind is unknown, as after a failed write.
+            Err(_) => standing.stand_down("the lane's writer panicked"),
         }
-        writer.lane.end();
+        ending.end();
     });
     Ok((lane, AbortOnDropHandle::new(task)))
 }
@@ -326,6 +187,13 @@ struct Write {
 }
 
 impl Write {
+    /// Whether an item may join: a write is cut at `cut` bytes, and nothing joins after its end.
+    fn has_room_for(&self, item: &Item, cut: usize) -> bool {
+        let bytes = if let Item::Batch(batch) = item { batch.batch.size_bytes() } else { 0 };
+        let fits = self.payload_bytes == 0 || self.payload_bytes + bytes <= cut;
+        fits && self.roll.is_empty() && self.close.is_none()
+    }
+
     fn take(&mut self, item: Item) {
         match item {
             Item::Batch(batch) => {
@@ -397,7 +265,7 @@ impl Writer {
     async fn gather(&self) -> Write {
         let roll_at = self.current.used_since.map(|since| since + self.parts.settings.roll_after);
         loop {
-            let arrived = self.lane.work.notified();
+            let arrived = self.lane.pushed();
             if let Some(write) = self.take_queued() {
                 return write;
             }
@@ -417,18 +285,11 @@ impl Writer {
     }
 
     fn take_queued(&self) -> Option<Write> {
-        let mut queue = self.lane.queue.lock();
         let mut write = Write::default();
         let mut any = false;
-        while let Some(item) = queue.items.front() {
-            let batch_bytes =
-                if let Item::Batch(batch) = item { batch.batch.size_bytes() } else { 0 };
-            let full = write.payload_bytes + batch_bytes > self.parts.settings.write_bytes_max;
-            let ends = !write.roll.is_empty() || write.close.is_some();
-            if (full && write.payload_bytes > 0) || ends {
-                break;
-            }
-            write.take(queue.items.pop_front().expect("just seen"));
+        let cut = self.parts.settings.write_bytes_max;
+        while let Some(item) = self.lane.pop_if(|item| write.has_room_for(item, cut)) {
+            write.take(item);
             any = true;
         }
         any.then_some(write)
@@ -606,8 +467,7 @@ impl Writer {
             sequences: (ended.first_sequence, last_sequence),
             blocks: ended.blocks,
         };
-        // Nobody splits any more where the receiver is gone: the engine is being dropped.
-        let _ = self.parts.rolled.send(RolledFile { entries: ended.entries, leftover });
+        (self.parts.rolled)(RolledFile { entries: ended.entries, leftover });
     }
 
     async fn write_checkpoint(&mut self) -> Result<(), LaneError> {

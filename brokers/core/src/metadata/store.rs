@@ -230,8 +230,8 @@ pub trait MetadataStore: Send + Sync {
     async fn get(&self, key: &str) -> Result<Option<Entry>, MetadataError>;
 
     /// Reads up to `limit` keys that start with `prefix` and sort behind `after`, at one revision.
-    /// Any limit is allowed, `usize::MAX` too: a store that answers in smaller pieces reads them all
-    /// at the revision of the first.
+    /// Any limit is allowed, `usize::MAX` too: a store that answers in smaller pieces reads them
+    /// all at the revision of the first.
     ///
     /// # Errors
     /// As [`MetadataStore::get`].

@@ -89,6 +89,7 @@ impl Partition {
                 spot: batch.spot,
             });
         }
+        sources.backlog.grow(state.unsplit.len());
         Ok(Arc::new(Self {
             id: opening.id,
             topic: opening.topic,

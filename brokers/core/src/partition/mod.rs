@@ -2,6 +2,7 @@
 //! records can be read. See `README.md` in this folder.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
@@ -14,8 +15,8 @@ use crate::cold::reader::ColdReader;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
 use crate::lane::index::ManifestRef;
+use crate::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::lane::reader::LaneReader;
-use crate::lane::writer::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::records::{StoredBatch, ValidatedBatch};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
@@ -38,10 +39,55 @@ pub struct Sources {
     pub lanes: LaneReader,
     /// Batches in segments.
     pub cold: ColdReader,
+    /// Batches that are not in a segment yet.
+    pub backlog: Backlog,
     /// Whether the instance may act.
     pub standing: Standing,
     /// Which rules hold.
     pub rules: Rules,
+}
+
+/// Counts batches that are durable and not in a segment yet, over all partitions. Their index is in
+/// memory, so their number is bounded: beyond it producers wait for the splitter.
+#[derive(Default)]
+pub struct Backlog {
+    batches: AtomicUsize,
+    shrunk: Notify,
+}
+
+/// Bytes of index that unsplit batches may have.
+const BACKLOG_BYTES_MAX: usize = 8 << 20;
+
+impl Backlog {
+    /// How many there are.
+    pub fn batches(&self) -> usize {
+        self.batches.load(Ordering::Relaxed)
+    }
+
+    /// Whether producers have to wait.
+    pub fn is_full(&self) -> bool {
+        self.batches() * size_of::<Unsplit>() >= BACKLOG_BYTES_MAX
+    }
+
+    /// Waits until there is room for more.
+    pub async fn room(&self) {
+        loop {
+            let shrunk = self.shrunk.notified();
+            if !self.is_full() {
+                return;
+            }
+            shrunk.await;
+        }
+    }
+
+    fn grow(&self, batches: usize) {
+        self.batches.fetch_add(batches, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, batches: usize) {
+        self.batches.fetch_sub(batches, Ordering::Relaxed);
+        self.shrunk.notify_waiters();
+    }
 }
 
 /// A durable batch that is not in a segment yet.
@@ -266,11 +312,18 @@ impl Partition {
         let mut state = self.state.lock();
         debug_assert!(manifest.name > state.manifest.name, "manifests only advance");
         let covered = manifest.covered_end;
-        while state.unsplit.front().is_some_and(|batch| batch.end_offset <= covered) {
-            state.unsplit.pop_front();
-        }
+        let split = state.unsplit.partition_point(|batch| batch.end_offset <= covered);
+        state.unsplit.drain(..split);
+        self.sources.backlog.shrink(split);
         state.epochs.trim(manifest.log_start);
         state.manifest = manifest;
+    }
+
+    /// Forgets producers that have been silent for a day.
+    pub fn expire_producers(&self, now_ms: i64) {
+        let mut state = self.state.lock();
+        let covered_end = state.manifest.covered_end;
+        state.producers.expire(now_ms, covered_end);
     }
 
     fn announce(&self, end: i64) {
@@ -300,8 +353,15 @@ impl BatchOwner for Partition {
             });
             state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
         }
+        self.sources.backlog.grow(1);
         self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
         self.announce(end_offset);
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        self.sources.backlog.shrink(self.state.get_mut().unsplit.len());
     }
 }
 

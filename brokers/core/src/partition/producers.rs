@@ -9,6 +9,8 @@ use crate::records::BatchHeader;
 
 /// A producer's last batches are remembered to recognise retries.
 const BATCHES_MAX: usize = 5;
+/// Kafka forgets a producer a day after its last batch (`producer.id.expiration.ms`).
+const EXPIRATION_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A batch that was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,11 +137,15 @@ impl Producers {
         });
     }
 
-    /// Forgets producers whose last batch is older than `oldest_ms`, but none with an open
-    /// transaction.
-    pub fn expire(&mut self, oldest_ms: i64) {
+    /// Forgets producers whose last batch is a day old and lies below `settled_end`, but none with
+    /// an open transaction. Age is by the client's timestamps, which may be of any year: so a batch
+    /// that was just written, and may be sent again any moment, is above `settled_end`.
+    pub fn expire(&mut self, now_ms: i64, settled_end: i64) {
+        let oldest_ms = now_ms.saturating_sub(EXPIRATION_MS);
         self.0.retain(|_, producer| {
-            producer.transaction_first_offset.is_some() || producer.last_timestamp_ms >= oldest_ms
+            let settled = producer.batches.back().is_none_or(|last| last.last_offset < settled_end);
+            let old = producer.last_timestamp_ms < oldest_ms;
+            producer.transaction_first_offset.is_some() || !settled || !old
         });
     }
 }

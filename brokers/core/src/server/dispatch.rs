@@ -175,7 +175,11 @@ impl KafkaSession {
             api_version: version,
         };
         match api {
-            ApiKey::Produce => produce(&context, call, body, frame_bytes),
+            ApiKey::Produce => {
+                // Producers wait here while the splitter is behind.
+                context.broker().engine.sources.backlog.room().await;
+                produce(&context, call, body, frame_bytes)
+            }
             ApiKey::Fetch => fetch(context, call, body),
             _ => control(context, call, body).await,
         }

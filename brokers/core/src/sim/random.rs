@@ -15,7 +15,7 @@ impl Seeded {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -25,7 +25,7 @@ impl Seeded {
 
     /// A number below `bound` (0 where the bound is 0).
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
+        if bound == 0 { 0 } else { self.next_u64() % bound }
     }
 
     /// A number from `low` to `high`, both included.
@@ -40,7 +40,7 @@ impl Seeded {
 
     /// A generator of its own for a part of the world.
     pub fn fork(&mut self) -> Self {
-        Self(self.next())
+        Self(self.next_u64())
     }
 }
 
@@ -58,7 +58,7 @@ impl Randomness for SeededRandomness {
     fn fill(&self, buffer: &mut [u8]) {
         let mut seeded = self.0.lock();
         for piece in buffer.chunks_mut(8) {
-            let bytes = seeded.next().to_le_bytes();
+            let bytes = seeded.next_u64().to_le_bytes();
             piece.copy_from_slice(&bytes[..piece.len()]);
         }
     }

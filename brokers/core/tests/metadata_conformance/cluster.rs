@@ -53,7 +53,7 @@ async fn number_of_a_restored_backup_goes_past_what_storage_has() {
     metadata.advance_incarnation_past(Incarnation(41)).await.unwrap();
     assert_eq!(metadata.next_incarnation().await.unwrap(), Incarnation(42));
     metadata.advance_incarnation_past(Incarnation(7)).await.unwrap();
-    assert_eq!(metadata.next_incarnation().await.unwrap(), Incarnation(44));
+    assert_eq!(metadata.next_incarnation().await.unwrap(), Incarnation(43));
     metadata.allocate_producer_ids(None, 1).await.unwrap();
     metadata.advance_producer_ids_past(None, 70_000).await.unwrap();
     assert_eq!(metadata.allocate_producer_ids(None, 1).await.unwrap().start, 70_001);

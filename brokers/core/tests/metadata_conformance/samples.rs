@@ -9,9 +9,9 @@ use freshet_core::auth::types::{
 };
 use freshet_core::ids::{Incarnation, TopicId};
 use freshet_core::metadata::schema::{
-    AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord, Extent,
-    IncarnationRecord, IncarnationState, Key, PartitionRecord, ProducerIdRecord, Record,
-    ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
+    AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord,
+    DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
+    ProducerIdRecord, Record, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
 };
 use freshet_core::metadata::store::Change;
 use freshet_core::metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -87,6 +87,8 @@ fn topic_and_partition_samples_are_read() {
     };
     assert_sample("topic.json", &topic);
     assert_sample("topic_id.json", &TopicNameRecord { name: "orders.v1".to_owned() });
+    let (name, deleted_at_ms) = ("orders.v1".to_owned(), 1_700_000_000_789);
+    assert_sample("deleted_topic.json", &DeletedTopicRecord { name, deleted_at_ms });
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),

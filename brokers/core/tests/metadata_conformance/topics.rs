@@ -1,6 +1,6 @@
 //! Topics through `ClusterMetadata`: names, races, and stopping in the middle of anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freshet_core::ids::{Incarnation, PartitionId};
@@ -9,12 +9,18 @@ use freshet_core::metadata::schema::{Extent, Key, PartitionRecord};
 use freshet_core::metadata::{
     ClusterError, ClusterMetadata, MetadataError, MetadataStore, SqliteStore,
 };
+use tokio::sync::Notify;
 
 use super::fixture::{Hooked, Outcome, broker, metadata, metadata_of, new_topic, on_file};
 
+async fn keys(metadata: &ClusterMetadata, prefix: &str) -> Vec<String> {
+    let page = metadata.store().range(prefix, None, usize::MAX).await.unwrap();
+    page.entries.into_iter().map(|entry| entry.key).collect()
+}
+
 /// How many keys there are under a prefix.
 async fn count(metadata: &ClusterMetadata, prefix: &str) -> usize {
-    metadata.store().range(prefix, None, usize::MAX).await.unwrap().entries.len()
+    keys(metadata, prefix).await.len()
 }
 
 async fn assert_whole(metadata: &ClusterMetadata, name: &str, partitions: i32) {
@@ -129,21 +135,24 @@ async fn of_racing_creators_one_wins() {
 }
 
 #[tokio::test]
-async fn deleted_topic_leaves_nothing_and_may_come_back_as_another() {
+async fn deleted_topic_leaves_only_its_mark_and_may_come_back_as_another() {
     let metadata = metadata();
+    let mut marks = BTreeSet::new();
     for partitions in [1, 300] {
         let created = metadata.create_topic(None, &new_topic("a.b", partitions)).await.unwrap();
-        let other = PartitionId::new(created.record.id, 0).topic;
-        let deleted = metadata.delete_topic(None, "a.b", Some(other)).await.unwrap();
+        let id = created.record.id;
+        let deleted = metadata.delete_topic(None, "a.b", Some(id)).await.unwrap();
         assert_eq!(deleted.record, created.record);
         assert!(deleted.revision > created.revision);
-        assert_eq!(count(&metadata, "").await, 0);
+        marks.insert(Key::DeletedTopic(id).to_string());
+        assert_eq!(keys(&metadata, "").await, Vec::from_iter(marks.clone()));
         // The colliding name is free now.
         let again = metadata.create_topic(None, &new_topic("a_b", 1)).await.unwrap();
         assert_ne!(again.record.id, created.record.id);
         let stale = metadata.delete_topic(None, "a_b", Some(created.record.id)).await;
         assert_eq!(stale, Err(ClusterError::UnknownTopic("a_b".to_owned())));
         metadata.delete_topic(None, "a_b", None).await.unwrap();
+        marks.insert(Key::DeletedTopic(again.record.id).to_string());
     }
     let gone = metadata.delete_topic(None, "a.b", None).await;
     assert_eq!(gone, Err(ClusterError::UnknownTopic("a.b".to_owned())));
@@ -286,7 +295,7 @@ async fn work_that_stops_anywhere_is_done_or_not_and_swept() {
 async fn assert_clean_after_sweep(metadata: &ClusterMetadata) {
     metadata.sweep_topics(None).await.unwrap();
     match metadata.topic("t").await.unwrap() {
-        None => assert_eq!(count(metadata, "").await, 0),
+        None => assert_eq!(keys(metadata, "").await, keys(metadata, "deleted_topic/").await),
         Some(topic) => {
             assert_eq!(count(metadata, "topic").await, 3);
             let partitions = metadata.partitions_of(topic.record.id).await.unwrap();
@@ -337,4 +346,49 @@ async fn sweep_in_the_middle_makes_a_creation_begin_anew() {
         assert_eq!(count(&metadata, "partition/").await, 300);
         assert_eq!(count(&metadata, "topic").await, 3);
     }
+}
+
+#[tokio::test]
+async fn creation_that_ends_in_the_middle_of_a_sweep_stays_whole() {
+    let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
+    let begun = Arc::new(Notify::new());
+    let created = Arc::new(Notify::new());
+    // The creation waits before its third transaction until the sweep has found it; the sweep
+    // waits before its second until the creation is done.
+    let (find, found) = (begun.clone(), Arc::new(Notify::new()));
+    let (tell, told) = (found.clone(), created.clone());
+    let creation = Hooked::new(store.clone(), move |commit| {
+        let (begun, found) = (begun.clone(), found.clone());
+        async move {
+            if commit == 2 {
+                begun.notify_one();
+                found.notified().await;
+            }
+            Outcome::Commit
+        }
+    });
+    let sweep = Hooked::new(store.clone(), move |commit| {
+        let (tell, told) = (tell.clone(), told.clone());
+        async move {
+            if commit == 1 {
+                tell.notify_one();
+                told.notified().await;
+            }
+            Outcome::Commit
+        }
+    });
+    let creating = async {
+        metadata_of(creation).create_topic(None, &new_topic("t", 300)).await.unwrap();
+        created.notify_one();
+    };
+    let sweeping = async {
+        find.notified().await;
+        metadata_of(sweep).sweep_topics(None).await.unwrap()
+    };
+    let ((), swept) = tokio::join!(creating, sweeping);
+    assert_eq!(swept, 1);
+    let metadata = metadata_of(store);
+    assert_whole(&metadata, "t", 300).await;
+    assert_eq!(count(&metadata, "partition/").await, 300);
+    assert_eq!(count(&metadata, "topic").await, 3);
 }

@@ -176,37 +176,9 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
             Ok(Answer::End(partition.bounds().end))
         }
         Ask::Commit { group, topic, index, offset } => {
-            let offset = OffsetToCommit {
-                topic,
-                partition: index,
-                offset,
-                leader_epoch: -1,
-                metadata: None,
-            };
-            let request = OffsetCommitRequest {
-                api_version: 2,
-                group_id: group,
-                member_id: String::new(),
-                instance_id: None,
-                generation: -1,
-                retention_time_ms: -1,
-                offsets: vec![offset],
-            };
-            match engine.groups.commit_offsets(request).await?[0] {
-                Some(error) => Err(error),
-                None => Ok(Answer::Created),
-            }
+            commit(engine, group, topic, index, offset).await
         }
-        Ask::Committed { group, topic, index } => {
-            let request =
-                OffsetFetchRequest { group_id: group, topics: None, require_stable: false };
-            let fetched = engine.groups.fetch_offsets(request).await?;
-            engine.fresh().await?;
-            let offsets = fetched.iter().filter(|fetched| fetched.topic == topic);
-            let mut offsets = offsets.flat_map(|fetched| &fetched.partitions);
-            let offset = offsets.find(|offset| offset.partition == index);
-            Ok(Answer::End(offset.map_or(-1, |offset| offset.offset)))
-        }
+        Ask::Committed { group, topic, index } => committed(engine, group, &topic, index).await,
         Ask::Topics => {
             let topics = engine.view.topics();
             Ok(Answer::Topics(topics.iter().map(|topic| topic.record.name.clone()).collect()))
@@ -226,4 +198,43 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
             Ok(Answer::Created)
         }
     }
+}
+
+async fn commit(
+    engine: &Engine,
+    group: String,
+    topic: String,
+    index: i32,
+    offset: i64,
+) -> Result<Answer, ResponseError> {
+    let offset =
+        OffsetToCommit { topic, partition: index, offset, leader_epoch: -1, metadata: None };
+    let request = OffsetCommitRequest {
+        api_version: 2,
+        group_id: group,
+        member_id: String::new(),
+        instance_id: None,
+        generation: -1,
+        retention_time_ms: -1,
+        offsets: vec![offset],
+    };
+    match engine.groups.commit_offsets(request).await?[0] {
+        Some(error) => Err(error),
+        None => Ok(Answer::Created),
+    }
+}
+
+async fn committed(
+    engine: &Engine,
+    group: String,
+    topic: &str,
+    index: i32,
+) -> Result<Answer, ResponseError> {
+    let request = OffsetFetchRequest { group_id: group, topics: None, require_stable: false };
+    let fetched = engine.groups.fetch_offsets(request).await?;
+    engine.fresh().await?;
+    let offsets = fetched.iter().filter(|fetched| fetched.topic == topic);
+    let mut offsets = offsets.flat_map(|fetched| &fetched.partitions);
+    let offset = offsets.find(|offset| offset.partition == index);
+    Ok(Answer::End(offset.map_or(-1, |offset| offset.offset)))
 }

@@ -88,16 +88,15 @@ impl Profile {
                 DiskFaults { failed_sync: 30, failed_write: 10, slow: 10, ..DiskFaults::none() },
             ),
             Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
-            // A slow disk lets a zombie live long enough to write metadata.
-            Rule::IncarnationIsLive => {
-                (vec![Zombie], DiskFaults { slow: 150, ..DiskFaults::none() })
-            }
+            Rule::IncarnationIsLive => (vec![Zombie], DiskFaults::none()),
             Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
             Rule::InstallBeforeUse | Rule::CheckBeforeDelete => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
-        Self { troubles, disk, metadata: MetadataFaults::default(), ..Self::everything() }
+        let everything = Self::everything();
+        let trouble_ms = if rule == Rule::IncarnationIsLive { 300 } else { everything.trouble_ms };
+        Self { troubles, disk, metadata: MetadataFaults::default(), trouble_ms, ..everything }
     }
 }

@@ -248,13 +248,13 @@ impl Committer {
                 (Poll::Answered(Answer::Created), Question::Commit(offset)) => {
                     self.acked = self.acked.max(*offset);
                 }
-                (Poll::Answered(Answer::End(found)), Question::Committed { at_least }) => {
-                    if found < *at_least {
-                        let group = &self.group;
-                        view.checker.violate(format!(
-                            "group {group}: committed {found}, but {at_least} was acked before"
-                        ));
-                    }
+                (Poll::Answered(Answer::End(found)), Question::Committed { at_least })
+                    if found < *at_least =>
+                {
+                    let group = &self.group;
+                    view.checker.violate(format!(
+                        "group {group}: committed {found}, but {at_least} was acked before"
+                    ));
                 }
                 _ => {}
             }

@@ -5,6 +5,12 @@
 //! simulation -- --nocapture seeds`, or `FRESHET_SIM_SEED=<n>` for one (with
 //! `FRESHET_SIM_WITHOUT=<rule>` under the rules and troubles of that removal).
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the harness outside of the simulated world: environment, wall time, progress"
+)]
+
 mod broker;
 mod chaos;
 mod checker;
@@ -29,7 +35,7 @@ fn number(variable: &str) -> Option<u64> {
 /// For a look over many seeds at once: what failed, without stopping.
 fn survey(first: u64, count: u64) {
     for seed in first..first + count {
-        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        let outcome = simulate(seed, Rules::full(), &Profile::everything());
         if let Some(violation) = outcome.violations.first() {
             println!("{seed}: {violation}");
         }
@@ -53,7 +59,7 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
         let rule = Rule::ALL.into_iter().find(|rule| Some(format!("{rule:?}")) == without);
         let rules = rule.map_or(Rules::full(), Rules::without);
         let profile = rule.map_or_else(Profile::everything, Profile::against);
-        let outcome = simulate(seed, rules, profile);
+        let outcome = simulate(seed, rules, &profile);
         println!("{}", outcome.trace.join("\n"));
         report(seed, &outcome);
         return;
@@ -71,7 +77,7 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
         if count.map_or(started.elapsed() >= budget, |count| done >= count) {
             break;
         }
-        let outcome = simulate(seed, Rules::full(), Profile::everything());
+        let outcome = simulate(seed, Rules::full(), &Profile::everything());
         report(seed, &outcome);
         totals.add(&outcome.totals);
         if done % 100 == 99 {
@@ -85,8 +91,8 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
 #[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in [3, 11] {
-        let first = simulate(seed, Rules::full(), Profile::everything());
-        let second = simulate(seed, Rules::full(), Profile::everything());
+        let first = simulate(seed, Rules::full(), &Profile::everything());
+        let second = simulate(seed, Rules::full(), &Profile::everything());
         assert_eq!(first.trace, second.trace, "seed {seed}");
         assert_eq!(first.totals, second.totals, "seed {seed}");
     }
@@ -101,12 +107,12 @@ mod removed_rules {
 
     fn is_found(rule: Rule) {
         let found = (1..=SEEDS).find(|seed| {
-            let outcome = simulate(*seed, Rules::without(rule), Profile::against(rule));
+            let outcome = simulate(*seed, Rules::without(rule), &Profile::against(rule));
             !outcome.violations.is_empty()
         });
         let found = found.unwrap_or_else(|| panic!("{rule:?} was removed and no seed failed"));
         println!("{rule:?}: seed {found}");
-        report(found, &simulate(found, Rules::full(), Profile::against(rule)));
+        report(found, &simulate(found, Rules::full(), &Profile::against(rule)));
     }
 
     macro_rules! removals {

@@ -24,6 +24,8 @@ const TOPICS: [(&str, i32); 2] = [("orders", 2), ("events", 1)];
 const PRODUCERS_EACH: i64 = 2;
 /// Whatever was going on is over after this long without trouble, in ms.
 const QUIET_MS: u64 = 30_000;
+/// Clients go on for so long after the last trouble, in ms.
+const AFTERMATH_MS: u64 = 600;
 /// Brokers that clients may still ask.
 const REMEMBERED: usize = 3;
 
@@ -134,11 +136,11 @@ fn blocks_of(bytes: &Bytes) -> Vec<(usize, BlockHeader)> {
 }
 
 /// Runs one seed to its verdict.
-pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
+pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     let mut random = Seeded::new(seed);
     let metadata = SimMetadata::new(random.fork(), MetadataFaults::default());
     let mut simulation = Simulation {
-        world: World::new(random.next(), DiskFaults::none()),
+        world: World::new(random.next_u64(), DiskFaults::none()),
         metadata,
         rules,
         random,
@@ -155,7 +157,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: Profile) -> Outcome {
         refused: false,
     };
     simulation.set_up();
-    simulation.live_through(&profile);
+    simulation.live_through(profile);
     simulation.calm_down();
     simulation.conclude();
     Outcome {
@@ -301,6 +303,8 @@ impl Simulation {
             self.totals.troubles += 1;
             self.cause(trouble);
         }
+        // What the last trouble leads to, zombies that wake up included, meets clients too.
+        self.steps(AFTERMATH_MS);
     }
 
     fn set_faults(&mut self, disk: DiskFaults, metadata: MetadataFaults) {

@@ -22,7 +22,7 @@ impl ClusterMetadata {
     /// # Errors
     /// As the store.
     pub async fn next_incarnation(&self) -> Result<Incarnation, ClusterError> {
-        let used = self.advance_counter(|next| Some(next)).await?;
+        let used = self.advance_counter(Some).await?;
         Ok(Incarnation(used))
     }
 

@@ -1,9 +1,10 @@
 //! Topics: made, changed and removed.
 //!
 //! A topic exists while `topic/<name>` does. Its index `topic_id/<id>` comes first and goes last,
-//! so whatever was half made or half removed is found from there ([`ClusterMetadata::sweep_topics`])
-//! and is seen by nobody meanwhile. Whoever makes a topic in several steps compares in each that the
-//! index is as it was written; whoever removes rests rewrites it first. So the two cannot cross.
+//! so whatever was half made or half removed is found from there
+//! ([`ClusterMetadata::sweep_topics`]) and is seen by nobody meanwhile. Whoever makes a topic in
+//! several steps compares in each that the index is as it was written; whoever removes rests
+//! rewrites it first. So the two cannot cross.
 
 use std::collections::{BTreeMap, BTreeSet};
 

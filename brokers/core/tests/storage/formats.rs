@@ -1,0 +1,155 @@
+//! Objects and manifests read back as written, and every damage of them is refused.
+
+use bytes::Bytes;
+use freshet_core::cold::manifest::{AbortedTransaction, Manifest};
+use freshet_core::cold::segment::{ObjectRef, Segment, SegmentWriter, decode_section};
+use freshet_core::ids::Incarnation;
+use freshet_core::lane::index::ManifestRef;
+use freshet_core::partition::epochs::EpochTable;
+use freshet_core::partition::producers::{ProducedBatch, Producer, Producers};
+use freshet_core::records::{Batches, Tail};
+
+use crate::fixture::{partition, stored};
+
+pub const OBJECT: ObjectRef = ObjectRef { incarnation: Incarnation(3), number: 12 };
+
+/// A manifest with something in every field.
+pub fn manifest() -> Manifest {
+    let segment = |base_offset: i64| Segment {
+        object: OBJECT,
+        section_position: 1 << 40,
+        section_bytes: 76,
+        base_offset,
+        end_offset: base_offset + 50,
+        max_timestamp: 1_700_000_000_000,
+        bytes: 1 << 33,
+    };
+    let batch = |first_sequence: i32| ProducedBatch {
+        first_sequence,
+        last_sequence: first_sequence.wrapping_add(4) & i32::MAX,
+        base_offset: 100,
+        last_offset: 104,
+    };
+    let producer = |transaction_first_offset| Producer {
+        epoch: 3,
+        coordinator_epoch: -1,
+        transaction_first_offset,
+        last_timestamp_ms: -1,
+        batches: [0, i32::MAX - 2].into_iter().map(batch).collect(),
+    };
+    let producers: Producers =
+        [(1, producer(None)), (i64::MAX, producer(Some(0)))].into_iter().collect();
+    Manifest {
+        partition: partition(7),
+        name: ManifestRef { epoch: 4, number: 1 << 35 },
+        log_start: 60,
+        covered_end: 150,
+        last_stable_offset: 120,
+        segments: vec![segment(50), segment(100)],
+        epochs: EpochTable::from_entries(vec![(1, 60), (4, 110)]),
+        aborted: vec![AbortedTransaction { producer_id: 9, first_offset: 61, last_offset: 70 }],
+        producers,
+    }
+}
+
+#[test]
+fn a_manifest_reads_back_and_every_damage_is_refused() {
+    let bytes = manifest().encode();
+    assert_eq!(Manifest::decode(&bytes).unwrap(), manifest());
+    for at in 0..bytes.len() {
+        assert!(Manifest::decode(&bytes.slice(..at)).is_err(), "cut at {at}");
+        let mut flipped = bytes.to_vec();
+        flipped[at] ^= 0x04;
+        // Bytes 6 and 7 are unused.
+        assert_eq!(Manifest::decode(&flipped.into()).is_ok(), (6..8).contains(&at), "byte {at}");
+    }
+    let empty = Manifest::empty(partition(0));
+    assert_eq!(Manifest::decode(&empty.encode()).unwrap(), empty);
+}
+
+#[test]
+fn a_manifest_of_a_later_release_says_so() {
+    let mut later = manifest().encode().to_vec();
+    later[4] = 2;
+    let refused = Manifest::decode(&later.into()).unwrap_err().to_string();
+    assert!(refused.contains("version 2 is newer"), "{refused}");
+}
+
+#[test]
+fn names_of_manifests_sort_and_read_back() {
+    let names = [(0, 0), (0, 11), (9, 2), (10, 0)];
+    let names = names.map(|(epoch, number)| ManifestRef { epoch, number });
+    let files = names.map(Manifest::file_name);
+    assert!(files.is_sorted());
+    assert_eq!(files.each_ref().map(|file| Manifest::parse_file_name(file).unwrap()), names);
+    for other in ["", "-", "1-", "draft-00", "1-2-3", "x-1"] {
+        assert_eq!(Manifest::parse_file_name(other), None, "{other}");
+    }
+}
+
+/// An object of two partitions; the second has a chunk and a batch of its own size in another.
+fn object() -> (Bytes, Vec<(freshet_core::ids::PartitionId, Segment)>) {
+    let mut writer = SegmentWriter::new(OBJECT);
+    writer.add(partition(1), &stored(40, 100));
+    writer.add(partition(1), &stored(41, 200));
+    writer.add(partition(2), &stored(7, 600 << 10));
+    writer.add(partition(2), &stored(8, 2 << 20));
+    writer.add(partition(2), &stored(9, 10));
+    let (pieces, segments) = writer.finish();
+    (pieces.concat().into(), segments)
+}
+
+fn section(object: &Bytes, segment: &Segment) -> Bytes {
+    let start = usize::try_from(segment.section_position).unwrap();
+    object.slice(start..start + segment.section_bytes as usize)
+}
+
+#[test]
+fn an_object_reads_back_chunk_by_chunk() {
+    let (bytes, segments) = object();
+    let expected = [(1, 40, vec![2]), (2, 7, vec![1, 1, 1])];
+    assert_eq!(segments.len(), expected.len());
+    for ((id, segment), (index, base, batches_of)) in segments.iter().zip(expected) {
+        assert_eq!((*id, segment.base_offset), (partition(index), base));
+        let chunks = decode_section(&section(&bytes, segment), *id, OBJECT).unwrap();
+        assert_eq!(chunks.len(), batches_of.len(), "a chunk is cut at 1 MiB");
+        let mut due = base;
+        for (chunk, count) in chunks.iter().zip(batches_of) {
+            let start = usize::try_from(chunk.position).unwrap();
+            let part = bytes.slice(start..start + usize::try_from(chunk.length).unwrap());
+            chunk.verify(OBJECT, &part).unwrap();
+            assert_eq!(chunk.base_offset, due);
+            let batches: Vec<_> = Batches::new(part, Tail::Report).map(Result::unwrap).collect();
+            assert_eq!(batches.len(), count);
+            due = batches[count - 1].last_offset() + 1;
+            assert_eq!(chunk.end_offset, due);
+        }
+        assert_eq!(segment.end_offset, due);
+        assert_eq!(segment.max_timestamp, 1_000 + due - 1);
+        assert_eq!(segment.bytes, chunks.iter().map(|chunk| chunk.length).sum::<u64>());
+    }
+}
+
+#[test]
+fn every_damage_of_a_section_or_a_chunk_is_refused() {
+    let (bytes, segments) = object();
+    let (id, segment) = segments[0];
+    let whole = section(&bytes, &segment);
+    for at in 0..whole.len() {
+        assert!(decode_section(&whole.slice(..at), id, OBJECT).is_err(), "cut at {at}");
+        let mut flipped = whole.to_vec();
+        flipped[at] ^= 0x20;
+        assert!(decode_section(&flipped.into(), id, OBJECT).is_err(), "byte {at}");
+    }
+    let refused = decode_section(&whole, partition(9), OBJECT).unwrap_err().to_string();
+    assert!(refused.contains("is one of"), "{refused}");
+    let chunk = decode_section(&whole, id, OBJECT).unwrap()[0];
+    let start = usize::try_from(chunk.position).unwrap();
+    let part = bytes.slice(start..start + usize::try_from(chunk.length).unwrap());
+    for at in 0..part.len() {
+        let mut flipped = part.to_vec();
+        flipped[at] ^= 1;
+        assert!(chunk.verify(OBJECT, &flipped.into()).is_err(), "byte {at}");
+    }
+    assert!(chunk.verify(OBJECT, &part.slice(1..)).is_err());
+}

@@ -1,0 +1,15 @@
+//! Storage as a whole: lanes, stores and the engine on real folders, the conformance suites of
+//! disks and object stores, and the stored formats with their samples.
+#![allow(clippy::disallowed_methods, reason = "real files are what is tested")]
+
+mod damage;
+mod disk;
+mod engine;
+mod fixture;
+mod formats;
+mod jobs;
+mod lane;
+mod object_store;
+mod producers;
+mod samples;
+mod seal;
