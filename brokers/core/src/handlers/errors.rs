@@ -25,8 +25,8 @@ impl ApiError {
         self.error.code()
     }
 
-    pub(super) fn text(&self) -> Option<StrBytes> {
-        Some(StrBytes::from_string(self.message.clone()))
+    pub(super) fn text(&self) -> StrBytes {
+        StrBytes::from_string(self.message.clone())
     }
 }
 
