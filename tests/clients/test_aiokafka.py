@@ -1,6 +1,7 @@
 """aiokafka, which asks for old versions of every API."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -11,7 +12,7 @@ PATIENCE_S = 30
 
 
 async def take(consumer, count):
-    records = []
+    records: list[Any] = []
     while len(records) < count:
         record = await asyncio.wait_for(consumer.getone(), PATIENCE_S)
         records.append(record)

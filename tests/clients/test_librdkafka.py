@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import (
@@ -58,7 +59,7 @@ def make_consumer(broker, group, **settings):
 
 
 def take(consumer, count):
-    messages = []
+    messages: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(messages) < count and time.monotonic() < deadline:
         for message in consumer.consume(count - len(messages), timeout=1):
@@ -84,7 +85,7 @@ def test_records_come_back_as_sent(broker, admin, topic, group, codec):
     consumer = make_consumer(broker, group)
     consumer.subscribe([topic])
     got = {}
-    last = {}
+    last: dict[int, int] = {}
     for message in take(consumer, 300):
         kind, timestamp = message.timestamp()
         assert kind == TIMESTAMP_CREATE_TIME
@@ -209,7 +210,7 @@ def test_group_shares_partitions_and_ends_at_lag_0(broker, admin, topic, group, 
     held = assigned(members, 4)
     assert {p.partition for part in held for p in part} == {0, 1, 2, 3}
     produce(broker, topic, [b"%d" % n for n in range(200)], **{"linger.ms": 5})
-    seen = []
+    seen: list[int] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(seen) < 200 and time.monotonic() < deadline:
         for member in members:

@@ -1,6 +1,8 @@
 """SASL and ACLs, as several clients see them."""
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -35,17 +37,11 @@ def secured(tmp_path_factory):
         for name, password in PASSWORDS.items()
         for mechanism in MECHANISMS[1:]
     ]
-    settings = {
+    settings: dict[str, dict[str, object]] = {
         "listener": {"sasl": MECHANISMS},
         "security": {"super_users": ["User:admin"], "users": users},
     }
-    folder = tmp_path_factory.mktemp("secured")
-    given = BrokerServer(folder)
-    address = {"kafka": given.bootstrap, "metrics": given.metrics_address}
-    with BrokerServer(
-        folder, listener={**settings["listener"], **address}, security=settings["security"]
-    ) as server:
-        server.bootstrap = given.bootstrap
+    with BrokerServer(tmp_path_factory.mktemp("secured"), **settings) as server:
         yield server
 
 
@@ -87,16 +83,24 @@ def test_right_password_lets_librdkafka_in(secured, admin, topic, mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_wrong_password_and_unknown_user_are_told_alike(secured, mechanism):
     told = []
-    for user, password in [("admin", "wrong"), ("nobody", "wrong")]:
-        errors = []
-        settings = login(secured, user, mechanism, password)
-        client = AdminClient({**settings, "error_cb": errors.append, "log_level": 0})
-        with pytest.raises(KafkaException):
-            client.list_topics(timeout=5)
-        named = [error for error in errors if error.name() == "_AUTHENTICATION"]
-        assert named, errors
-        told.append(named[0].str().split("broker: ")[-1].split(" (after")[0])
-    assert told[0].replace("admin", "") == told[1].replace("nobody", "")
+    for user in ("admin", "nobody"):
+        error = refusal(login(secured, user, mechanism, "wrong"))
+        told.append(error.str().split("): ")[-1].split(" (after")[0].replace(user, "?"))
+    assert told[0] == told[1]
+
+
+def refusal(settings):
+    """Why a client is not let in."""
+    errors: list[Any] = []
+    producer = Producer({**settings, "error_cb": errors.append, "log_level": 0})
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        producer.poll(0.1)
+        refusals = [error for error in errors if error.name() == "_AUTHENTICATION"]
+        if refusals:
+            return refusals[0]
+    message = f"not refused: {errors}"
+    raise AssertionError(message)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -124,10 +128,9 @@ def test_kafka_python_and_aiokafka_log_in(secured, admin, topic, mechanism):
     assert asyncio.run(run()) == 1
     with pytest.raises(KafkaError):
         asyncio.run(run(sasl_plain_password="wrong"))
+    wrong = {**settings, "sasl_plain_password": "wrong", "bootstrap_timeout_ms": 3000}
     with pytest.raises(KafkaPythonError):
-        KafkaProducer(**{**settings, "sasl_plain_password": "wrong"}, max_block_ms=5000).send(
-            topic, b"x"
-        )
+        KafkaProducer(**wrong)
 
 
 def allow(admin, kind, name, user, operation, *, pattern=ResourcePatternType.LITERAL, deny=False):
@@ -142,10 +145,11 @@ def test_nobody_may_do_what_no_acl_allows(secured, admin, topic, group):
     alice = login(secured, "alice")
     assert produce(alice, topic) == "TOPIC_AUTHORIZATION_FAILED"
     assert topic not in AdminClient(alice).list_topics(timeout=PATIENCE_S).topics
+    client = AdminClient(alice)
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        result(AdminClient(alice).create_topics([NewTopic(f"{topic}-2", 1)]))
+        result(client.create_topics([NewTopic(f"{topic}-2", 1)]))
     with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
-        result(AdminClient(alice).describe_consumer_groups([group]))
+        result(client.describe_consumer_groups([group]))
 
 
 def test_acls_allow_and_deny(secured, admin, topic, group):
@@ -182,8 +186,10 @@ def test_acls_are_listed_and_removed(secured, admin, topic):
     assert admin.describe_acls(any_of_topic).result() == [rule]
     assert result(admin.delete_acls([any_of_topic])) == [rule]
     assert admin.describe_acls(any_of_topic).result() == []
+    client = AdminClient(login(secured, "alice"))
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
-        AdminClient(login(secured, "alice")).describe_acls(any_of_topic).result()
+        # By a deletion: confluent-kafka gives an empty list for a description that was refused.
+        result(client.delete_acls([any_of_topic]))
 
 
 def test_java_tools_log_in_and_create_users(secured, admin, topic, tmp_path):
