@@ -221,7 +221,7 @@ impl Claimant<'_> {
                 let what = "the lane's last file is missing; restore it";
                 return Err(LaneError::damaged(*incarnation, end.file, 0, what).into());
             }
-            if !names.iter().any(|name| name.ends_with(".wal")) {
+            if file_numbers(&names, "wal").is_empty() {
                 continue;
             }
             let mut visit = |block: ReplayedBlock| estate.take(*incarnation, &block);
