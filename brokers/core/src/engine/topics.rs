@@ -44,9 +44,9 @@ impl TopicKeeper {
         loop {
             let retry = async {
                 if failed {
-                    tokio::time::sleep(super::RETRY_AFTER).await
+                    tokio::time::sleep(super::RETRY_AFTER).await;
                 } else {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             };
             tokio::select! {

@@ -197,6 +197,21 @@ impl Write {
         fits && self.roll.is_empty() && self.close.is_none()
     }
 
+    /// Bytes that it takes at the most, with room for its indexes.
+    fn room(&self) -> u64 {
+        let data = match self.entries.len() {
+            0 => 0,
+            entries => span(self.payload_bytes + 64 * entries + 4096),
+        };
+        let installs = match self.installs.len() {
+            0 => 0,
+            entries => span(32 * entries + 64),
+        };
+        let usage: usize =
+            self.usage.iter().map(|usage| span(64 * usage.entries.len() + 4096)).sum();
+        (data + usage + installs) as u64
+    }
+
     fn take(&mut self, item: Item) {
         match item {
             Item::Batch(batch) => {
@@ -300,7 +315,7 @@ impl Writer {
 
     /// Writes, syncs, checks the token; then tells whoever waits.
     async fn commit(&mut self, write: &mut Write) -> Result<(), LaneError> {
-        let room = self.room_for(write);
+        let room = write.room();
         let full = self.current.position + room > self.current.size;
         if full && self.current.position > self.current.checkpoint_end {
             self.roll().await?;
@@ -310,14 +325,6 @@ impl Writer {
         self.put(pieces).await?;
         self.acknowledge(write, &blocks, first_position);
         Ok(())
-    }
-
-    /// Bytes that a write takes, with room for its indexes.
-    fn room_for(&self, write: &Write) -> u64 {
-        let data = span(write.payload_bytes + 64 * write.entries.len() + 4096);
-        let usage: usize =
-            write.usage.iter().map(|usage| span(64 * usage.entries.len() + 4096)).sum();
-        (data + usage + span(32 * write.installs.len() + 64)) as u64
     }
 
     fn lay_out(&mut self, write: &mut Write) -> (Vec<Bytes>, Vec<Encoded>) {

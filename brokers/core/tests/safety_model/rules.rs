@@ -65,7 +65,7 @@ pub enum Rule {
     DurableSeqIsFenceChecked,
     /// 10. `close` is written after the last ack.
     CloseAfterLastAck,
-    /// 10. A broker that has written `close` answers no fresh read: its lane may be taken over
+    /// Rule 10: a broker that has written `close` answers no fresh read: its lane may be taken over
     /// without a fence, so its token says nothing any more.
     NoFreshReadAfterClose,
 
@@ -82,7 +82,7 @@ pub enum Rule {
     SweepChecksTokenAfterListing,
     /// A sweep keeps what a job of its own broker is making.
     SweepSparesOwnJobs,
-    /// 6. Nothing of a dead lane is deleted or trimmed before a checkpoint or an install record of
+    /// Rule 6: nothing of a dead lane is deleted or trimmed before a checkpoint or an install record of
     /// one's own epoch is covered in one's own lane.
     TrimAfterOwnCheckpoint,
     /// Extents are trimmed by comparing leader and epoch.

@@ -50,9 +50,9 @@ pub fn partition(index: i32) -> PartitionId {
     PartitionId::new(TopicId::from_u128(0x0123_4567_89ab_4def_8123_4567_89ab_cdef), index)
 }
 
-/// A batch of one record of `bytes` zeros, placed in the log.
+/// A batch of one record of `bytes` bytes, placed in the log.
 pub fn stored(base_offset: i64, bytes: usize) -> StoredBatch {
-    let built = BatchBuilder::new(0).record(1_000 + base_offset, None, Some(&vec![0; bytes]));
+    let built = BatchBuilder::new(0).record(1_000 + base_offset, None, Some(&vec![b'x'; bytes]));
     StoredBatch::new(ValidatedBatch::trusted(built.build()).unwrap(), base_offset, 3)
 }
 
@@ -132,7 +132,8 @@ impl OpenLane {
         let incarnation = Incarnation(incarnation);
         let paths = LanePaths::new(CLUSTER, incarnation);
         disk.create_folders(&paths.folder()).await.unwrap();
-        let token = OwnerToken::claim(disk.as_ref(), &paths, incarnation, randomness().as_ref());
+        let random = randomness();
+        let token = OwnerToken::claim(disk.as_ref(), &paths, incarnation, random.as_ref());
         let token = Arc::new(token.await.unwrap());
         let (standing, installed) = (Standing::default(), Arc::new(Installed::default()));
         let rolled: Arc<Mutex<Vec<RolledFile>>> = Arc::default();
@@ -306,7 +307,7 @@ pub async fn create_topic(
 pub fn produced(producer: (i64, i16), sequence: i32, timestamp: i64, count: usize) -> BatchBuilder {
     let (id, epoch) = producer;
     (0..count).fold(BatchBuilder::new(0).producer(id, epoch, sequence), |batch, number| {
-        let value = format!("{id}/{}", sequence as usize + number);
+        let value = format!("{id}/{}", i64::from(sequence) + number as i64);
         batch.record(timestamp + number as i64, None, Some(value.as_bytes()))
     })
 }
@@ -321,7 +322,7 @@ pub async fn append(engine: &Engine, partition: &Arc<Partition>, batch: BatchBui
     let pinned = bytes.len();
     let batch = ValidatedBatch::trusted(bytes).unwrap();
     let staged = partition.stage(&engine.lane, batch, &"User:alice".into(), pinned).unwrap();
-    partition.durable(staged.end_offset).await.unwrap();
+    Partition::durable(partition, staged.end_offset).await.unwrap();
     staged.base_offset
 }
 

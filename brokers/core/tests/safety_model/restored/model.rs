@@ -79,7 +79,10 @@ impl Model for RestoreModel {
         let next = &mut state;
         let taken = match action {
             Action::Claim { process } => steps::claim(self, next, process),
-            Action::MakeFolder { process } => steps::make_folder(self, next, process),
+            Action::MakeFolder { process } => {
+                steps::make_folder(self, next, process);
+                Some(())
+            }
             Action::RemoveFolder { number } => steps::remove_folder(next, number),
             Action::Prepare { process } => steps::prepare(self, next, process),
             Action::Commit { process, expected } => steps::commit(self, next, process, expected),

@@ -27,19 +27,18 @@ pub fn claim(model: &RestoreModel, state: &mut RestoreState, process: u8) -> Opt
 }
 
 /// Confirms the number by making the lane's folder; if it is there, the number is taken.
-pub fn make_folder(model: &RestoreModel, state: &mut RestoreState, process: u8) -> Option<()> {
+pub fn make_folder(model: &RestoreModel, state: &mut RestoreState, process: u8) {
     let number = state.process(process).incarnation;
     let taken = state.lane(number).folder;
     if taken && model.rules.has(Rule::IncarnationConfirmedByMkdir) {
         state.set_phase(process, Phase::Started);
-        return Some(());
+        return;
     }
     let lane = state.lane_mut(number);
     (lane.folder, lane.owner) = (true, Some(process));
     let maker = state.made_by[usize::from(number)].get_or_insert(process);
     state.incarnation_reused |= *maker != process;
     state.set_phase(process, Phase::Created);
-    Some(())
 }
 
 /// A cleaner fences a lane without records and removes its folder (only with that rule removed).
