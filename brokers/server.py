@@ -71,6 +71,8 @@ def serve(settings: str) -> int:
     watched = Watched(settings)
     watched.thread.start()
     received = signal.sigwait({*STOP_SIGNALS, ENDED})
+    while received == ENDED and not watched.outcome:  # somebody else's signal
+        received = signal.sigwait({*STOP_SIGNALS, ENDED})
     if received == ENDED:
         sys.stderr.write(f"{watched.outcome}\n")
         return watched.status

@@ -266,10 +266,12 @@ def block_at(raw: bytes, position: int, where: str) -> Block | None:
 class LogScan:
     """The log of one cluster."""
 
-    def __init__(self, dfs: Path, bucket: Path, metadata: Path, cluster: str = "local") -> None:
+    def __init__(
+        self, dfs: Path, bucket: Path, metadata: Path | None, cluster: str = "local"
+    ) -> None:
         self.lanes_folder = dfs / cluster / "lanes"
         self.bucket = bucket / cluster
-        self.records_of_store = read_metadata(metadata, cluster)
+        self.records_of_store = read_metadata(metadata, cluster) if metadata else {}
         self.topics = self._read_topics()
         self.lanes = {
             int(folder.name): self._read_lane(int(folder.name), folder)
@@ -341,11 +343,10 @@ class LogScan:
         due = 0
         if manifest is not None:
             due = manifest.log_start
-            for segment in manifest.segments:
-                for batch in self._segment_batches(partition, segment):
-                    check(batch.base_offset == due, f"{topic}-{index}: {due} was due in a segment")
-                    due = batch.next_offset
-                    yield batch
+            for batch in self.segment_batches(manifest):
+                check(batch.base_offset == due, f"{topic}-{index}: {due} was due in a segment")
+                due = batch.next_offset
+                yield batch
             check(due == manifest.covered_end, f"{topic}-{index}: segments end at {due}")
         for epoch, incarnation in self.extents(partition):
             lane = self.lanes[incarnation]
@@ -362,7 +363,12 @@ class LogScan:
                 due = placed.batch.next_offset
                 yield placed.batch
 
-    def _segment_batches(self, partition: PartitionId, segment: Segment) -> Iterator[Batch]:
+    def segment_batches(self, manifest: Manifest) -> Iterator[Batch]:
+        """Every batch of a manifest's segments."""
+        for segment in manifest.segments:
+            yield from self._batches_of(manifest.partition, segment)
+
+    def _batches_of(self, partition: PartitionId, segment: Segment) -> Iterator[Batch]:
         path = self.bucket / "objects" / f"{segment.incarnation:020}" / f"{segment.number:012}"
         raw = path.read_bytes()
         check(OBJECT_HEADER.unpack_from(raw) == (b"FRSG", 1), f"{path}: not an object")

@@ -74,6 +74,7 @@ def test_file_is_read_with_overrides(tmp_path):
         ("[groups\n", r"broker.toml: line 5: "),
         ("[listener]\nkafka = 'x'\n", r"line 6: listener.kafka: must be host:port"),
         ("[lane]\nfile_bytes_first = 1\n", r"line 6: lane.file_bytes_first: must be a multiple"),
+        ("[log]\nlevel = 'inof'\n", r"line 6: log.level: must be one of"),
         ("[storage2]\n", r"line 5: storage2: unknown field"),
         ("[security]\nsuper_users = ['admin']\n", r"line 6: security.super_users: "),
     ],

@@ -3,15 +3,18 @@
 //! `docs/reference/broker-settings.md` describes each; a test holds that page and these defaults
 //! together. Sizes are in bytes, times in milliseconds, and the names say so.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::auth::sasl::Mechanism;
 use crate::auth::types::ScramMechanism;
 
+mod check;
 mod convert;
 mod parse;
 
-pub(crate) use convert::split_address;
+pub(crate) use check::split_address;
 pub use parse::SettingsError;
 
 /// A broker's settings.
@@ -281,7 +284,7 @@ pub struct SecuritySettings {
 }
 
 /// One of `[[security.users]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootstrapUser {
     /// The user's name.
@@ -293,6 +296,13 @@ pub struct BootstrapUser {
     pub mechanism: String,
 }
 
+impl fmt::Debug for BootstrapUser {
+    /// Leaves the password out, so that no log can hold it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("BootstrapUser").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 fn default_mechanism() -> String {
     Mechanism::Scram(ScramMechanism::Sha512).name().to_owned()
 }
@@ -301,7 +311,7 @@ fn default_mechanism() -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogSettings {
-    /// `error`, `warn`, `info`, `debug`, `trace`, or filters by module.
+    /// `off`, `error`, `warn`, `info`, `debug`, `trace`, or filters by module.
     pub level: String,
     /// How lines look.
     pub format: LogFormat,
