@@ -215,13 +215,14 @@ impl Claimant<'_> {
         for (incarnation, end) in &claim.lanes {
             let paths = LanePaths::new(self.cluster, *incarnation);
             let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
+            let files = file_numbers(&names, "wal");
             let lost = newest.is_some_and(|(newest, _)| newest == incarnation)
-                && !file_numbers(&names, "wal").contains(&end.file);
+                && !files.contains(&end.file);
             if lost && self.rules.hold(Rule::ScanStorageAtStart) {
                 let what = "the lane's last file is missing; restore it";
                 return Err(LaneError::damaged(*incarnation, end.file, 0, what).into());
             }
-            if !names.iter().any(|name| name.ends_with(".wal")) {
+            if files.is_empty() {
                 continue;
             }
             let mut visit = |block: ReplayedBlock| estate.take(*incarnation, &block);

@@ -101,7 +101,14 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
     replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.placed))
         .await?;
     let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
-    for number in file_numbers(&names, "wal") {
+    let numbers = file_numbers(&names, "wal");
+    let (written, beyond): (Vec<u64>, Vec<u64>) =
+        numbers.into_iter().partition(|number| *number <= lane.end.file);
+    // What was made ahead of use goes first: alone it would look like a file that lost its content.
+    for number in beyond {
+        splitter.remove(lane.incarnation, number).await?;
+    }
+    for number in written {
         match leftovers.get(&number) {
             Some(leftover) => splitter.retire(leftover).await?,
             None => splitter.remove(lane.incarnation, number).await?,

@@ -20,12 +20,11 @@ pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<()
     let now_ms = context.clock.now_ms();
     let mut manifests = Vec::new();
     for partition in context.partitions.all() {
-        partition.expire_producers(now_ms);
         let Some(retention) = topics.retention(partition.id()) else { continue };
         let current = partition.manifest();
         let expired = expired_segments(&current, retention, now_ms);
         if expired > 0 {
-            let shortened = shorten(&current, expired);
+            let shortened = shorten(&current, expired, now_ms);
             let published = context.publish_manifest(&partition, shortened).await?;
             manifests.push((partition, published));
         }
@@ -51,12 +50,13 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
     expired.count()
 }
 
-fn shorten(current: &Manifest, expired: usize) -> Manifest {
+fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
     let mut manifest = current.clone();
     let end = manifest.segments[expired - 1].end_offset;
     manifest.segments.drain(..expired);
     manifest.log_start = manifest.log_start.max(end);
     manifest.epochs.trim(manifest.log_start);
     manifest.aborted.retain(|aborted| aborted.last_offset >= manifest.log_start);
+    manifest.producers.expire(now_ms);
     manifest
 }

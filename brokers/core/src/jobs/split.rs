@@ -220,11 +220,12 @@ fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest
         );
         return Err(records(manifest.partition, what));
     }
-    manifest.producers.expire(now_ms, manifest.covered_end);
     for (header, epoch) in &addition.batches {
         manifest.producers.record(header);
+        manifest.producers.touch(header.producer_id, now_ms);
         manifest.epochs.begin(*epoch, header.base_offset);
     }
+    manifest.producers.expire(now_ms);
     manifest.covered_end = segment.end_offset;
     manifest.last_stable_offset = segment.end_offset;
     manifest.segments.push(segment);

@@ -311,10 +311,17 @@ impl Writer {
 
     /// Bytes that a write takes, with room for its indexes.
     fn room_for(&self, write: &Write) -> u64 {
-        let data = span(write.payload_bytes + 64 * write.entries.len() + 4096);
+        let data = match write.entries.len() {
+            0 => 0,
+            entries => span(write.payload_bytes + 64 * entries + 4096),
+        };
+        let installs = match write.installs.len() {
+            0 => 0,
+            entries => span(32 * entries + 64),
+        };
         let usage: usize =
             write.usage.iter().map(|usage| span(64 * usage.entries.len() + 4096)).sum();
-        (data + usage + span(32 * write.installs.len() + 64)) as u64
+        (data + usage + installs) as u64
     }
 
     fn lay_out(&mut self, write: &mut Write) -> (Vec<Bytes>, Vec<Encoded>) {

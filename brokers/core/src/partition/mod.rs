@@ -316,14 +316,8 @@ impl Partition {
         state.unsplit.drain(..split);
         self.sources.backlog.shrink(split);
         state.epochs.trim(manifest.log_start);
+        state.producers.retain_known(&manifest.producers, covered);
         state.manifest = manifest;
-    }
-
-    /// Forgets producers that have been silent for a day.
-    pub fn expire_producers(&self, now_ms: i64) {
-        let mut state = self.state.lock();
-        let covered_end = state.manifest.covered_end;
-        state.producers.expire(now_ms, covered_end);
     }
 
     fn announce(&self, end: i64) {

@@ -34,7 +34,8 @@ pub struct Producer {
     pub coordinator_epoch: i32,
     /// Where its open transaction began.
     pub transaction_first_offset: Option<i64>,
-    /// Largest timestamp of its last batch, ms.
+    /// In a manifest: when its last batch was split, or that batch's largest timestamp if it is
+    /// later, ms.
     pub last_timestamp_ms: i64,
     /// Its last batches, oldest first.
     pub batches: VecDeque<ProducedBatch>,
@@ -137,15 +138,29 @@ impl Producers {
         });
     }
 
-    /// Forgets producers whose last batch is a day old and lies below `settled_end`, but none with
-    /// an open transaction. Age is by the client's timestamps, which may be of any year: so a batch
-    /// that was just written, and may be sent again any moment, is above `settled_end`.
-    pub fn expire(&mut self, now_ms: i64, settled_end: i64) {
+    /// Notes that a producer was alive at `now_ms` by the broker's clock: its own timestamps may be
+    /// of any year, and a retry of what was just written must be recognised whatever they say.
+    pub fn touch(&mut self, id: i64, now_ms: i64) {
+        if let Some(producer) = self.0.get_mut(&id) {
+            producer.last_timestamp_ms = producer.last_timestamp_ms.max(now_ms);
+        }
+    }
+
+    /// Forgets producers that were last alive more than a day ago, but none with an open
+    /// transaction.
+    pub fn expire(&mut self, now_ms: i64) {
         let oldest_ms = now_ms.saturating_sub(EXPIRATION_MS);
         self.0.retain(|_, producer| {
-            let settled = producer.batches.back().is_none_or(|last| last.last_offset < settled_end);
-            let old = producer.last_timestamp_ms < oldest_ms;
-            producer.transaction_first_offset.is_some() || !settled || !old
+            producer.transaction_first_offset.is_some() || producer.last_timestamp_ms >= oldest_ms
+        });
+    }
+
+    /// Forgets producers that are not in `known`, the producers at `end`, unless they have written
+    /// from there on.
+    pub fn retain_known(&mut self, known: &Self, end: i64) {
+        self.0.retain(|id, producer| {
+            let newer = producer.batches.back().is_some_and(|last| last.last_offset >= end);
+            newer || known.0.contains_key(id)
         });
     }
 }

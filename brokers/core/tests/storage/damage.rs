@@ -9,8 +9,8 @@ use crate::fixture::{Folder, OpenLane, fence_and_seal, small_files, wal};
 
 /// A lane of several files, and where it was closed, if it was.
 async fn lane_of_files(folder: &Folder, close: bool) -> (LanePaths, Option<LaneEnd>) {
-    let lane = OpenLane::start(&folder.disk, 1, small_files(16 << 10)).await;
-    lane.write_one_by_one(0..8, 3000).await;
+    let lane = OpenLane::start(&folder.disk, 1, small_files(32 << 10)).await;
+    lane.write_one_by_one(0..16, 3000).await;
     let end = if close { Some(lane.lane.close().await.unwrap()) } else { None };
     let (paths, recorder) = lane.crash().await;
     assert!(

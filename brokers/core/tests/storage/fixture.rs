@@ -49,9 +49,9 @@ pub fn partition(index: i32) -> PartitionId {
     PartitionId::new(TopicId::from_u128(0x0123_4567_89ab_4def_8123_4567_89ab_cdef), index)
 }
 
-/// A batch of one record of `bytes` zeros, placed in the log.
+/// A batch of one record of `bytes` bytes, placed in the log.
 pub fn stored(base_offset: i64, bytes: usize) -> StoredBatch {
-    let built = BatchBuilder::new(0).record(1_000 + base_offset, None, Some(&vec![0; bytes]));
+    let built = BatchBuilder::new(0).record(1_000 + base_offset, None, Some(&vec![b'x'; bytes]));
     StoredBatch::new(ValidatedBatch::trusted(built.build()).unwrap(), base_offset, 3)
 }
 
@@ -131,7 +131,8 @@ impl OpenLane {
         let incarnation = Incarnation(incarnation);
         let paths = LanePaths::new(CLUSTER, incarnation);
         disk.create_folders(&paths.folder()).await.unwrap();
-        let token = OwnerToken::claim(disk.as_ref(), &paths, incarnation, randomness().as_ref());
+        let random = randomness();
+        let token = OwnerToken::claim(disk.as_ref(), &paths, incarnation, random.as_ref());
         let token = Arc::new(token.await.unwrap());
         let (standing, installed) = (Standing::default(), Arc::new(Installed::default()));
         let rolled: Arc<Mutex<Vec<RolledFile>>> = Arc::default();
@@ -319,7 +320,7 @@ pub async fn append(engine: &Engine, partition: &Arc<Partition>, batch: BatchBui
     let pinned = bytes.len();
     let batch = ValidatedBatch::trusted(bytes).unwrap();
     let staged = partition.stage(&engine.lane, batch, &"User:alice".into(), pinned).unwrap();
-    partition.durable(staged.end_offset).await.unwrap();
+    Partition::durable(partition, staged.end_offset).await.unwrap();
     staged.base_offset
 }
 

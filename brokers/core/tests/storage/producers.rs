@@ -118,17 +118,19 @@ fn batches_without_a_producer_are_not_remembered() {
 }
 
 #[test]
-fn a_producer_is_forgotten_a_day_after_its_last_batch_once_that_is_settled() {
-    let old_after = 1009 + DAY_MS;
-    let remembered = |now_ms: i64, settled_end: i64| {
+fn a_producer_is_forgotten_a_day_after_it_was_last_alive() {
+    let remembered = |alive_ms: i64, now_ms: i64| {
         let mut producers = five();
-        producers.expire(now_ms, settled_end);
+        producers.touch(7, alive_ms);
+        producers.touch(8, alive_ms);
+        producers.expire(now_ms);
         producers.len()
     };
-    assert_eq!(remembered(old_after, 50), 1);
-    assert_eq!(remembered(old_after + 1, 50), 0);
-    assert_eq!(remembered(i64::MAX, 49), 1, "its last batch may be sent again any moment");
-    assert_eq!(remembered(i64::MIN, 50), 1);
+    assert_eq!(remembered(5000, 5000 + DAY_MS), 1);
+    assert_eq!(remembered(5000, 5001 + DAY_MS), 0);
+    assert_eq!(remembered(i64::MIN, 1009 + DAY_MS), 1, "its records may be of the future");
+    assert_eq!(remembered(i64::MIN, 1010 + DAY_MS), 0);
+    assert_eq!(remembered(0, i64::MIN), 1);
 }
 
 #[test]
@@ -136,6 +138,18 @@ fn a_producer_with_an_open_transaction_is_never_forgotten() {
     let (id, producer) = five().iter().map(|(id, known)| (id, known.clone())).next().unwrap();
     let open = Producer { transaction_first_offset: Some(3), ..producer };
     let mut producers: Producers = [(id, open)].into_iter().collect();
-    producers.expire(i64::MAX, i64::MAX);
+    producers.expire(i64::MAX);
     assert_eq!(producers.len(), 1);
+}
+
+#[test]
+fn what_the_manifest_forgot_memory_forgets_unless_it_is_newer() {
+    let remembered = |known: &Producers, end: i64| {
+        let mut live = five();
+        live.retain_known(known, end);
+        live.len()
+    };
+    assert_eq!(remembered(&five(), 1000), 1);
+    assert_eq!(remembered(&Producers::default(), 50), 0);
+    assert_eq!(remembered(&Producers::default(), 49), 1, "its last batch is not split yet");
 }

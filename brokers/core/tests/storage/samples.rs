@@ -131,7 +131,7 @@ async fn end_lane(root: &Path, lane: OpenLane, made_ahead: u64) {
 /// Writes the tree of samples into an empty folder.
 async fn write_samples(root: &Path) {
     let disk: Arc<dyn Disk> = Arc::new(FolderDisk::new(root).unwrap());
-    let lane = OpenLane::start(&disk, 1, small_files(16 << 10)).await;
+    let lane = OpenLane::start(&disk, 1, small_files(32 << 10)).await;
     let [first, second, third, fourth] = batches();
     for sample in [first, second, third] {
         stage_and_wait(&lane, sample).await;
@@ -155,7 +155,7 @@ async fn write_samples(root: &Path) {
     lane.lane.close().await.unwrap();
     end_lane(root, lane, 3).await;
 
-    let crashed = OpenLane::start(&disk, 2, small_files(16 << 10)).await;
+    let crashed = OpenLane::start(&disk, 2, small_files(32 << 10)).await;
     crashed.write_one_by_one(0..2, 10).await;
     let paths = crashed.paths.clone();
     end_lane(root, crashed, 1).await;
@@ -261,7 +261,7 @@ async fn assert_sealed_lane(disk: &dyn Disk) {
 
 /// What [`OpenLane::write_one_by_one`] writes.
 fn record_of(offset: i64) -> BatchBuilder {
-    BatchBuilder::new(0).record(1_000 + offset, None, Some(&[0; 10]))
+    BatchBuilder::new(0).record(1_000 + offset, None, Some(b"xxxxxxxxxx"))
 }
 
 /// Which incarnation a token names.
