@@ -71,6 +71,7 @@ fn default_settings() -> String {
 
 /// Settings with their overrides and defaults filled in, as TOML.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands lists over")]
 fn resolve_settings(settings: &str, overrides: Vec<String>) -> PyResult<String> {
     Ok(Settings::from_toml(settings, &overrides)?.to_toml())
 }

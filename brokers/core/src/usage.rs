@@ -38,6 +38,13 @@ impl EgressMeter {
         counters.entry((topic, Arc::clone(principal))).or_default().total += bytes;
     }
 
+    /// Bytes of a topic that were handed out since this incarnation started.
+    pub fn total_bytes(&self, topic: TopicId) -> u64 {
+        let counters = self.0.lock();
+        let of_topic = counters.iter().filter(|((counted, _), _)| *counted == topic);
+        of_topic.map(|(_, counter)| counter.total).sum()
+    }
+
     /// The counters that changed since they were last taken.
     fn take_changed(&self) -> Vec<UsageEntry> {
         let mut counters = self.0.lock();

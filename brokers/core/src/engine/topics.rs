@@ -44,15 +44,18 @@ impl TopicKeeper {
         loop {
             let retry = async {
                 if failed {
-                    tokio::time::sleep(super::RETRY_AFTER).await
+                    tokio::time::sleep(super::RETRY_AFTER).await;
                 } else {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             };
             tokio::select! {
                 biased;
                 change = changes.next() => match change {
-                    Ok(change) => failed |= self.reconcile(Some(change.topics.into_iter().collect()), &opened).await,
+                    Ok(change) => {
+                        let topics = change.topics.into_iter().collect();
+                        failed |= self.reconcile(Some(topics), &opened).await;
+                    }
                     Err(_) => return,
                 },
                 () = retry => failed = self.reconcile(None, &opened).await,

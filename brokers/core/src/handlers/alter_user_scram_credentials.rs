@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
-use kafka_protocol::messages::alter_user_scram_credentials_response::AlterUserScramCredentialsResult;
+use kafka_protocol::messages::alter_user_scram_credentials_response as response;
 use kafka_protocol::messages::{
     AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse,
 };
@@ -38,15 +38,18 @@ pub async fn handle(
     let may_alter = context.may_cluster(Operation::Alter);
     let mut results = Vec::with_capacity(users.len());
     for (user, changes) in users {
-        let outcome = match may_alter {
-            true => alter(context, &user, changes).await,
-            false => Err(ResponseError::ClusterAuthorizationFailed.into()),
+        let outcome = if may_alter {
+            alter(context, &user, changes).await
+        } else {
+            Err(ResponseError::ClusterAuthorizationFailed.into())
         };
-        let result = AlterUserScramCredentialsResult::default();
+        let result = response::AlterUserScramCredentialsResult::default();
         let result = result.with_user(StrBytes::from_string(user));
         results.push(match outcome {
             Ok(()) => result.with_error_message(None),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     AlterUserScramCredentialsResponse::default().with_results(results)

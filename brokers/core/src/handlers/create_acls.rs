@@ -18,7 +18,7 @@ pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> Cre
         .into_iter()
         .map(|creation| match &refused {
             Some(error) => Err(error.clone()),
-            None => binding(creation),
+            None => binding(&creation),
         })
         .collect();
     let bindings: Vec<AclBinding> =
@@ -29,13 +29,15 @@ pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> Cre
         let result = AclCreationResult::default();
         match outcome {
             Ok(()) => result.with_error_message(None),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         }
     });
     CreateAclsResponse::default().with_results(results.collect())
 }
 
-fn binding(creation: AclCreation) -> Result<AclBinding, ApiError> {
+fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
     let codes = BindingCodes {
         resource_type: creation.resource_type,
         resource_name: creation.resource_name.to_string(),

@@ -33,7 +33,9 @@ pub async fn handle(
         let result = CreatePartitionsTopicResult::default().with_name(name);
         results.push(match outcome {
             Ok(()) => result.with_error_message(None),
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     CreatePartitionsResponse::default().with_results(results)
@@ -92,7 +94,8 @@ fn check(
     let refused = |message| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));
     if i32::try_from(assignments.len()) != Ok(count - current) {
         return refused(format!(
-            "Attempted to add {} additional partition(s), but only {} assignment(s) were specified.",
+            "Attempted to add {} additional partition(s), but only {} assignment(s) were \
+             specified.",
             count - current,
             assignments.len()
         ));

@@ -50,7 +50,7 @@ pub async fn handle(
         } else {
             Err(ApiError::new(ResponseError::TopicAuthorizationFailed, "Authorization failed."))
         };
-        topics.push(respond(context, topic.name, made));
+        topics.push(respond(context, &topic.name, made));
     }
     CreateTopicsResponse::default().with_topics(topics)
 }
@@ -178,14 +178,15 @@ fn assigned_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i3
 
 fn respond(
     context: &RequestContext,
-    name: TopicName,
+    name: &TopicName,
     made: Result<(TopicId, NewTopic), ApiError>,
 ) -> CreatableTopicResult {
     let result = CreatableTopicResult::default().with_name(name.clone());
     let (id, new) = match made {
         Ok(made) => made,
         Err(error) => {
-            let result = result.with_error_code(error.code()).with_error_message(error.text());
+            let result =
+                result.with_error_code(error.code()).with_error_message(Some(error.text()));
             return result.with_configs(Some(Vec::new()));
         }
     };
@@ -193,7 +194,7 @@ fn respond(
     if context.api_version < DESCRIBED_FROM {
         return result;
     }
-    if !context.may_topic(Operation::DescribeConfigs, &name) {
+    if !context.may_topic(Operation::DescribeConfigs, name) {
         let hidden = ResponseError::TopicAuthorizationFailed.code();
         return result.with_topic_config_error_code(hidden).with_configs(Some(Vec::new()));
     }

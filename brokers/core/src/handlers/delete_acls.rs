@@ -22,7 +22,9 @@ pub async fn handle(context: &RequestContext, request: DeleteAclsRequest) -> Del
                 let deleted = deleted.into_iter().map(matching).collect();
                 result.with_error_message(None).with_matching_acls(deleted)
             }
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     DeleteAclsResponse::default().with_filter_results(results)

@@ -59,7 +59,7 @@ async fn one(
     match outcome {
         Ok(()) => result.with_error_message(None),
         Err(error) => {
-            let text = error.text().filter(|_| context.api_version >= 5);
+            let text = (context.api_version >= 5).then(|| error.text());
             result.with_error_code(error.code()).with_error_message(text)
         }
     }
@@ -83,9 +83,10 @@ fn find(context: &RequestContext, wanted: &DeleteTopicState) -> Result<(String, 
         let topic = known.ok_or_else(|| unfound(None, ResponseError::UnknownTopicId))?;
         let name = topic.record.name.as_str();
         let shown = context.may_topic(Operation::Describe, name).then_some(name);
-        return match context.may_topic(Operation::Delete, name) {
-            true => Ok((name.to_owned(), topic.record.id)),
-            false => Err(unfound(shown, ResponseError::TopicAuthorizationFailed)),
+        return if context.may_topic(Operation::Delete, name) {
+            Ok((name.to_owned(), topic.record.id))
+        } else {
+            Err(unfound(shown, ResponseError::TopicAuthorizationFailed))
         };
     };
     if !wanted.topic_id.is_nil() {

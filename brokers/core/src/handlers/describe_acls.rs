@@ -19,7 +19,7 @@ pub fn handle(context: &RequestContext, request: &DescribeAclsRequest) -> Descri
             .with_resources(by_resource(bindings)),
         Err(error) => DescribeAclsResponse::default()
             .with_error_code(error.code())
-            .with_error_message(error.text()),
+            .with_error_message(Some(error.text())),
     }
 }
 

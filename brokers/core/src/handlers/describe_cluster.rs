@@ -25,7 +25,7 @@ pub fn handle(
         return response
             .with_endpoint_type(request.endpoint_type)
             .with_error_code(error.code())
-            .with_error_message(error.text());
+            .with_error_message(Some(error.text()));
     }
     let broker = context.broker();
     let endpoint = context.endpoint();

@@ -34,7 +34,9 @@ pub fn handle(
                 let configs = entries.into_iter().map(|entry| shows.entry(entry)).collect();
                 result.with_error_message(None).with_configs(configs)
             }
-            Err(error) => result.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         }
     });
     DescribeConfigsResponse::default().with_results(results.collect())

@@ -24,7 +24,7 @@ const PARTITIONS_MAX: usize = 2000;
 /// Handles the request. Topics come sorted by name; no topics means all that may be described.
 pub fn handle(
     context: &RequestContext,
-    request: DescribeTopicPartitionsRequest,
+    request: &DescribeTopicPartitionsRequest,
 ) -> DescribeTopicPartitionsResponse {
     let (start_topic, start_partition) = match &request.cursor {
         Some(cursor) => (cursor.topic_name.to_string(), cursor.partition_index.max(0)),
@@ -34,9 +34,10 @@ pub fn handle(
     let mut room = limit.clamp(1, PARTITIONS_MAX);
     let known = context.broker().engine.view.topics();
     let names_all = request.topics.is_empty();
-    let wanted: BTreeSet<String> = match names_all {
-        true => known.iter().map(|topic| topic.record.name.clone()).collect(),
-        false => request.topics.iter().map(|topic| topic.name.to_string()).collect(),
+    let wanted: BTreeSet<String> = if names_all {
+        known.iter().map(|topic| topic.record.name.clone()).collect()
+    } else {
+        request.topics.iter().map(|topic| topic.name.to_string()).collect()
     };
     let mut topics = Vec::new();
     let mut next_cursor = None;
@@ -96,8 +97,8 @@ fn describe(
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()
             .with_partition_index(index)
-            .with_eligible_leader_replicas(None)
-            .with_last_known_elr(None);
+            .with_eligible_leader_replicas(Some(Vec::new()))
+            .with_last_known_elr(Some(Vec::new()));
         let Some(leader) = context.broker().leader_node(stored) else {
             let unknown = ResponseError::LeaderNotAvailable.code();
             return Some(partition.with_error_code(unknown).with_leader_id(BrokerId(-1)));

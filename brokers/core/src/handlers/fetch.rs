@@ -89,10 +89,8 @@ impl Wanted {
     fn find(context: &RequestContext, request: FetchTopic) -> Self {
         let topics = context.broker().engine.view.topics();
         let by_id = context.api_version >= TOPIC_IDS_FROM;
-        let known = match by_id {
-            true => topics.by_id(request.topic_id),
-            false => topics.by_name(&request.name),
-        };
+        let known =
+            if by_id { topics.by_id(request.topic_id) } else { topics.by_name(&request.name) };
         let name = known.map_or(request.name.as_str(), |topic| topic.record.name.as_str());
         let topic = if by_id && known.is_none() {
             Err(ResponseError::UnknownTopicId)

@@ -82,7 +82,7 @@ fn batched(key: StrBytes, found: Result<NodeEndpoint, ApiError>) -> Coordinator 
         Ok(node) => (node, coordinator.with_error_message(None)),
         Err(error) => {
             let code = error.code();
-            (nobody(), coordinator.with_error_code(code).with_error_message(error.text()))
+            (nobody(), coordinator.with_error_code(code).with_error_message(Some(error.text())))
         }
     };
     coordinator
@@ -96,7 +96,7 @@ fn single(api_version: i16, found: Result<NodeEndpoint, ApiError>) -> FindCoordi
     let (node, response) = match found {
         Ok(node) => (node, response.with_error_message(None)),
         Err(error) => {
-            let text = error.text().filter(|_| api_version >= 1);
+            let text = (api_version >= 1).then(|| error.text());
             (nobody(), response.with_error_code(error.code()).with_error_message(text))
         }
     };

@@ -31,7 +31,9 @@ pub async fn handle(
         };
         responses.push(match outcome {
             Ok(()) => response.with_error_message(None),
-            Err(error) => response.with_error_code(error.code()).with_error_message(error.text()),
+            Err(error) => {
+                response.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         });
     }
     IncrementalAlterConfigsResponse::default().with_responses(responses)

@@ -27,9 +27,10 @@ async fn allocate(
 ) -> Result<i64, ResponseError> {
     if let Some(id) = &request.transactional_id {
         let may_write = context.may(Operation::Write, ResourceType::TransactionalId, id);
-        return Err(match may_write {
-            true => ResponseError::InvalidRequest,
-            false => ResponseError::TransactionalIdAuthorizationFailed,
+        return Err(if may_write {
+            ResponseError::InvalidRequest
+        } else {
+            ResponseError::TransactionalIdAuthorizationFailed
         });
     }
     let may_write =

@@ -59,9 +59,10 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
 
 /// What the client may do to the cluster; nothing where it may not even describe it.
 pub(super) fn cluster_operations(context: &RequestContext) -> i32 {
-    match context.may_cluster(Operation::Describe) {
-        true => context.authorized_operations(ResourceType::Cluster, CLUSTER_NAME),
-        false => 0,
+    if context.may_cluster(Operation::Describe) {
+        context.authorized_operations(ResourceType::Cluster, CLUSTER_NAME)
+    } else {
+        0
     }
 }
 

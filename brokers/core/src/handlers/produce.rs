@@ -98,9 +98,10 @@ impl Stager<'_> {
     fn find(&self, wanted: &ProduceTopic) -> Result<Arc<Topic>, ResponseError> {
         let topics = self.context.broker().engine.view.topics();
         let by_id = self.context.api_version >= TOPIC_IDS_FROM;
-        let topic = match by_id {
-            true => Some(topics.by_id(wanted.topic_id).ok_or(ResponseError::UnknownTopicId)?),
-            false => topics.by_name(&wanted.name),
+        let topic = if by_id {
+            Some(topics.by_id(wanted.topic_id).ok_or(ResponseError::UnknownTopicId)?)
+        } else {
+            topics.by_name(&wanted.name)
         };
         let name = topic.map_or(wanted.name.as_str(), |topic| topic.record.name.as_str());
         if !self.context.may_topic(Operation::Write, name) {

@@ -83,7 +83,7 @@ impl Inspector<'_> {
             state,
             owner: self.read_owner(&paths).await?,
             durable_sequence: 0,
-            end: end.or_else(|| seal.as_ref().map(|seal| seal_end(seal))),
+            end: end.or_else(|| seal.as_ref().map(seal_end)),
             seal: seal
                 .as_ref()
                 .map(|seal| SealReport { end: seal_end(seal), blocks: seal.blocks.len() }),
@@ -186,10 +186,14 @@ impl Inspector<'_> {
             }),
             BlockKind::Usage => decode_usage(index.clone()).map(drop),
             BlockKind::Install => decode_installs(index.clone()).map(|entries| {
-                entries.iter().for_each(|entry| self.install(entry.partition, entry.manifest));
+                for entry in &entries {
+                    self.install(entry.partition, entry.manifest);
+                }
             }),
             BlockKind::Checkpoint => decode_checkpoint(index.clone()).map(|(_, entries)| {
-                entries.iter().for_each(|entry| self.install(entry.partition, entry.manifest));
+                for entry in &entries {
+                    self.install(entry.partition, entry.manifest);
+                }
             }),
             BlockKind::Close => {
                 lane.durable_sequence = header.sequence;

@@ -286,6 +286,7 @@ impl Known {
 }
 
 impl Inspector<'_> {
+    #[expect(clippy::needless_pass_by_value, reason = "errors and text alike, as they come")]
     fn damaged(&mut self, file: impl Into<String>, what: impl ToString) {
         self.report.damage.push(Damage { file: file.into(), what: what.to_string() });
     }

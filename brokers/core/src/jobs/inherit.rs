@@ -102,17 +102,13 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
         .await?;
     let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
     let numbers = file_numbers(&names, "wal");
-    let (written, beyond): (Vec<u64>, Vec<u64>) =
-        numbers.into_iter().partition(|number| *number <= lane.end.file);
-    // What was made ahead of use goes first: alone it would look like a file that lost its content.
-    for number in beyond {
-        splitter.remove(lane.incarnation, number).await?;
+    // Files made ahead of use go first: one that stood alone would look as if its checkpoint were
+    // lost.
+    for number in numbers.iter().filter(|number| !leftovers.contains_key(number)) {
+        splitter.remove(lane.incarnation, *number).await?;
     }
-    for number in written {
-        match leftovers.get(&number) {
-            Some(leftover) => splitter.retire(leftover).await?,
-            None => splitter.remove(lane.incarnation, number).await?,
-        }
+    for leftover in leftovers.values().filter(|leftover| numbers.contains(&leftover.file)) {
+        splitter.retire(leftover).await?;
     }
     // Its copies were read for the last time.
     context.sources.lanes.forget(lane.incarnation, LaneFile::Seal);

@@ -155,7 +155,7 @@ pub async fn replay(
             let what = format!("block {missing} is missing before the sealed end {}", end.sequence);
             Err(LaneError::damaged(incarnation, end.file, 0, what))
         }
-        None if end.sequence > 0 && !names.iter().any(|name| name.ends_with(".idx")) => {
+        None if end.sequence > 0 && file_numbers(&names, "idx").is_empty() => {
             let what = "every file is missing, and nothing says that they were split";
             Err(LaneError::damaged(incarnation, end.file, 0, what))
         }

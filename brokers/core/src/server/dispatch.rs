@@ -262,9 +262,10 @@ fn produce(
     }
     Ok(Outcome::Staged(Box::pin(async move {
         let response = staged.acknowledge().await;
-        match wants_answer {
-            true => call.frame(vec![response.encode(call.version)]),
-            false => Reply::default(),
+        if wants_answer {
+            call.frame(vec![response.encode(call.version)])
+        } else {
+            Reply::default()
         }
     })))
 }
@@ -352,7 +353,7 @@ async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Rep
         }
         ApiKey::DescribeLogDirs => answer!(call, body, context => api::describe_log_dirs::handle),
         ApiKey::DescribeTopicPartitions => {
-            answer!(call, body, context => api::describe_topic_partitions::handle)
+            answer!(call, body, context => borrow api::describe_topic_partitions::handle)
         }
         ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
         ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),

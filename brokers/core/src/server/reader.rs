@@ -56,18 +56,18 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
             }
             Err(error) => return Err(Ended::Socket(error)),
         }
-        let limit = match authenticated {
-            true => self.limits.request_bytes_max,
-            false => self.limits.unauthenticated_bytes_max,
+        let limit = if authenticated {
+            self.limits.request_bytes_max
+        } else {
+            self.limits.unauthenticated_bytes_max
         };
         let length = announced_length(prefix, limit)?;
         let memory = (self.own.acquire(length).await, self.shared.acquire(length).await);
         let slowest = Duration::from_secs(length as u64 / self.limits.request_bytes_per_s.max(1));
         let arrive_by = self.deadline(authenticated, self.limits.request_time + slowest);
         let body = timeout_at(arrive_by, read_body(&mut self.stream, length)).await;
-        let frame = body.map_err(|_| match authenticated {
-            true => Ended::SlowRequest,
-            false => Ended::NotAuthenticated,
+        let frame = body.map_err(|_| {
+            if authenticated { Ended::SlowRequest } else { Ended::NotAuthenticated }
         })??;
         Ok(Request { frame, memory })
     }

@@ -317,7 +317,8 @@ impl Settings {
 
     fn lane_problem(&self) -> Option<Problem> {
         let lane = &self.lane;
-        let aligned = |bytes: u64| bytes % ALIGNMENT as u64 == 0 && bytes >= FILE_BYTES_MIN;
+        let aligned =
+            |bytes: u64| bytes.is_multiple_of(ALIGNMENT as u64) && bytes >= FILE_BYTES_MIN;
         let message = |text: &str| text.to_owned();
         if !aligned(lane.file_bytes_first) {
             let text = "must be a multiple of 4096 and at least 65536";

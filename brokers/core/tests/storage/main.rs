@@ -1,6 +1,10 @@
 //! Storage as a whole: lanes, stores and the engine on real folders, the conformance suites of
 //! disks and object stores, and the stored formats with their samples.
-#![allow(clippy::disallowed_methods, reason = "real files are what is tested")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "real files are what is tested; helpers of tests may unwrap as tests may"
+)]
 
 mod damage;
 mod disk;

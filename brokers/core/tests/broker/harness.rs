@@ -1,0 +1,260 @@
+//! A broker under test and a client that speaks raw protocol.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use freshet_core::auth::principal::Principal;
+use freshet_core::auth::sasl::Mechanism;
+use freshet_core::auth::types::{ScramCredential, ScramMechanism};
+use freshet_core::engine::{Engine, EngineSettings};
+use freshet_core::env::{Environment, Listener, Stream};
+use freshet_core::handlers::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
+use freshet_core::metadata::SqliteStore;
+use freshet_core::metadata::store::MetadataStore;
+use freshet_core::records::BatchBuilder;
+use freshet_core::server::dispatch::KafkaService;
+use freshet_core::server::{Server, ServerLimits};
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use kafka_protocol::messages::{
+    ApiKey, CreateTopicsRequest, MetadataRequest, ProduceRequest, RequestHeader, ResponseHeader,
+    TopicName,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What the broker tells clients to connect to.
+pub const HOST: &str = "broker.test";
+pub const PORT: u16 = 9092;
+/// Clients come from here.
+pub const ADDRESS: [u8; 4] = [10, 1, 2, 3];
+
+/// Accepts the streams that a test makes.
+struct Streams(mpsc::UnboundedReceiver<DuplexStream>);
+
+#[async_trait]
+impl Listener for Streams {
+    async fn accept(&mut self) -> std::io::Result<(Box<dyn Stream>, SocketAddr)> {
+        match self.0.recv().await {
+            Some(stream) => Ok((Box::new(stream), SocketAddr::from((ADDRESS, 50_000)))),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], PORT))
+    }
+}
+
+/// How a broker under test is set up.
+#[derive(Default)]
+pub struct Setup {
+    pub settings: BrokerSettings,
+    pub sasl_mechanisms: Vec<Mechanism>,
+}
+
+/// A broker under test.
+pub struct TestBroker {
+    pub engine: Arc<Engine>,
+    broker: Arc<Broker>,
+    connect: mpsc::UnboundedSender<DuplexStream>,
+    _serving: AbortOnDropHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl TestBroker {
+    pub async fn start() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub async fn with(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
+        let mut settings = EngineSettings::new("test");
+        settings.offsets_partitions = 2;
+        settings.groups.initial_rebalance_delay_ms = 0;
+        let engine = Engine::start(environment(folder.path()), store, settings).await.unwrap();
+        let broker = Broker::new(Arc::clone(&engine), setup.settings);
+        let facts = listener(setup.sasl_mechanisms);
+        let server = Server::new(ServerLimits::default(), engine.standing.clone());
+        let (connect, streams) = mpsc::unbounded_channel();
+        let serving =
+            server.run(Box::new(Streams(streams)), KafkaService::new(Arc::clone(&broker), facts));
+        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
+        Self { engine, broker, connect, _serving: serving, _folder: folder }
+    }
+
+    pub fn client(&self) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect.send(theirs).unwrap();
+        Client { stream: ours, next_correlation_id: 1, name: "tests" }
+    }
+
+    /// The circumstances of a request, for handlers that are called directly.
+    pub fn context(&self, api_version: i16) -> RequestContext {
+        let (broker, listener) = (Arc::clone(&self.broker), Arc::new(listener(Vec::new())));
+        let client =
+            ClientFacts::new(broker, listener, Principal::anonymous(), IpAddr::from(ADDRESS));
+        RequestContext { client: Arc::new(client), client_id: text("tests"), api_version }
+    }
+
+    /// Makes a user that can authenticate.
+    pub async fn add_user(&self, name: &str, password: &str) {
+        let randomness = self.engine.environment.randomness.as_ref();
+        for mechanism in [ScramMechanism::Sha256, ScramMechanism::Sha512] {
+            let credential =
+                ScramCredential::from_password(password, mechanism, 4096, randomness).unwrap();
+            let metadata = &self.engine.metadata;
+            let revision = metadata.set_scram(None, name, mechanism, credential).await.unwrap();
+            self.engine.view.wait_for(revision).await.unwrap();
+        }
+    }
+}
+
+fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {
+    ListenerFacts {
+        name: "test".to_owned(),
+        advertised_host: HOST.to_owned(),
+        advertised_port: PORT,
+        sasl_mechanisms,
+    }
+}
+
+fn environment(folder: &Path) -> Environment {
+    let (dfs, bucket) = (folder.join("dfs"), folder.join("bucket"));
+    Environment::real(&dfs, &bucket).unwrap()
+}
+
+/// A client of a broker under test.
+pub struct Client {
+    stream: DuplexStream,
+    next_correlation_id: i32,
+    pub name: &'static str,
+}
+
+impl Client {
+    /// Sends a request; gives its correlation id.
+    pub async fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
+        let correlation_id = self.next_correlation_id;
+        self.next_correlation_id += 1;
+        let api = ApiKey::try_from(R::KEY).unwrap();
+        let header = RequestHeader::default()
+            .with_request_api_key(R::KEY)
+            .with_request_api_version(version)
+            .with_correlation_id(correlation_id)
+            .with_client_id(Some(StrBytes::from_static_str(self.name)));
+        let mut frame = BytesMut::new();
+        header.encode(&mut frame, api.request_header_version(version)).unwrap();
+        request.encode(&mut frame, version).unwrap();
+        self.send_frame(&frame).await;
+        correlation_id
+    }
+
+    pub async fn send_frame(&mut self, frame: &[u8]) {
+        let mut bytes = BytesMut::with_capacity(4 + frame.len());
+        bytes.put_u32(u32::try_from(frame.len()).unwrap());
+        bytes.put_slice(frame);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    pub async fn receive_frame(&mut self) -> Bytes {
+        let length = self.stream.read_u32().await.unwrap();
+        let mut frame = vec![0; length as usize];
+        self.stream.read_exact(&mut frame).await.unwrap();
+        frame.into()
+    }
+
+    /// Receives the answer to the request of this correlation id, which must be the next.
+    pub async fn receive<R: Request>(&mut self, version: i16, correlation_id: i32) -> R::Response {
+        let mut frame = self.receive_frame().await;
+        let header_version = R::Response::header_version(version);
+        let header = ResponseHeader::decode(&mut frame, header_version).unwrap();
+        assert_eq!(header.correlation_id, correlation_id, "answers leave in order");
+        let response = R::Response::decode(&mut frame, version).unwrap();
+        assert!(!frame.has_remaining(), "bytes follow the response");
+        response
+    }
+
+    pub async fn call<R: Request>(&mut self, version: i16, request: R) -> R::Response {
+        let correlation_id = self.send(version, &request).await;
+        self.receive::<R>(version, correlation_id).await
+    }
+
+    /// Waits until the broker has closed the connection, without an answer.
+    pub async fn is_closed(&mut self) {
+        assert_eq!(self.stream.read(&mut [0]).await.unwrap_or(0), 0, "an answer came");
+    }
+
+    /// Creates a topic; gives its id.
+    pub async fn create_topic(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        configs: &[(&str, &str)],
+    ) -> uuid::Uuid {
+        let configs = configs.iter().map(|(name, value)| {
+            CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))
+        });
+        let topic = CreatableTopic::default()
+            .with_name(topic_name(name))
+            .with_num_partitions(partitions)
+            .with_replication_factor(3)
+            .with_configs(configs.collect());
+        let request = CreateTopicsRequest::default().with_topics(vec![topic]);
+        let response = self.call(7, request.with_timeout_ms(10_000)).await;
+        assert_eq!(response.topics[0].error_code, 0, "{:?}", response.topics[0].error_message);
+        response.topics[0].topic_id
+    }
+
+    /// Produces one batch; gives error code and base offset.
+    pub async fn produce(&mut self, topic: &str, partition: i32, batch: Bytes) -> (i16, i64) {
+        let request = produce_request(topic, partition, batch);
+        let response = self.call(9, request).await;
+        let answer = &response.responses[0].partition_responses[0];
+        (answer.error_code, answer.base_offset)
+    }
+
+    /// Metadata of some topics.
+    pub async fn metadata(
+        &mut self,
+        topics: &[&str],
+    ) -> kafka_protocol::messages::MetadataResponse {
+        let topics = topics
+            .iter()
+            .map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name))))
+            .collect();
+        let request = MetadataRequest::default()
+            .with_topics(Some(topics))
+            .with_allow_auto_topic_creation(false);
+        self.call(12, request).await
+    }
+}
+
+pub fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+pub fn topic_name(name: &str) -> TopicName {
+    TopicName(text(name))
+}
+
+/// A batch of these values.
+pub fn batch(values: &[&str]) -> Bytes {
+    let empty = BatchBuilder::new(0);
+    let records = values.iter().zip(1_700_000_000_000..);
+    records.fold(empty, |batch, (value, at)| batch.record(at, None, Some(value.as_bytes()))).build()
+}
+
+/// A request with one batch.
+pub fn produce_request(topic: &str, partition: i32, batch: Bytes) -> ProduceRequest {
+    let data = PartitionProduceData::default().with_index(partition).with_records(Some(batch));
+    let topic =
+        TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![data]);
+    ProduceRequest::default().with_acks(-1).with_timeout_ms(10_000).with_topic_data(vec![topic])
+}

@@ -1,0 +1,15 @@
+//! A whole broker in memory of one process, spoken to in Kafka's protocol: real engine and server,
+//! a temporary folder, metadata in memory.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests may")]
+
+mod harness;
+mod scram;
+
+mod access;
+mod admin;
+mod every_version;
+mod fetch;
+mod groups;
+mod offsets;
+mod produce;
+mod sessions;
