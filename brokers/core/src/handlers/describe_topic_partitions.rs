@@ -97,8 +97,9 @@ fn describe(
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()
             .with_partition_index(index)
-            .with_eligible_leader_replicas(None)
-            .with_last_known_elr(None);
+            // Java's client fails on null, which the protocol allows.
+            .with_eligible_leader_replicas(Some(Vec::new()))
+            .with_last_known_elr(Some(Vec::new()));
         let Some(leader) = context.broker().leader_node(stored) else {
             let unknown = ResponseError::LeaderNotAvailable.code();
             return Some(partition.with_error_code(unknown).with_leader_id(BrokerId(-1)));
