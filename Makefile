@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint fmt bench chaos clean
+.PHONY: help setup up test lint fmt bench chaos sim clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 

@@ -45,7 +45,7 @@ class BrokerServer:
         self.metrics_address = f"127.0.0.1:{metrics}"
         self.config = folder / "broker.toml"
         lines = [line for layer in (given, SHORT, sections) for line in overrides_of(layer)]
-        # Dotted keys at the top of the file; the last of a name wins, as for overrides.
+        # Dotted keys; the last one of a name wins, as on the command line.
         unique = dict(line.split("=", 1) for line in lines)
         text = "".join(f"{key} = {value}\n" for key, value in unique.items())
         self.config.write_text(text)

@@ -2,8 +2,8 @@
 //! one counts only once its install record is durable in the lane.
 //!
 //! Format version 1, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over all
-//! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`, covered
-//! end `i64`, last stable offset `i64`; then, each behind a `u32` count: segments (object
+//! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
+//! covered end `i64`, last stable offset `i64`; then, each behind a `u32` count: segments (object
 //! incarnation `u64`, object number `u64`, section position `u64`, section bytes `u32`, zero `u32`,
 //! base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`), epochs (epoch `i32`,
 //! start offset `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset

@@ -1,4 +1,5 @@
-//! Opening what was inherited: the new incarnation becomes leader of every partition, then loads it.
+//! Opening what was inherited: the new incarnation becomes leader of every partition, then loads
+//! it.
 
 use std::sync::Arc;
 

@@ -57,7 +57,8 @@ impl Freshness {
         }
     }
 
-    /// From now on nothing is fresh: the lane is about to be closed, and a successor needs no fence.
+    /// From now on nothing is fresh: the lane is about to be closed, and a successor needs no
+    /// fence.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }

@@ -1,35 +1,27 @@
 //! The engine: one incarnation of a broker, from its claim to its end.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use kafka_protocol::ResponseError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::cache::HotCache;
 use crate::cold::ColdError;
-use crate::cold::reader::ColdReader;
-use crate::cold::store::{FolderStore, ObjectStore};
 use crate::configs::BrokerConfig;
 use crate::coordinator::group::{GroupCoordinator, GroupSettings};
 use crate::env::Environment;
 use crate::ids::{Incarnation, TopicId};
-use crate::jobs::inherit::Inherited;
-use crate::jobs::{JobContext, JobMessage, JobSettings};
+use crate::jobs::{JobMessage, JobSettings};
+use crate::lane::LaneError;
 use crate::lane::queue::Lane;
-use crate::lane::reader::LaneReader;
-use crate::lane::writer::{LaneSettings, WriterParts};
-use crate::lane::{LaneError, LanePaths};
-use crate::metadata::cluster::{ClusterError, ClusterFacts, ClusterMetadata, Fence};
-use crate::metadata::store::{MetadataError, MetadataStore, ScopedStore};
+use crate::lane::writer::LaneSettings;
+use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence};
+use crate::metadata::store::MetadataError;
 use crate::metadata::view::{MetadataView, ViewError};
+use crate::partition::Sources;
 use crate::partition::load::MissingOffsets;
 use crate::partition::registry::Partitions;
-use crate::partition::{Backlog, Sources};
 use crate::rules::Rules;
 use crate::standing::Standing;
 use crate::usage::EgressMeter;
@@ -37,12 +29,11 @@ use crate::usage::EgressMeter;
 pub mod estate;
 pub mod freshness;
 pub mod groups;
+mod start;
 pub mod takeover;
 pub mod topics;
 
 use freshness::Freshness;
-use takeover::Claimant;
-use topics::{TopicKeeper, ViewedTopics};
 
 /// What could not be done now is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -160,141 +151,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts a new incarnation: takes over whatever was before, then serves.
-    ///
-    /// # Errors
-    /// [`StartError`]; the caller starts anew, as yet another incarnation.
-    pub async fn start(
-        environment: Environment,
-        store: Arc<dyn MetadataStore>,
-        settings: EngineSettings,
-    ) -> Result<Arc<Self>, StartError> {
-        let settings = Arc::new(settings);
-        let scoped: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, &settings.cluster)?);
-        let metadata = Arc::new(ClusterMetadata::new(
-            Arc::clone(&scoped),
-            Arc::clone(&environment.clock),
-            Arc::clone(&environment.randomness),
-        ));
-        let facts = ClusterFacts { cluster_id: None, scale: 1 };
-        let cluster = metadata.open_or_create(&facts).await?;
-        let claimant = Claimant {
-            environment: &environment,
-            metadata: &metadata,
-            cluster: &settings.cluster,
-            slot: settings.slot,
-            host: &settings.host,
-            rules: settings.rules,
-        };
-        let claim = claimant.claim().await?;
-        let estate = claimant.survey(&claim).await?;
-        let (view, follower) = MetadataView::open(scoped).await?;
-        let standing = Standing::default();
-        let bucket = Arc::clone(&environment.bucket);
-        let objects: Arc<dyn ObjectStore> = Arc::new(FolderStore::new(bucket));
-        let sources = Arc::new(Sources {
-            cache: HotCache::new(settings.hot_bytes),
-            lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
-            cold: ColdReader::new(Arc::clone(&objects), &settings.cluster),
-            backlog: Backlog::default(),
-            standing: standing.clone(),
-            rules: settings.rules,
-        });
-        let partitions = Arc::new(Partitions::default());
-        let dead_lanes = estate.lanes.clone();
-        let heir = estate::Heir {
-            metadata: &metadata,
-            view: &view,
-            store: &objects,
-            cluster: &settings.cluster,
-            sources: &sources,
-        };
-        heir.open_all(&claim, estate, &partitions).await?;
-        claimant.register_strangers(&claim).await?;
-        let (jobs, messages) = mpsc::unbounded_channel();
-        let to_jobs = jobs.clone();
-        let (lane, writer) = crate::lane::writer::start(WriterParts {
-            disk: Arc::clone(&environment.disk),
-            paths: LanePaths::new(&settings.cluster, claim.incarnation),
-            token: Arc::clone(&claim.token),
-            incarnation: claim.incarnation,
-            settings: settings.lane,
-            checkpoints: Arc::clone(&partitions) as Arc<_>,
-            rolled: Box::new(move |file| {
-                // Nobody splits any more where the receiver is gone: the instance has ended.
-                let _ = to_jobs.send(JobMessage::Rolled(file));
-            }),
-            standing: standing.clone(),
-            rules: settings.rules,
-        })
-        .await?;
-        let (changes, opened) = watch::channel(0);
-        let keeper = Arc::new(TopicKeeper {
-            metadata: Arc::clone(&metadata),
-            view: Arc::clone(&view),
-            fence: claim.fence,
-            partitions: Arc::clone(&partitions),
-            sources: Arc::clone(&sources),
-            changes,
-        });
-        let groups = groups::start(&environment, &settings, &view, &partitions, &lane);
-        let load_groups = groups::loader(&groups);
-        partitions.all().into_iter().for_each(&load_groups);
-        let egress = Arc::new(EgressMeter::default());
-        let freshness = Arc::new(Freshness::new(settings.rules, standing.clone()));
-        let context = Arc::new(JobContext {
-            clock: Arc::clone(&environment.clock),
-            disk: Arc::clone(&environment.disk),
-            store: objects,
-            cluster: settings.cluster.clone(),
-            incarnation: claim.incarnation,
-            lane: Arc::clone(&lane),
-            token: Arc::clone(&claim.token),
-            sources: Arc::clone(&sources),
-            partitions: Arc::clone(&partitions),
-        });
-        let inherited = Inherited { lanes: dead_lanes, trimmer: Arc::clone(&keeper) as Arc<_> };
-        let facts = ViewedTopics { view: Arc::clone(&view), configs: settings.configs.clone() };
-        let of_view = standing.clone();
-        let follow = async move {
-            let error = follower.run().await;
-            of_view.stand_down(&format!("the view of the metadata ended: {error}"));
-        };
-        let jobs_run =
-            crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
-        let spawn = |task| spawn(standing.clone(), task);
-        let tasks = vec![
-            writer,
-            spawn(follow.boxed()),
-            spawn(keeper.run(load_groups).boxed()),
-            spawn(jobs_run.boxed()),
-            spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
-            spawn(freshness.clone().run(Arc::clone(&claim.token)).boxed()),
-        ];
-        tracing::info!(incarnation = claim.incarnation.0, "leading");
-        Ok(Arc::new(Self {
-            decoy_secret: cluster.record.decoy_secret_bytes().expect("checked when it was read"),
-            cluster_id: cluster.record.cluster_id,
-            node_id: i32::try_from(settings.slot).expect("slots are few"),
-            incarnation: claim.incarnation,
-            environment,
-            metadata,
-            view,
-            partitions,
-            sources,
-            lane,
-            standing,
-            groups,
-            egress,
-            fence: claim.fence,
-            freshness,
-            opened,
-            jobs,
-            settings,
-            _tasks: tasks,
-        }))
-    }
-
     /// What every change of metadata by this incarnation compares.
     pub fn fence(&self) -> Option<Fence> {
         let guarded = self.settings.rules.hold(crate::rules::Rule::IncarnationIsLive);
@@ -348,13 +204,4 @@ impl Engine {
         self.metadata.close_incarnation(self.fence, end.into()).await?;
         Ok(())
     }
-}
-
-/// Runs a task whose panic ends the instance: the rest would only seem to live.
-fn spawn(standing: Standing, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            standing.stand_down("a task of the engine panicked");
-        }
-    }))
 }

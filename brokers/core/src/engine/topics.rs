@@ -52,7 +52,10 @@ impl TopicKeeper {
             tokio::select! {
                 biased;
                 change = changes.next() => match change {
-                    Ok(change) => failed |= self.reconcile(Some(change.topics.into_iter().collect()), &opened).await,
+                    Ok(change) => {
+                        let topics = change.topics.into_iter().collect();
+                        failed |= self.reconcile(Some(topics), &opened).await;
+                    }
                     Err(_) => return,
                 },
                 () = retry => failed = self.reconcile(None, &opened).await,

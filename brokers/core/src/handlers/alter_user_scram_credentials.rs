@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
-use kafka_protocol::messages::alter_user_scram_credentials_response::AlterUserScramCredentialsResult;
+use kafka_protocol::messages::alter_user_scram_credentials_response as response;
 use kafka_protocol::messages::{
     AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse,
 };
@@ -43,7 +43,7 @@ pub async fn handle(
         } else {
             Err(ResponseError::ClusterAuthorizationFailed.into())
         };
-        let result = AlterUserScramCredentialsResult::default();
+        let result = response::AlterUserScramCredentialsResult::default();
         let result = result.with_user(StrBytes::from_string(user));
         results.push(match outcome {
             Ok(()) => result.with_error_message(None),

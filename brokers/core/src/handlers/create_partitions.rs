@@ -94,7 +94,8 @@ fn check(
     let refused = |message| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));
     if i32::try_from(assignments.len()) != Ok(count - current) {
         return refused(format!(
-            "Attempted to add {} additional partition(s), but only {} assignment(s) were specified.",
+            "Attempted to add {} additional partition(s), but only {} assignment(s) were \
+             specified.",
             count - current,
             assignments.len()
         ));

@@ -51,11 +51,15 @@ pub fn handle(
     }
     let results = wanted.into_iter().map(|(user, count)| {
         let found = if count > 1 {
-            let message = format!("Cannot describe SCRAM credentials for the same user twice in a single request: {user}");
+            let message = format!(
+                "Cannot describe SCRAM credentials for the same user twice in a single request: \
+                 {user}"
+            );
             Err(ApiError::new(ResponseError::DuplicateResource, message))
         } else {
             users.get(user.as_str()).cloned().ok_or_else(|| {
-                let message = format!("Attempt to describe a user credential that does not exist: {user}");
+                let message =
+                    format!("Attempt to describe a user credential that does not exist: {user}");
                 ApiError::new(ResponseError::ResourceNotFound, message)
             })
         };
@@ -63,7 +67,9 @@ pub fn handle(
             DescribeUserScramCredentialsResult::default().with_user(StrBytes::from_string(user));
         match found {
             Ok(infos) => result.with_error_message(None).with_credential_infos(infos),
-            Err(error) => result.with_error_code(error.code()).with_error_message(Some(error.text())),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
         }
     });
     response.with_error_message(None).with_results(results.collect())

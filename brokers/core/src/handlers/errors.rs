@@ -50,6 +50,7 @@ pub(super) fn code_of(error: Option<ResponseError>) -> i16 {
 impl Broker {
     /// What a client is told of a change of metadata that failed. A broker that was fenced ends.
     pub(super) fn metadata_error(&self, error: &ClusterError) -> ApiError {
+        use MetadataError::{Conflict, Unavailable};
         let kafka = match error {
             ClusterError::TopicExists(_) => ResponseError::TopicAlreadyExists,
             ClusterError::UnknownTopic(_) => ResponseError::UnknownTopicOrPartition,
@@ -67,9 +68,7 @@ impl Broker {
             // Clients try these again.
             ClusterError::Contended(_)
             | ClusterError::Deposed
-            | ClusterError::Store(MetadataError::Unavailable(_) | MetadataError::Conflict { .. }) => {
-                ResponseError::NotController
-            }
+            | ClusterError::Store(Unavailable(_) | Conflict { .. }) => ResponseError::NotController,
             ClusterError::Store(MetadataError::Unknown(_)) => ResponseError::RequestTimedOut,
             _ => {
                 tracing::error!(%error, "metadata cannot be changed");

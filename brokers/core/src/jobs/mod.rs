@@ -1,7 +1,7 @@
 //! Background work of one incarnation: splitting ended lane files, retention, and sweeping.
 //!
-//! One task runs the jobs one after another, so no two of them ever change a partition's manifest at
-//! the same time. Each deletes last, and only after it has looked again that it may.
+//! One task runs the jobs one after another, so no two of them ever change a partition's manifest
+//! at the same time. Each deletes last, and only after it has looked again that it may.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,8 @@ impl JobContext {
         LanePaths::new(&self.cluster, incarnation)
     }
 
-    /// Repeats a put until the store answers: an object store that is down delays jobs, not clients.
+    /// Repeats a put until the store answers: an object store that is down delays jobs, not
+    /// clients.
     async fn put_when_possible<F>(&self, mut put: impl FnMut() -> F) -> StoreResult<()>
     where
         F: Future<Output = StoreResult<()>>,

@@ -10,7 +10,7 @@
 //! | 7 | 1 | zero |
 //! | 8 | 8 | incarnation |
 //! | 16 | 8 | sequence number, from 1, without holes within an incarnation |
-//! | 24 | 8 | `durable_sequence`: the highest block whose sync and token check had succeeded when this one was written |
+//! | 24 | 8 | `durable_sequence`: the highest sure block (synced, token checked) |
 //! | 32 | 4 | bytes of the index |
 //! | 36 | 4 | bytes of the payload |
 //! | 40 | 4 | CRC-32C over the header (with this field zero), the index and the payload |

@@ -1,9 +1,10 @@
 //! What stays of a lane file for the meter once its records are split: the headers and indexes of
 //! its data and usage blocks, without the records.
 //!
-//! `<n>.idx` (format version 1, little-endian): magic `FRLI`, version `u16`, zero `u16`, incarnation
-//! `u64`, file number `u64`, first sequence `u64`, last sequence `u64`, count `u32`, CRC-32C `u32`
-//! over header (with this field zero) and body; then per block its 64-byte header and its index.
+//! `<n>.idx` (format version 1, little-endian): magic `FRLI`, version `u16`, zero `u16`,
+//! incarnation `u64`, file number `u64`, first sequence `u64`, last sequence `u64`, count `u32`,
+//! CRC-32C `u32` over header (with this field zero) and body; then per block its 64-byte header and
+//! its index.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

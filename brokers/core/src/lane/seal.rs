@@ -1,10 +1,10 @@
 //! The sealer: gives a fenced lane its end, once and for all.
 //!
 //! `SEAL` (format version 1, little-endian): magic `FRLS`, version `u16`, zero `u16`, incarnation
-//! `u64`, end file `u64`, end sequence `u64`, count `u32`, CRC-32C `u32` over header (with this field
-//! zero) and table; the table, per block: file `u64`, position in that file `u64`, sequence `u64`,
-//! position in SEAL `u64`, length `u64`; then, from the next multiple of 4 KiB on, the blocks as they
-//! were found. It appears whole or not at all, and the first one stands.
+//! `u64`, end file `u64`, end sequence `u64`, count `u32`, CRC-32C `u32` over header (with this
+//! field zero) and table; the table, per block: file `u64`, position in that file `u64`, sequence
+//! `u64`, position in SEAL `u64`, length `u64`; then, from the next multiple of 4 KiB on, the
+//! blocks as they were found. It appears whole or not at all, and the first one stands.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The owner token: the right to ack in a lane.
 //!
 //! `OWNER` is one 4 KiB page: magic `FRLO`, version `u16` (1), zero `u16`, incarnation `u64` of who
-//! may act, nonce (16 bytes), CRC-32C `u32` over all before it; the rest zeros. Its broker keeps the
-//! descriptor and reads the token again after each sync: an ack needs a token that is present, never
-//! a marker that is absent. To fence is to overwrite it.
+//! may act, nonce (16 bytes), CRC-32C `u32` over all before it; the rest zeros. Its broker keeps
+//! the descriptor and reads the token again after each sync: an ack needs a token that is present,
+//! never a marker that is absent. To fence is to overwrite it.
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub struct OwnerToken {
 }
 
 impl OwnerToken {
-    /// Takes a lane that nobody owns yet. The token appears whole or not at all, so a successor that
-    /// was faster keeps it.
+    /// Takes a lane that nobody owns yet. The token appears whole or not at all, so a successor
+    /// that was faster keeps it.
     ///
     /// # Errors
     /// [`LaneError::TokenLost`] where the lane has an owner already, or the disk's error.
@@ -76,8 +76,8 @@ impl OwnerToken {
     }
 }
 
-/// Takes a lane away from its broker. Durable when this returns; from then on the broker cannot ack.
-/// Also bars a broker that has made its folder but not yet its token.
+/// Takes a lane away from its broker. Durable when this returns; from then on the broker cannot
+/// ack. Also bars a broker that has made its folder but not yet its token.
 ///
 /// # Errors
 /// The disk's; the lane counts as not fenced then.

@@ -150,7 +150,8 @@ pub struct LaneMetrics {
 }
 
 impl LaneMetrics {
-    /// Notes a block of a kind (`data`, `usage`, `install`, `checkpoint`, `close`) with its padding.
+    /// Notes a block of a kind (`data`, `usage`, `install`, `checkpoint`, `close`) with its
+    /// padding.
     pub fn block_written(&self, kind: &'static str, bytes: u64) {
         self.blocks.get_or_create(&KindLabel { kind }).inc();
         self.bytes.inc_by(bytes);

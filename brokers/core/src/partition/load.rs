@@ -40,8 +40,8 @@ pub struct Opening {
 /// Offsets that were acked are missing: the partition must not be served.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "partition {partition}: offsets {due} to {found} are missing; restore the lane or manifest that \
-     held them"
+    "partition {partition}: offsets {due} to {found} are missing; restore the lane or manifest \
+     that held them"
 )]
 pub struct MissingOffsets {
     /// Which partition.

@@ -1,3 +1,5 @@
+//! Connections with scripted sessions: order, limits, and what ends them.
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;

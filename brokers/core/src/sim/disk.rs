@@ -1,7 +1,8 @@
 //! A shared file system with a memory of what is durable.
 //!
-//! The server keeps two contents of each file: what readers see, and what would survive its restart.
-//! Writes of a host that has crashed or is paused may still arrive, whole, in part, late or never.
+//! The server keeps two contents of each file: what readers see, and what would survive its
+//! restart. Writes of a host that has crashed or is paused may still arrive, whole, in part, late
+//! or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! The workload: idempotent producers, readers, readers of the end, and committers. They are outside
-//! of every host and only poll; an unanswered question is asked again, maybe of another broker.
+//! The workload: idempotent producers, readers, readers of the end, and committers. They are
+//! outside of every host and only poll; an unanswered question is asked again, maybe of another
+//! broker.
 
 use freshet_core::records::BatchBuilder;
 use freshet_core::sim::random::Seeded;

@@ -1,3 +1,5 @@
+//! The model of splitting and sweeping: it holds, and each removal is found.
+
 use super::model::{ACKED_IS_SERVED, ColdModel, LIVE_OBJECTS_EXIST};
 use crate::check::{assert_breaks, assert_holds};
 use crate::rules::{Rule, Rules};

@@ -1,3 +1,5 @@
+//! The model of the lane: it holds, and each removal is found.
+
 use super::model::{
     ACKED_IS_KEPT, COVERED_BLOCKS_COUNT, FRESH_READS_ARE_FRESH, LaneModel, Loss, NO_DUPLICATE,
     ONE_RECORD_PER_OFFSET,

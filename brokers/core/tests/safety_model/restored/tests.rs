@@ -1,3 +1,5 @@
+//! The model of restored metadata: it holds, and each removal is found.
+
 use super::model::{
     ACKED_IS_SERVED, EPOCHS_ARE_UNIQUE, INCARNATIONS_ARE_UNIQUE, ONE_RECORD_PER_OFFSET,
     RestoreModel,

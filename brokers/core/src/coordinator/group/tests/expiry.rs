@@ -1,3 +1,5 @@
+//! When committed offsets expire, and when they do not.
+
 use super::machine::{Machine, WALL_MS, known_member, leaving, new_member};
 use crate::coordinator::group::{CommittedOffset, Group, GroupState, JoinRequest, Offsets};
 

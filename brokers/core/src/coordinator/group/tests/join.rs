@@ -1,3 +1,5 @@
+//! JoinGroup, rule by rule.
+
 use kafka_protocol::ResponseError;
 
 use super::machine::{Machine, known_member, new_member, protocols};

@@ -1,3 +1,5 @@
+//! LeaveGroup, rule by rule.
+
 use kafka_protocol::ResponseError;
 
 use super::machine::{Machine, known_member, leaving, new_member, static_member};

@@ -1,3 +1,5 @@
+//! The formats of `__consumer_offsets`: golden bytes, round trips, damage.
+
 use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;
 

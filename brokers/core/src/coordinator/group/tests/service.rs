@@ -1,3 +1,5 @@
+//! Members of groups through the service.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Committed offsets through the service.
+
 use std::sync::Arc;
 use std::time::Duration;
 

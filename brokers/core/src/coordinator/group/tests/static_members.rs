@@ -1,3 +1,5 @@
+//! Static members (KIP-345), rule by rule.
+
 use kafka_protocol::ResponseError;
 
 use super::machine::{

@@ -1,3 +1,5 @@
+//! SyncGroup and Heartbeat, rule by rule.
+
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 

@@ -1,0 +1,250 @@
+//! Starting an engine: take over, open, then set everything going.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::estate::Heir;
+use super::freshness::Freshness;
+use super::takeover::{Claim, Claimant};
+use super::topics::{TopicKeeper, ViewedTopics};
+use super::{Engine, EngineSettings, StartError, groups};
+use crate::cache::HotCache;
+use crate::cold::reader::ColdReader;
+use crate::cold::store::{FolderStore, ObjectStore};
+use crate::env::Environment;
+use crate::jobs::inherit::{DeadLane, Inherited};
+use crate::jobs::{JobContext, JobMessage};
+use crate::lane::LanePaths;
+use crate::lane::queue::Lane;
+use crate::lane::reader::LaneReader;
+use crate::lane::writer::WriterParts;
+use crate::metadata::cluster::{ClusterFacts, ClusterMetadata};
+use crate::metadata::schema::ClusterRecord;
+use crate::metadata::store::{MetadataStore, ScopedStore};
+use crate::metadata::view::{Follower, MetadataView};
+use crate::partition::registry::Partitions;
+use crate::partition::{Backlog, Sources};
+use crate::standing::Standing;
+use crate::usage::EgressMeter;
+
+impl Engine {
+    /// Starts a new incarnation: takes over whatever was before, then serves.
+    ///
+    /// # Errors
+    /// [`StartError`]; the caller starts anew, as yet another incarnation.
+    pub async fn start(
+        environment: Environment,
+        store: Arc<dyn MetadataStore>,
+        settings: EngineSettings,
+    ) -> Result<Arc<Self>, StartError> {
+        let settings = Arc::new(settings);
+        let taken = TakenOver::by(&environment, store, &settings).await?;
+        let (jobs, messages) = mpsc::unbounded_channel();
+        let (lane, writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
+        let (changes, opened) = watch::channel(0);
+        let keeper = Arc::new(taken.topic_keeper(changes));
+        let groups = groups::start(&environment, &settings, &taken.view, &taken.partitions, &lane);
+        let load_groups = groups::loader(&groups);
+        taken.partitions.all().into_iter().for_each(&load_groups);
+        let egress = Arc::new(EgressMeter::default());
+        let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
+        let context = Arc::new(taken.job_context(&environment, &settings, &lane));
+        let inherited =
+            Inherited { lanes: taken.dead_lanes.clone(), trimmer: Arc::clone(&keeper) as Arc<_> };
+        let facts =
+            ViewedTopics { view: Arc::clone(&taken.view), configs: settings.configs.clone() };
+        let run_jobs =
+            crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
+        let standing = taken.standing.clone();
+        let spawn = |task| spawn(standing.clone(), task);
+        let tasks = vec![
+            writer,
+            spawn(follow(taken.follower, standing.clone()).boxed()),
+            spawn(keeper.run(load_groups).boxed()),
+            spawn(run_jobs.boxed()),
+            spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
+            spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
+        ];
+        let record = taken.cluster;
+        tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
+        Ok(Arc::new(Self {
+            decoy_secret: record.decoy_secret_bytes().expect("checked when it was read"),
+            cluster_id: record.cluster_id,
+            node_id: i32::try_from(settings.slot).expect("slots are few"),
+            incarnation: taken.claim.incarnation,
+            environment,
+            metadata: taken.metadata,
+            view: taken.view,
+            partitions: taken.partitions,
+            sources: taken.sources,
+            lane,
+            standing,
+            groups,
+            egress,
+            fence: taken.claim.fence,
+            freshness,
+            opened,
+            jobs,
+            settings,
+            _tasks: tasks,
+        }))
+    }
+}
+
+/// What a new incarnation has once it leads every partition, before anything runs.
+struct TakenOver {
+    cluster: ClusterRecord,
+    metadata: Arc<ClusterMetadata>,
+    view: Arc<MetadataView>,
+    follower: Follower,
+    claim: Claim,
+    objects: Arc<dyn ObjectStore>,
+    sources: Arc<Sources>,
+    partitions: Arc<Partitions>,
+    dead_lanes: Vec<DeadLane>,
+    standing: Standing,
+}
+
+impl TakenOver {
+    async fn by(
+        environment: &Environment,
+        store: Arc<dyn MetadataStore>,
+        settings: &EngineSettings,
+    ) -> Result<Self, StartError> {
+        let scoped: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, &settings.cluster)?);
+        let metadata = Arc::new(ClusterMetadata::new(
+            Arc::clone(&scoped),
+            Arc::clone(&environment.clock),
+            Arc::clone(&environment.randomness),
+        ));
+        let facts = ClusterFacts { cluster_id: None, scale: 1 };
+        let cluster = metadata.open_or_create(&facts).await?.record;
+        let claimant = Claimant {
+            environment,
+            metadata: &metadata,
+            cluster: &settings.cluster,
+            slot: settings.slot,
+            host: &settings.host,
+            rules: settings.rules,
+        };
+        let claim = claimant.claim().await?;
+        let estate = claimant.survey(&claim).await?;
+        let (view, follower) = MetadataView::open(scoped).await?;
+        let standing = Standing::default();
+        let objects: Arc<dyn ObjectStore> =
+            Arc::new(FolderStore::new(Arc::clone(&environment.bucket)));
+        let sources = Arc::new(sources(environment, settings, &objects, &standing));
+        let partitions = Arc::new(Partitions::default());
+        let dead_lanes = estate.lanes.clone();
+        let heir = Heir {
+            metadata: &metadata,
+            view: &view,
+            store: &objects,
+            cluster: &settings.cluster,
+            sources: &sources,
+        };
+        heir.open_all(&claim, estate, &partitions).await?;
+        claimant.register_strangers(&claim).await?;
+        Ok(Self {
+            cluster,
+            metadata,
+            view,
+            follower,
+            claim,
+            objects,
+            sources,
+            partitions,
+            dead_lanes,
+            standing,
+        })
+    }
+
+    async fn start_lane(
+        &self,
+        environment: &Environment,
+        settings: &EngineSettings,
+        jobs: mpsc::UnboundedSender<JobMessage>,
+    ) -> Result<(Arc<Lane>, AbortOnDropHandle<()>), StartError> {
+        let parts = WriterParts {
+            disk: Arc::clone(&environment.disk),
+            paths: LanePaths::new(&settings.cluster, self.claim.incarnation),
+            token: Arc::clone(&self.claim.token),
+            incarnation: self.claim.incarnation,
+            settings: settings.lane,
+            checkpoints: Arc::clone(&self.partitions) as Arc<_>,
+            rolled: Box::new(move |file| {
+                // Nobody splits any more where the receiver is gone: the instance has ended.
+                let _ = jobs.send(JobMessage::Rolled(file));
+            }),
+            standing: self.standing.clone(),
+            rules: settings.rules,
+        };
+        Ok(crate::lane::writer::start(parts).await?)
+    }
+
+    fn topic_keeper(&self, changes: watch::Sender<u64>) -> TopicKeeper {
+        TopicKeeper {
+            metadata: Arc::clone(&self.metadata),
+            view: Arc::clone(&self.view),
+            fence: self.claim.fence,
+            partitions: Arc::clone(&self.partitions),
+            sources: Arc::clone(&self.sources),
+            changes,
+        }
+    }
+
+    fn job_context(
+        &self,
+        environment: &Environment,
+        settings: &EngineSettings,
+        lane: &Arc<Lane>,
+    ) -> JobContext {
+        JobContext {
+            clock: Arc::clone(&environment.clock),
+            disk: Arc::clone(&environment.disk),
+            store: Arc::clone(&self.objects),
+            cluster: settings.cluster.clone(),
+            incarnation: self.claim.incarnation,
+            lane: Arc::clone(lane),
+            token: Arc::clone(&self.claim.token),
+            sources: Arc::clone(&self.sources),
+            partitions: Arc::clone(&self.partitions),
+        }
+    }
+}
+
+fn sources(
+    environment: &Environment,
+    settings: &EngineSettings,
+    objects: &Arc<dyn ObjectStore>,
+    standing: &Standing,
+) -> Sources {
+    Sources {
+        cache: HotCache::new(settings.hot_bytes),
+        lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
+        cold: ColdReader::new(Arc::clone(objects), &settings.cluster),
+        backlog: Backlog::default(),
+        standing: standing.clone(),
+        rules: settings.rules,
+    }
+}
+
+/// Keeps the view current; an instance whose view ended knows nothing any more.
+async fn follow(follower: Follower, standing: Standing) {
+    let error = follower.run().await;
+    standing.stand_down(&format!("the view of the metadata ended: {error}"));
+}
+
+/// Runs a task whose panic ends the instance: the rest would only seem to live.
+fn spawn(standing: Standing, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            standing.stand_down("a task of the engine panicked");
+        }
+    }))
+}
