@@ -18,7 +18,7 @@ use crate::env::{Environment, Listener};
 use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
 use crate::metadata::{MetadataError, SqliteStore};
-use crate::metrics::{Gauges, Metrics, Sample};
+use crate::metrics::{Gauges, Sample};
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
 use crate::settings::{Settings, split_address};
@@ -219,7 +219,7 @@ impl Started {
         let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
         create_users(&engine, settings).await?;
         let server = Server::new(settings.server_limits(), engine.standing.clone());
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::clone(&engine.settings.metrics);
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
         let sample = sampler(Arc::clone(&engine), Arc::clone(&server));
         let metrics = for_metrics.map(|listener| {
@@ -298,6 +298,14 @@ fn sampler(engine: Arc<Engine>, server: Arc<Server>) -> Sample {
         gauges.cache_bytes.set(count(engine.sources.cache.pinned_bytes()));
         let batches = partitions.iter().map(|partition| partition.unsplit_count()).sum();
         gauges.unsplit_batches.set(count(batches));
+        let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();
+        gauges.unsplit_bytes.set(unsplit.cast_signed());
+        gauges.offline_partitions.set(count(engine.partitions.count_offline()));
+        gauges.lane_queue_items.set(count(engine.lane.waiting()));
+        // While groups are being loaded the last figure stands.
+        if let Ok(groups) = engine.groups.list_groups(&[], &[]) {
+            gauges.groups.set(count(groups.len()));
+        }
         gauges.incarnation.set(engine.incarnation.0.cast_signed());
         match engine.standing.reason() {
             Some(reason) => Err(format!("stood down: {reason}")),

@@ -19,6 +19,7 @@ use crate::lane::writer::LaneSettings;
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence};
 use crate::metadata::store::MetadataError;
 use crate::metadata::view::{MetadataView, ViewError};
+use crate::metrics::Metrics;
 use crate::partition::Sources;
 use crate::partition::load::MissingOffsets;
 use crate::partition::registry::Partitions;
@@ -61,6 +62,8 @@ pub struct EngineSettings {
     pub offsets_partitions: i32,
     /// Static configs, by Kafka's names.
     pub configs: BrokerConfig,
+    /// What is counted, for whoever wants to know.
+    pub metrics: Arc<Metrics>,
     /// Which rules of safety hold: all, but in a simulation.
     pub rules: Rules,
 }
@@ -78,6 +81,7 @@ impl EngineSettings {
             groups: GroupSettings::default(),
             offsets_partitions: 50,
             configs: BrokerConfig::default(),
+            metrics: Arc::default(),
             rules: Rules::full(),
         }
     }

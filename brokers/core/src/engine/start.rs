@@ -183,6 +183,7 @@ impl TakenOver {
             }),
             standing: self.standing.clone(),
             rules: settings.rules,
+            metrics: settings.metrics.lane.clone(),
         };
         Ok(crate::lane::writer::start(parts).await?)
     }
@@ -231,6 +232,7 @@ fn sources(
         backlog: Backlog::default(),
         standing: standing.clone(),
         rules: settings.rules,
+        metrics: Arc::clone(&settings.metrics),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{ConfigScope, PartitionRecord, Stored};
-use crate::metadata::view::MetadataView;
+use crate::metadata::view::{MetadataView, Topics};
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
@@ -75,6 +75,7 @@ impl TopicKeeper {
         let mut failed = false;
         for id in topics {
             let Some(topic) = known.by_id(id) else {
+                self.forget_metrics(id, &known);
                 self.partitions.remove_topic(id);
                 continue;
             };
@@ -95,6 +96,15 @@ impl TopicKeeper {
         }
         self.changes.send_modify(|changes| *changes += 1);
         failed
+    }
+
+    /// Stops reporting a topic that is gone, unless there is another one of its name.
+    fn forget_metrics(&self, id: TopicId, known: &Topics) {
+        let first = self.partitions.get(PartitionId::new(id, 0));
+        let name = first.as_ref().map(|partition| partition.topic().as_ref());
+        if let Some(name) = name.filter(|name| known.by_name(name).is_none()) {
+            self.sources.metrics.forget_topic(name);
+        }
     }
 
     /// Opens a new partition; one that nobody leads is taken first.

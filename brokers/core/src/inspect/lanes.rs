@@ -30,16 +30,6 @@ impl From<SealedEnd> for EndReport {
     }
 }
 
-fn kind_name(kind: BlockKind) -> &'static str {
-    match kind {
-        BlockKind::Data => "data",
-        BlockKind::Usage => "usage",
-        BlockKind::Install => "install",
-        BlockKind::Checkpoint => "checkpoint",
-        BlockKind::Close => "close",
-    }
-}
-
 /// Who may ack, by the bytes of an owner token; the format is in `lane::token`.
 fn token_holder(bytes: &Bytes) -> Result<Option<Incarnation>, WireError> {
     let mut reader = Reader::new(bytes.clone());
@@ -166,7 +156,7 @@ impl Inspector<'_> {
 
     fn take_block(&mut self, placed: &PlacedBlock, file: &mut FileReport, lane: &mut LaneReport) {
         let Block { header, index, payload } = &placed.block;
-        *file.blocks.entry(kind_name(header.kind)).or_default() += 1;
+        *file.blocks.entry(header.kind.name()).or_default() += 1;
         if file.first_sequence == 0 {
             file.first_sequence = header.sequence;
         }
@@ -241,7 +231,7 @@ impl Inspector<'_> {
         };
         for block in &leftover.blocks {
             let Ok(header) = block.parse_header() else { continue };
-            *report.blocks.entry(kind_name(header.kind)).or_default() += 1;
+            *report.blocks.entry(header.kind.name()).or_default() += 1;
             if header.kind == BlockKind::Data {
                 report.record_bytes += u64::from(header.payload_bytes);
             }

@@ -50,6 +50,17 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Usage => "usage",
+            Self::Install => "install",
+            Self::Checkpoint => "checkpoint",
+            Self::Close => "close",
+        }
+    }
+
     fn from_code(code: u8) -> Option<Self> {
         [Self::Data, Self::Usage, Self::Install, Self::Checkpoint, Self::Close]
             .into_iter()

@@ -131,6 +131,11 @@ impl Lane {
         closed.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
+    /// Items that wait for the writer.
+    pub fn waiting(&self) -> usize {
+        self.queue.lock().items.len()
+    }
+
     pub(super) fn new(incarnation: Incarnation, standing: Standing) -> Self {
         Self { queue: Mutex::default(), work: Notify::new(), incarnation, standing }
     }

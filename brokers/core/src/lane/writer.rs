@@ -24,6 +24,7 @@ use super::token::OwnerToken;
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
 use crate::env::{Disk, DiskResult, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
+use crate::metrics::{CommitStage, LaneMetrics};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
 
@@ -101,6 +102,8 @@ pub struct WriterParts {
     pub standing: Standing,
     /// Which rules hold.
     pub rules: Rules,
+    /// What is counted.
+    pub metrics: LaneMetrics,
 }
 
 /// Starts the lane: its first file with a durable checkpoint, then the task that writes.
@@ -370,6 +373,7 @@ impl Writer {
             bytes: bytes as u64,
             index_bytes: index.len() as u64,
         });
+        self.parts.metrics.block_written(kind.name(), bytes as u64);
         pieces.extend(encoded);
     }
 
@@ -378,6 +382,7 @@ impl Writer {
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
         let rules = self.parts.rules;
         let (file, position) = (&self.current.file, self.current.position);
+        let begun = Instant::now();
         let written = if rules.hold(Rule::SyncBeforeAck) {
             file.write_and_sync(position, pieces).await
         } else {
@@ -388,8 +393,11 @@ impl Writer {
         } else if written.is_err() {
             file.sync().await?;
         }
+        let synced = Instant::now();
+        self.parts.metrics.commit_took(CommitStage::Write, synced - begun);
         if rules.hold(Rule::TokenBeforeAck) {
             self.parts.token.check().await?;
+            self.parts.metrics.commit_took(CommitStage::Token, synced.elapsed());
         }
         self.current.position += bytes as u64;
         self.durable_sequence = self.sequence;
@@ -449,6 +457,7 @@ impl Writer {
         let last_sequence = self.sequence;
         self.write_checkpoint().await?;
         self.prepare_next();
+        self.parts.metrics.file_rolled();
         self.hand_over(ended, last_sequence);
         Ok(())
     }

@@ -4,13 +4,14 @@
 //! (`kafka_server_brokertopicmetrics_bytesin_total`), and begin with `freshet_` where it has not.
 //! Everything here counts and nothing decides: no part of the engine reads a metric.
 //!
-//! Counters are handles that the hot path keeps ([`Metrics::topic`], [`Metrics::api`]); gauges are
+//! Counters are handles that the hot path keeps ([`Metrics::topic`], [`LaneMetrics`]); gauges are
 //! looked up when somebody asks ([`Gauges`], filled by the process from the engine).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use kafka_protocol::messages::ApiKey;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -29,13 +30,7 @@ struct TopicLabel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabel {
-    request: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    request: &'static str,
-    error: String,
+    request: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -55,6 +50,9 @@ struct SourceLabel {
 
 type Histograms<Label> = Family<Label, Histogram, fn() -> Histogram>;
 
+/// Above Kafka's numbers of APIs.
+const APIS_MAX: usize = 128;
+
 /// From 50 µs, doubling, to 26 s.
 fn latency() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 2.0, 20))
@@ -69,14 +67,6 @@ pub struct TopicMetrics {
     pub bytes_out: Counter,
     /// Records produced.
     pub messages_in: Counter,
-    /// Produce requests that named it.
-    pub produce_requests: Counter,
-    /// Fetch requests that named it.
-    pub fetch_requests: Counter,
-    /// Produce requests whose part for it failed.
-    pub failed_produce_requests: Counter,
-    /// Fetch requests whose part for it failed.
-    pub failed_fetch_requests: Counter,
 }
 
 /// What is counted of an API.
@@ -97,8 +87,6 @@ impl ApiMetrics {
 /// A step of a group commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStage {
-    /// From staging of the oldest batch to the start of the write.
-    Queue,
     /// Write and sync.
     Write,
     /// Reading the owner token again.
@@ -106,11 +94,10 @@ pub enum CommitStage {
 }
 
 impl CommitStage {
-    const ALL: [Self; 3] = [Self::Queue, Self::Write, Self::Token];
+    const ALL: [Self; 2] = [Self::Write, Self::Token];
 
     fn name(self) -> &'static str {
         match self {
-            Self::Queue => "queue",
             Self::Write => "write",
             Self::Token => "token",
         }
@@ -145,7 +132,7 @@ impl ReadSource {
 pub struct LaneMetrics {
     blocks: Family<KindLabel, Counter>,
     bytes: Counter,
-    stages: [Histogram; 3],
+    stages: [Histogram; 2],
     files: Counter,
 }
 
@@ -191,8 +178,6 @@ pub struct Gauges {
     pub unsplit_batches: Gauge,
     /// `freshet_lane_queue_items`
     pub lane_queue_items: Gauge,
-    /// `freshet_splitter_lag_files`
-    pub splitter_lag_files: Gauge,
     /// `freshet_incarnation`
     pub incarnation: Gauge,
 }
@@ -203,7 +188,8 @@ pub struct Metrics {
     topics: TopicFamilies,
     requests: Family<RequestLabel, Counter>,
     request_times: Histograms<RequestLabel>,
-    errors: Family<ErrorLabels, Counter>,
+    /// By Kafka's number of the API; made when one is first asked for.
+    apis: [OnceLock<ApiMetrics>; APIS_MAX],
     connections_created: Counter,
     authentication_failures: Counter,
     reads: [(Counter, Counter); 3],
@@ -218,27 +204,15 @@ struct TopicFamilies {
     bytes_in: Family<TopicLabel, Counter>,
     bytes_out: Family<TopicLabel, Counter>,
     messages_in: Family<TopicLabel, Counter>,
-    produce_requests: Family<TopicLabel, Counter>,
-    fetch_requests: Family<TopicLabel, Counter>,
-    failed_produce_requests: Family<TopicLabel, Counter>,
-    failed_fetch_requests: Family<TopicLabel, Counter>,
 }
 
 impl TopicFamilies {
     /// Each with its name and what it is.
-    fn described(&self) -> [(&Family<TopicLabel, Counter>, &'static str, &'static str); 7] {
+    fn described(&self) -> [(&Family<TopicLabel, Counter>, &'static str, &'static str); 3] {
         [
             (&self.bytes_in, "bytesin", "Bytes of record batches produced"),
             (&self.bytes_out, "bytesout", "Bytes of record batches handed to sockets"),
             (&self.messages_in, "messagesin", "Records produced"),
-            (&self.produce_requests, "totalproducerequests", "Produce requests"),
-            (&self.fetch_requests, "totalfetchrequests", "Fetch requests"),
-            (
-                &self.failed_produce_requests,
-                "failedproducerequests",
-                "Produce requests that failed",
-            ),
-            (&self.failed_fetch_requests, "failedfetchrequests", "Fetch requests that failed"),
         ]
     }
 }
@@ -266,15 +240,12 @@ impl Metrics {
         }
         let requests = Family::default();
         let request_times = Histograms::new_with_constructor(latency as fn() -> Histogram);
-        let errors = Family::default();
         registry.register("kafka_network_requestmetrics_requests", "Requests", requests.clone());
         registry.register(
             "kafka_network_requestmetrics_totaltime_seconds",
             "From a whole request to its answer",
             request_times.clone(),
         );
-        let help = "Answers with an error, by Kafka's name of it";
-        registry.register("kafka_network_requestmetrics_errors", help, errors.clone());
         let connections_created = Counter::default();
         let help = "Connections that were accepted";
         let name = "kafka_server_socketserver_connection_creation";
@@ -289,7 +260,7 @@ impl Metrics {
             topics,
             requests,
             request_times,
-            errors,
+            apis: [const { OnceLock::new() }; APIS_MAX],
             connections_created,
             authentication_failures,
             reads: register_reads(&mut registry),
@@ -307,10 +278,6 @@ impl Metrics {
             bytes_in: of(&self.topics.bytes_in),
             bytes_out: of(&self.topics.bytes_out),
             messages_in: of(&self.topics.messages_in),
-            produce_requests: of(&self.topics.produce_requests),
-            fetch_requests: of(&self.topics.fetch_requests),
-            failed_produce_requests: of(&self.topics.failed_produce_requests),
-            failed_fetch_requests: of(&self.topics.failed_fetch_requests),
         }
     }
 
@@ -322,18 +289,16 @@ impl Metrics {
         }
     }
 
-    /// The counters of an API, by Kafka's name of it.
-    pub fn api(&self, name: &'static str) -> ApiMetrics {
-        let label = RequestLabel { request: name };
-        ApiMetrics {
-            requests: self.requests.get_or_create_owned(&label),
-            time: self.request_times.get_or_create_owned(&label),
-        }
-    }
-
-    /// Notes an answer with an error, by Kafka's name of it.
-    pub fn failed(&self, request: &'static str, error: &str) {
-        self.errors.get_or_create(&ErrorLabels { request, error: error.to_owned() }).inc();
+    /// The counters of an API.
+    pub fn api(&self, api: ApiKey) -> &ApiMetrics {
+        let number = usize::try_from(api as i16).expect("numbers of APIs count from 0");
+        self.apis[number].get_or_init(|| {
+            let label = RequestLabel { request: format!("{api:?}") };
+            ApiMetrics {
+                requests: self.requests.get_or_create_owned(&label),
+                time: self.request_times.get_or_create_owned(&label),
+            }
+        })
     }
 
     /// Notes a connection that was accepted.
@@ -402,7 +367,6 @@ fn register_gauges(registry: &mut Registry, gauges: &Gauges) {
         ("freshet_lane_unsplit_bytes", "Record bytes not in segments yet", &gauges.unsplit_bytes),
         ("freshet_lane_unsplit_batches", "Batches not in segments yet", &gauges.unsplit_batches),
         ("freshet_lane_queue_items", "Items that wait for a write", &gauges.lane_queue_items),
-        ("freshet_splitter_lag_files", "Ended files not split yet", &gauges.splitter_lag_files),
         ("freshet_incarnation", "Which start of a broker this is", &gauges.incarnation),
     ];
     for (name, help, gauge) in described {
@@ -423,8 +387,7 @@ mod tests {
         let topic = metrics.topic("or\"ders");
         topic.bytes_in.inc_by(100);
         metrics.topic("or\"ders").bytes_in.inc_by(1);
-        metrics.api("Produce").answered(Duration::from_millis(3));
-        metrics.failed("Produce", "NOT_LEADER_OR_FOLLOWER");
+        metrics.api(ApiKey::Produce).answered(Duration::from_millis(3));
         metrics.read(ReadSource::Cold, 5);
         metrics.lane.block_written("data", 4096);
         metrics.lane.commit_took(CommitStage::Token, Duration::from_micros(60));
@@ -434,7 +397,6 @@ mod tests {
             r#"kafka_server_brokertopicmetrics_bytesin_total{topic="or\"ders"} 101"#,
             r#"kafka_network_requestmetrics_requests_total{request="Produce"} 1"#,
             r#"kafka_network_requestmetrics_totaltime_seconds_count{request="Produce"} 1"#,
-            r#"request="Produce",error="NOT_LEADER_OR_FOLLOWER""#,
             r#"freshet_read_bytes_total{source="cold"} 5"#,
             r#"freshet_lane_blocks_total{kind="data"} 1"#,
             r#"freshet_lane_commit_seconds_count{stage="token"} 1"#,

@@ -92,6 +92,7 @@ impl Partition {
         sources.backlog.grow(state.unsplit.len());
         Ok(Arc::new(Self {
             id: opening.id,
+            metrics: sources.metrics.topic(&opening.topic),
             topic: opening.topic,
             epoch: opening.epoch,
             sources,

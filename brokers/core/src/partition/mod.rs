@@ -17,6 +17,7 @@ use crate::lane::LaneSpot;
 use crate::lane::index::ManifestRef;
 use crate::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::lane::reader::LaneReader;
+use crate::metrics::{Metrics, TopicMetrics};
 use crate::records::{StoredBatch, ValidatedBatch};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
@@ -45,6 +46,8 @@ pub struct Sources {
     pub standing: Standing,
     /// Which rules hold.
     pub rules: Rules,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Counts batches that are durable and not in a segment yet, over all partitions. Their index is in
@@ -129,6 +132,7 @@ pub struct Partition {
     topic: Arc<str>,
     epoch: Epoch,
     sources: Arc<Sources>,
+    metrics: TopicMetrics,
     state: Mutex<State>,
     /// The fence-checked end again, for those who wait for it.
     progress: watch::Sender<i64>,
@@ -300,11 +304,15 @@ impl Partition {
         self.state.lock().unsplit.len()
     }
 
+    /// Bytes of records that are durable and not in a segment.
+    pub fn unsplit_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.unsplit.iter().map(|batch| u64::from(batch.spot.length)).sum()
+    }
+
     /// Bytes of records, in segments and in lanes.
     pub fn bytes(&self) -> u64 {
-        let state = self.state.lock();
-        let unsplit: u64 = state.unsplit.iter().map(|batch| u64::from(batch.spot.length)).sum();
-        state.manifest.bytes() + unsplit
+        self.unsplit_bytes() + self.manifest().bytes()
     }
 
     /// Lets a manifest count. Called by the lane's writer the moment its install record is durable.
@@ -347,6 +355,8 @@ impl BatchOwner for Partition {
             });
             state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
         }
+        self.metrics.bytes_in.inc_by(u64::from(durable.spot.length));
+        self.metrics.messages_in.inc_by(end_offset.abs_diff(base_offset));
         self.sources.backlog.grow(1);
         self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
         self.announce(end_offset);

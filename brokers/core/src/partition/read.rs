@@ -10,6 +10,7 @@ use crate::cold::segment::Segment;
 use crate::cold::store::StoreError;
 use crate::env::DiskError;
 use crate::lane::{LaneError, LaneSpot};
+use crate::metrics::ReadSource;
 use crate::records::{Batches, StoredBatch, Tail};
 
 /// How often a read is planned anew because what it was to read has moved meanwhile.
@@ -55,6 +56,17 @@ enum Plan {
     Cold(Segment),
 }
 
+impl Plan {
+    fn source(&self) -> Option<ReadSource> {
+        match self {
+            Self::Empty => None,
+            Self::Hot(_) => Some(ReadSource::Hot),
+            Self::Lane(_) => Some(ReadSource::Lane),
+            Self::Cold(_) => Some(ReadSource::Cold),
+        }
+    }
+}
+
 /// What moved while it was read: the plan is made again.
 enum Attempt<T> {
     Done(T),
@@ -95,6 +107,7 @@ impl Partition {
         let mut moved = String::new();
         for _ in 0..PLANS_MAX {
             let (plan, bounds) = self.plan(offset, bytes_max)?;
+            let source = plan.source();
             let attempt = match plan {
                 Plan::Empty => Attempt::Done(Vec::new()),
                 Plan::Hot(batches) => Attempt::Done(batches),
@@ -102,7 +115,13 @@ impl Partition {
                 Plan::Cold(segment) => self.read_segment(&segment, offset, bytes_max).await,
             };
             match attempt {
-                Attempt::Done(batches) => return Ok(cut(batches, bytes_max, whole_first, bounds)),
+                Attempt::Done(batches) => {
+                    let fetched = cut(batches, bytes_max, whole_first, bounds);
+                    if let Some(source) = source {
+                        self.sources.metrics.read(source, fetched.bytes as u64);
+                    }
+                    return Ok(fetched);
+                }
                 Attempt::Moved(what) => moved = what,
                 Attempt::Failed(what) => return Err(self.storage_error(&what)),
             }

@@ -68,6 +68,12 @@ impl Partitions {
         offline.collect()
     }
 
+    /// How many partitions are not served.
+    pub fn count_offline(&self) -> usize {
+        let places = self.0.read();
+        places.values().filter(|place| matches!(place, Place::Offline(_))).count()
+    }
+
     /// Whether any partition is not served. Nothing that may be its is deleted then.
     pub fn any_offline(&self) -> bool {
         self.0.read().values().any(|place| matches!(place, Place::Offline(_)))

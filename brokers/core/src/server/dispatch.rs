@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::FutureExt;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use kafka_protocol::protocol::{Decodable, Encodable};
+use tokio::time::Instant;
 
 use super::service::{Outcome, Reply, Service, Session};
 use crate::auth::principal::Principal;
@@ -63,6 +65,7 @@ impl Service for KafkaService {
     fn connect(&self, peer: SocketAddr) -> KafkaSession {
         let broker = Arc::clone(&self.broker);
         let listener = Arc::clone(&self.listener);
+        broker.engine.settings.metrics.connected();
         let facts = ClientFacts::new(broker, listener, Principal::anonymous(), peer.ip());
         KafkaSession {
             client: Arc::new(facts),
@@ -103,7 +106,11 @@ impl Session for KafkaSession {
         }
         let frame_bytes = frame.len();
         let outcome = match RequestHeader::decode(frame) {
-            Ok((header, body)) => self.dispatch(header, body, frame_bytes).await,
+            Ok((header, body)) => {
+                let (api, arrived) = (header.api, Instant::now());
+                let outcome = self.dispatch(header, body, frame_bytes).await;
+                outcome.map(|outcome| self.counted(outcome, api, arrived))
+            }
             Err(HeaderError::UnsupportedVersion {
                 api: ApiKey::ApiVersions,
                 correlation_id,
@@ -151,6 +158,22 @@ impl Call {
 }
 
 impl KafkaSession {
+    /// Has the answer counted once there is one.
+    fn counted(&self, outcome: Outcome, api: ApiKey, arrived: Instant) -> Outcome {
+        let metrics = Arc::clone(&self.client.broker.engine.settings.metrics);
+        let answered = move |reply: Reply| {
+            metrics.api(api).answered(arrived.elapsed());
+            reply
+        };
+        match outcome {
+            Outcome::Reply(reply) => Outcome::Reply(answered(reply)),
+            Outcome::Staged(reply) => Outcome::Staged(Box::pin(reply.map(answered))),
+            Outcome::Waiting(reply) => Outcome::Waiting(Box::pin(reply.map(answered))),
+            Outcome::LastReply(reply, reason) => Outcome::LastReply(answered(reply), reason),
+            Outcome::Close(reason) => Outcome::Close(reason),
+        }
+    }
+
     async fn dispatch(
         &mut self,
         header: RequestHeader,
@@ -238,6 +261,7 @@ impl KafkaSession {
                 Ok(token)
             }
             Err(failure) => {
+                self.client.broker.engine.settings.metrics.authentication_failed();
                 tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
                 Err(failure)
             }
@@ -280,8 +304,13 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
         let (egress, memory) = (fetched.egress, fetched.memory);
         reply.written = Some(Box::new(move || {
             let client = &context.client;
+            let engine = &client.broker.engine;
+            let topics = engine.view.topics();
             for (topic, bytes) in egress {
-                client.broker.engine.egress.add(topic, &client.payer, bytes);
+                engine.egress.add(topic, &client.payer, bytes);
+                if let Some(topic) = topics.by_id(topic) {
+                    engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
+                }
             }
             drop(memory);
         }));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::parse::Problem;
@@ -92,6 +93,7 @@ impl Settings {
             groups: (&self.groups).into(),
             offsets_partitions: self.topics.offsets_partitions,
             configs: self.broker_config().expect("settings were checked when they were read"),
+            metrics: Arc::default(),
             rules: Rules::full(),
         }
     }

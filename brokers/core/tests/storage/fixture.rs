@@ -17,6 +17,7 @@ use freshet_core::lane::writer::{CheckpointSource, LaneSettings, RolledFile, Wri
 use freshet_core::lane::{LaneError, LaneFile, LanePaths, LaneSpot};
 use freshet_core::metadata::SqliteStore;
 use freshet_core::metadata::cluster::NewTopic;
+use freshet_core::metrics::Metrics;
 use freshet_core::partition::Partition;
 use freshet_core::records::{BatchBuilder, StoredBatch, ValidatedBatch};
 use freshet_core::rules::Rules;
@@ -147,6 +148,7 @@ impl OpenLane {
             rolled: Box::new(move |file| told.lock().push(file)),
             standing: standing.clone(),
             rules: Rules::full(),
+            metrics: Metrics::new().lane,
         })
         .await
         .unwrap();
