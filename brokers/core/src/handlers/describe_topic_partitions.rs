@@ -97,6 +97,7 @@ fn describe(
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()
             .with_partition_index(index)
+            // Java's client fails on null, which the protocol allows.
             .with_eligible_leader_replicas(Some(Vec::new()))
             .with_last_known_elr(Some(Vec::new()));
         let Some(leader) = context.broker().leader_node(stored) else {

@@ -432,6 +432,8 @@ async fn topics_are_described_page_by_page() {
         let response = client.call(0, request).await;
         for topic in &response.topics {
             for partition in &topic.partitions {
+                assert_eq!(partition.eligible_leader_replicas, Some(Vec::new()), "never null");
+                assert_eq!(partition.last_known_elr, Some(Vec::new()), "never null");
                 found.push((topic.name.as_ref().unwrap().to_string(), partition.partition_index));
             }
         }

@@ -82,8 +82,8 @@ pub enum Rule {
     SweepChecksTokenAfterListing,
     /// A sweep keeps what a job of its own broker is making.
     SweepSparesOwnJobs,
-    /// Rule 6: nothing of a dead lane is deleted or trimmed before a checkpoint or an install record of
-    /// one's own epoch is covered in one's own lane.
+    /// Rule 6: nothing of a dead lane is deleted or trimmed before a checkpoint or an install
+    /// record of one's own epoch is covered in one's own lane.
     TrimAfterOwnCheckpoint,
     /// Extents are trimmed by comparing leader and epoch.
     TrimComparesAndSwaps,
