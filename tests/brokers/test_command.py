@@ -89,6 +89,7 @@ def test_settings_that_make_no_sense_end_with_status_2(server):
 
 def test_metrics_and_health_are_served(server):
     with server:
+        produce_one(server.bootstrap)
         health = urllib.request.urlopen(f"http://{server.metrics_address}/healthz")
         assert (health.status, health.read()) == (200, b"ok\n")
         metrics = urllib.request.urlopen(f"http://{server.metrics_address}/metrics")
@@ -96,7 +97,13 @@ def test_metrics_and_health_are_served(server):
         text = metrics.read().decode()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://{server.metrics_address}/")
-    assert "freshet_incarnation 1\n" in text
+    for line in (
+        "freshet_incarnation 1",
+        'kafka_server_brokertopicmetrics_messagesin_total{topic="any"} 1',
+        'kafka_network_requestmetrics_requests_total{request="Produce"} 1',
+        'freshet_lane_blocks_total{kind="data"} 1',
+    ):
+        assert f"{line}\n" in text
     assert text.endswith("# EOF\n")
 
 
