@@ -4,13 +4,65 @@ import random
 
 import pytest
 
-from tests.clients.chaos import run_chaos
+from tests.brokers.batches import Record
+from tests.clients.chaos import ChaosError, Run, check_log, run_chaos
 from tests.clients.producers import PRODUCERS
 
 
 @pytest.mark.timeout(600)
 def test_killed_broker_loses_duplicates_and_reorders_nothing(tmp_path):
     seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
     summary = run_chaos(tmp_path, records=15_000, kills=5, seed=seed, clients=list(PRODUCERS))
-    print(summary)
     assert summary["kills"] == 5
+
+
+class FakeScan:
+    """A log of one partition with these values."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def records(self, topic):
+        for offset, value in enumerate(self.values):
+            yield 0, Record(offset, 0, 1, 0, offset, None, value.encode())
+
+
+def run_of(tmp_path, values):
+    """A run of one producer in which every record was acknowledged and read where it is due."""
+    run = Run(tmp_path, len(values), 0, 0, ["librdkafka"])
+    for offset, value in enumerate(values):
+        run.acks[0].acked(offset, 0, offset)
+        run.consumed.values.setdefault(0, {})[offset] = value.encode()
+    return run
+
+
+SENT = ["0.0", "0.1", "0.2"]
+
+
+def test_sound_log_is_accepted(tmp_path):
+    check_log(run_of(tmp_path, SENT), FakeScan(SENT))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (["0.0", "0.1"], "0.2 is at None"),
+        (["0.0", "0.1", "0.2", "0.1"], "0.1 is at"),
+        (["0.0", "0.2", "0.1"], "the group read b'0.1'"),
+        (["0.1", "0.0", "0.2"], "the group read b'0.0'"),
+        (["0.0", "0.1", "0.2", "0.3"], "the group read None"),
+    ],
+)
+def test_unsound_log_is_refused(tmp_path, found, said):
+    with pytest.raises(ChaosError, match=said):
+        check_log(run_of(tmp_path, SENT), FakeScan(found))
+
+
+def test_reordered_log_is_refused_even_where_clients_agree_with_it(tmp_path):
+    run = run_of(tmp_path, SENT)
+    found = ["0.0", "0.2", "0.1"]
+    run.acks[0].places = {0: (0, 0), 1: (0, 2), 2: (0, 1)}
+    run.consumed.values[0] = {offset: value.encode() for offset, value in enumerate(found)}
+    with pytest.raises(ChaosError, match="0.1 follows 2"):
+        check_log(run, FakeScan(found))
