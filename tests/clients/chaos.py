@@ -14,13 +14,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.brokers.batches import Record
 from tests.brokers.logscan import LogScan
 from tests.clients.producers import PRODUCERS, Acks
 from tests.clients.servers import BrokerServer, Supervisor
@@ -230,14 +231,14 @@ def create_topic(bootstrap: str) -> None:
         future.result()
 
 
-def check_log(run: Run, scan: LogScan) -> None:
+def check_log(run: Run, records: Iterable[tuple[int, Record]]) -> None:
     """Each record exactly once, in order per producer and partition, where its ack said.
 
-    Raises `ChaosError`. Also holds what the group read against the log.
+    `records` are those of the log, with their partitions. Raises `ChaosError`. Also holds what the group read against the log.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], int] = {}
-    for partition, record in scan.records(TOPIC):
+    for partition, record in records:
         who, number = (int(part) for part in (record.value or b"").split(b"."))
         place = (partition, record.offset)
         if (who, number) in found:
@@ -270,7 +271,7 @@ def run_chaos(
     run = Run(folder, records, kills, seed, clients)
     begin = time.monotonic()
     scan = run.play()
-    check_log(run, scan)
+    check_log(run, scan.records(TOPIC))
     return {
         "records": run.records,
         "kills": run.supervisor.starts - 1,

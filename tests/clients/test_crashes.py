@@ -17,15 +17,10 @@ def test_killed_broker_loses_duplicates_and_reorders_nothing(tmp_path):
     assert summary["kills"] == 5
 
 
-class FakeScan:
+def log_of(values):
     """A log of one partition with these values."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def records(self, topic):
-        for offset, value in enumerate(self.values):
-            yield 0, Record(offset, 0, 1, 0, offset, None, value.encode())
+    for offset, value in enumerate(values):
+        yield 0, Record(offset, 0, 1, 0, offset, None, value.encode())
 
 
 def run_of(tmp_path, values):
@@ -41,7 +36,7 @@ SENT = ["0.0", "0.1", "0.2"]
 
 
 def test_sound_log_is_accepted(tmp_path):
-    check_log(run_of(tmp_path, SENT), FakeScan(SENT))
+    check_log(run_of(tmp_path, SENT), log_of(SENT))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,7 @@ def test_sound_log_is_accepted(tmp_path):
 )
 def test_unsound_log_is_refused(tmp_path, found, said):
     with pytest.raises(ChaosError, match=said):
-        check_log(run_of(tmp_path, SENT), FakeScan(found))
+        check_log(run_of(tmp_path, SENT), log_of(found))
 
 
 def test_reordered_log_is_refused_even_where_clients_agree_with_it(tmp_path):
@@ -64,5 +59,5 @@ def test_reordered_log_is_refused_even_where_clients_agree_with_it(tmp_path):
     found = ["0.0", "0.2", "0.1"]
     run.acks[0].places = {0: (0, 0), 1: (0, 2), 2: (0, 1)}
     run.consumed.values[0] = {offset: value.encode() for offset, value in enumerate(found)}
-    with pytest.raises(ChaosError, match="0.1 follows 2"):
-        check_log(run, FakeScan(found))
+    with pytest.raises(ChaosError, match=r"0\.1 follows 2"):
+        check_log(run, log_of(found))
