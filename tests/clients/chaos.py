@@ -234,7 +234,8 @@ def create_topic(bootstrap: str) -> None:
 def check_log(run: Run, records: Iterable[tuple[int, Record]]) -> None:
     """Each record exactly once, in order per producer and partition, where its ack said.
 
-    `records` are those of the log, with their partitions. Raises `ChaosError`. Also holds what the group read against the log.
+    `records` are those of the log, with their partitions. What the
+    group read is held against them too. Raises `ChaosError`.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], int] = {}
