@@ -127,13 +127,6 @@ pub(super) static REQUESTS: &[Request] = &[
         topic_names: [String] to 5,
         timeout_ms: Int32,
     }),
-    request!(DeleteRecords, 2, {
-        topics: [{
-            name: String,
-            partitions: [{ partition_index: Int32, offset: Int64 }],
-        }],
-        timeout_ms: Int32,
-    }),
     request!(InitProducerId, 2, {
         transactional_id: String,
         transaction_timeout_ms: Int32,

@@ -52,7 +52,6 @@ fn decode(api: ApiKey, version: i16, body: Bytes) -> Option<Roundtrip> {
         ApiVersions ApiVersionsRequest;
         CreateTopics CreateTopicsRequest;
         DeleteTopics DeleteTopicsRequest;
-        DeleteRecords DeleteRecordsRequest;
         InitProducerId InitProducerIdRequest;
         OffsetForLeaderEpoch OffsetForLeaderEpochRequest;
         DescribeAcls DescribeAclsRequest;
