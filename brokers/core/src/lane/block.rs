@@ -112,8 +112,11 @@ impl BlockHeader {
         let mut reader = Reader::new(bytes.slice(4..HEADER_BYTES));
         let fields = "the length was checked";
         let version = reader.u16_le().expect(fields);
-        if version != VERSION {
-            return Err(BlockError::Version(version));
+        match version {
+            VERSION => {}
+            // No release wrote it: the write was torn behind the magic.
+            0 => return Err(BlockError::Torn),
+            later => return Err(BlockError::Version(later)),
         }
         let kind = BlockKind::from_code(reader.u8().expect(fields)).ok_or(BlockError::Torn)?;
         reader.u8().expect(fields);
@@ -280,6 +283,17 @@ mod tests {
         let mut later = sample().to_vec();
         later[4] = 2;
         assert_eq!(Block::parse(&later.into()).unwrap_err(), BlockError::Version(2));
+    }
+
+    #[test]
+    fn a_header_that_was_torn_anywhere_is_no_later_version() {
+        let whole = sample();
+        for written in 1..HEADER_BYTES {
+            let mut torn = vec![0; ALIGNMENT];
+            torn[..written].copy_from_slice(&whole[..written]);
+            let error = Block::parse(&torn.into()).unwrap_err();
+            assert!(matches!(error, BlockError::Absent | BlockError::Torn), "{written}: {error}");
+        }
     }
 
     #[test]
