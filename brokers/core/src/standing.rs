@@ -18,16 +18,24 @@ impl Default for Standing {
 impl Standing {
     /// Ends the instance; the first reason stands.
     pub fn stand_down(&self, reason: &str) {
-        let first = self.0.send_if_modified(|current| {
+        if self.end(reason) {
+            tracing::error!(reason, "standing down");
+        }
+    }
+
+    /// Ends the instance as it was asked to; nothing where it has ended.
+    pub fn stop(&self) {
+        self.end("stopped");
+    }
+
+    fn end(&self, reason: &str) -> bool {
+        self.0.send_if_modified(|current| {
             let first = current.is_none();
             if first {
                 *current = Some(reason.into());
             }
             first
-        });
-        if first {
-            tracing::error!(reason, "standing down");
-        }
+        })
     }
 
     /// Why the instance ended, if it did.

@@ -192,7 +192,7 @@ impl Engine {
             Ok(Err(error)) => tracing::warn!(%error, "not stopped cleanly"),
             Err(_) => tracing::warn!("not stopped cleanly: storage is too slow"),
         }
-        self.standing.stand_down("stopped");
+        self.standing.stop();
     }
 
     async fn stop_cleanly(&self) -> Result<(), StartError> {

@@ -175,6 +175,7 @@ impl TakenOver {
             paths: LanePaths::new(&settings.cluster, self.claim.incarnation),
             token: Arc::clone(&self.claim.token),
             incarnation: self.claim.incarnation,
+            nonce: environment.randomness.next_u64(),
             settings: settings.lane,
             checkpoints: Arc::clone(&self.partitions) as Arc<_>,
             rolled: Box::new(move |file| {

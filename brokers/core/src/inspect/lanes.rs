@@ -81,7 +81,8 @@ impl Inspector<'_> {
             leftovers: Vec::new(),
         };
         let names = self.environment.disk.list(&paths.folder()).await?;
-        let mut walk = Walk { due: None, end: lane.end, sealed: sealed_blocks(seal) };
+        let sealed = sealed_blocks(seal);
+        let mut walk = Walk { nonce: None, due: None, end: lane.end, sealed };
         for number in file_numbers(&names, "wal") {
             if let Some(file) = self.read_blocks(&paths, number, &mut walk, &mut lane).await? {
                 lane.files.push(file);
@@ -139,7 +140,7 @@ impl Inspector<'_> {
         };
         let mut report =
             FileReport { file: path, bytes: bytes.len() as u64, ..FileReport::default() };
-        let mut cursor = FileCursor::new(lane.incarnation, number, bytes);
+        let mut cursor = FileCursor::new(lane.incarnation, walk.nonce, number, bytes);
         loop {
             match walk.next(number, &mut cursor) {
                 Ok(Some(placed)) => self.take_block(&placed, &mut report, lane),
@@ -270,6 +271,7 @@ fn sealed_blocks(seal: Option<Seal>) -> BTreeMap<(u64, u64), PlacedBlock> {
 
 /// Goes through a lane's blocks in order, taking what the sealer copied from its copy.
 struct Walk {
+    nonce: Option<u64>,
     due: Option<u64>,
     end: Option<EndReport>,
     sealed: BTreeMap<(u64, u64), PlacedBlock>,
@@ -293,7 +295,8 @@ impl Walk {
             None => cursor.take(self.due)?,
         };
         if let Some(placed) = &placed {
-            self.due = Some(placed.block.header.sequence + 1);
+            let header = placed.block.header;
+            (self.nonce, self.due) = (Some(header.nonce), Some(header.sequence + 1));
         }
         Ok(placed)
     }

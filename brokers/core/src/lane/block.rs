@@ -14,8 +14,12 @@
 //! | 32 | 4 | bytes of the index |
 //! | 36 | 4 | bytes of the payload |
 //! | 40 | 4 | CRC-32C over the header (with this field zero), the index and the payload |
-//! | 44 | 20 | zero |
+//! | 44 | 8 | the lane's nonce: random, drawn when the lane starts, shown to no client |
+//! | 52 | 12 | zero |
 //! | 64 | – | index, then payload, then zeros up to the next multiple of 4 KiB |
+//!
+//! The nonce keeps a client from writing something into a payload that passes for a block of the
+//! lane: where a block is torn, its payload may lie where a block is looked for.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -83,6 +87,8 @@ pub struct BlockHeader {
     pub index_bytes: u32,
     /// Bytes of the payload.
     pub payload_bytes: u32,
+    /// The lane's.
+    pub nonce: u64,
     checksum: u32,
 }
 
@@ -128,6 +134,7 @@ impl BlockHeader {
             index_bytes: reader.u32_le().expect(fields),
             payload_bytes: reader.u32_le().expect(fields),
             checksum: reader.u32_le().expect(fields),
+            nonce: reader.u64_le().expect(fields),
         };
         if header.body_bytes() > BLOCK_BYTES_MAX { Err(BlockError::Torn) } else { Ok(header) }
     }
@@ -154,6 +161,8 @@ impl BlockHeader {
         rest.put_u64_le(self.durable_sequence);
         rest.put_u32_le(self.index_bytes);
         rest.put_u32_le(self.payload_bytes);
+        rest.put_u32_le(0);
+        rest.put_u64_le(self.nonce);
         out
     }
 }
@@ -210,6 +219,8 @@ pub struct BlockLabel {
     pub sequence: u64,
     /// The highest sure block.
     pub durable_sequence: u64,
+    /// The lane's.
+    pub nonce: u64,
 }
 
 /// Lays a block out as pieces to be written one after another; the payload is not copied. Their
@@ -224,6 +235,7 @@ pub fn encode(label: BlockLabel, index: &[u8], payload: Vec<Bytes>) -> Vec<Bytes
         durable_sequence: label.durable_sequence,
         index_bytes: length(index.len()),
         payload_bytes: length(payload_bytes),
+        nonce: label.nonce,
         checksum: 0,
     };
     let mut head = BytesMut::with_capacity(HEADER_BYTES + index.len());
@@ -252,6 +264,7 @@ mod tests {
             incarnation: Incarnation(7),
             sequence: 9,
             durable_sequence: 8,
+            nonce: 0x1234_5678_9abc_def0,
         };
         let payload = vec![Bytes::from_static(b"first"), Bytes::from_static(b"second")];
         encode(label, b"index", payload).concat().into()
@@ -264,6 +277,7 @@ mod tests {
         let block = Block::parse(&bytes).unwrap();
         assert_eq!(block.header.kind, BlockKind::Data);
         assert_eq!((block.header.sequence, block.header.durable_sequence), (9, 8));
+        assert_eq!(block.header.nonce, 0x1234_5678_9abc_def0);
         assert_eq!(&block.index[..], b"index");
         assert_eq!(&block.payload[..], b"firstsecond");
     }

@@ -114,7 +114,7 @@ pub async fn replay(
 ) -> Result<(), LaneError> {
     let sealed = read_seal(disk, paths, incarnation).await?.map(|seal| seal.blocks);
     let mut sealed = sealed.unwrap_or_default();
-    let mut due = None;
+    let (mut due, mut nonce) = (None, None);
     let within = |sequence: u64| sequence <= end.sequence || !rules.hold(Rule::StopAtSealedEnd);
     let names = disk.list(&paths.folder()).await?;
     for number in file_numbers(&names, "wal") {
@@ -123,7 +123,7 @@ pub async fn replay(
             break;
         }
         let bytes = read_file(disk, paths, number).await?;
-        let mut cursor = FileCursor::new(incarnation, number, bytes);
+        let mut cursor = FileCursor::new(incarnation, nonce, number, bytes);
         loop {
             let here = (number, cursor.position());
             let copy = sealed
@@ -138,11 +138,12 @@ pub async fn replay(
                 let position = placed.position;
                 place(placed, LaneFile::Wal(number), position)
             };
-            let sequence = replayed.placed.block.header.sequence;
+            let header = replayed.placed.block.header;
+            let sequence = header.sequence;
             if !within(sequence) {
                 return Ok(());
             }
-            due = Some(sequence + 1);
+            (due, nonce) = (Some(sequence + 1), Some(header.nonce));
             visit(replayed)?;
         }
         if due.is_none() && end.sequence > 0 && number <= end.file {

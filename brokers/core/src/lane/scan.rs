@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::block::{ALIGNMENT, Block, BlockError, HEADER_BYTES};
+use super::block::{ALIGNMENT, Block, BlockError, BlockHeader, HEADER_BYTES};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
@@ -39,15 +39,18 @@ pub struct TailScan {
 #[derive(Debug, Clone)]
 pub struct FileCursor {
     incarnation: Incarnation,
+    /// The lane's, once a block of it was seen.
+    nonce: Option<u64>,
     file: u64,
     bytes: Bytes,
     position: usize,
 }
 
 impl FileCursor {
-    /// Starts at the first block of a file.
-    pub fn new(incarnation: Incarnation, file: u64, bytes: Bytes) -> Self {
-        Self { incarnation, file, bytes, position: 0 }
+    /// Starts at the first block of a file. `nonce` is that of the lane's earlier blocks; where
+    /// none was seen, the first one here tells it.
+    pub fn new(incarnation: Incarnation, nonce: Option<u64>, file: u64, bytes: Bytes) -> Self {
+        Self { incarnation, nonce, file, bytes, position: 0 }
     }
 
     /// Where the cursor stands, in bytes.
@@ -65,10 +68,12 @@ impl FileCursor {
             return Err(BlockError::Absent);
         }
         let rest = self.bytes.slice(position..);
-        let block = Block::parse(&rest)?;
-        if block.header.incarnation != self.incarnation {
+        let header = BlockHeader::parse(&rest)?;
+        let foreign = self.nonce.is_some_and(|nonce| header.nonce != nonce);
+        if header.incarnation != self.incarnation || foreign {
             return Err(BlockError::Absent);
         }
+        let block = Block::parse(&rest)?;
         let raw = rest.slice(..block.header.span().min(rest.len()));
         Ok(PlacedBlock { file: self.file, position: position as u64, raw, block })
     }
@@ -79,6 +84,7 @@ impl FileCursor {
         match self.at(self.position) {
             Ok(found) if due.is_none_or(|due| found.block.header.sequence == due) => {
                 self.position += found.raw.len();
+                self.nonce = Some(found.block.header.nonce);
                 Ok(Some(found))
             }
             Err(BlockError::Version(version)) => Err(LaneError::damaged(
@@ -123,11 +129,12 @@ pub async fn scan_tail(
     rules: Rules,
 ) -> Result<TailScan, LaneError> {
     let numbers = file_numbers(&disk.list(&paths.folder()).await?, "wal");
-    let mut scan = Scan { incarnation, due: None, sure: 0, unsure: VecDeque::new(), end: None };
+    let mut scan =
+        Scan { incarnation, nonce: None, due: None, sure: 0, unsure: VecDeque::new(), end: None };
     let mut stopped: Option<FileCursor> = None;
     for number in numbers.iter().copied() {
-        let mut cursor =
-            FileCursor::new(incarnation, number, read_file(disk, paths, number).await?);
+        let bytes = read_file(disk, paths, number).await?;
+        let mut cursor = FileCursor::new(incarnation, scan.nonce, number, bytes);
         // Which block begins the first file cannot be told; a later file without one before it
         // follows nothing.
         let follows = stopped.is_none() || scan.due.is_some();
@@ -148,6 +155,7 @@ pub async fn scan_tail(
 
 struct Scan {
     incarnation: Incarnation,
+    nonce: Option<u64>,
     due: Option<u64>,
     sure: u64,
     unsure: VecDeque<PlacedBlock>,
@@ -161,6 +169,7 @@ impl Scan {
         while let Some(found) = cursor.take(self.due)? {
             any = true;
             let header = found.block.header;
+            self.nonce = Some(header.nonce);
             self.due = Some(header.sequence + 1);
             self.end = Some(LaneEnd { file: found.file, sequence: header.sequence });
             self.sure = self.sure.max(header.durable_sequence);

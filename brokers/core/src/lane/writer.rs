@@ -92,6 +92,8 @@ pub struct WriterParts {
     pub token: Arc<OwnerToken>,
     /// Whose lane.
     pub incarnation: Incarnation,
+    /// Random bits that mark the lane's blocks; no client may learn them.
+    pub nonce: u64,
     /// Sizes and times.
     pub settings: LaneSettings,
     /// What to write first into each file.
@@ -360,6 +362,7 @@ impl Writer {
             incarnation: self.parts.incarnation,
             sequence: self.sequence,
             durable_sequence: self.durable_sequence,
+            nonce: self.parts.nonce,
         };
         let encoded = encode(label, index, payload);
         let bytes: usize = encoded.iter().map(Bytes::len).sum();

@@ -115,6 +115,9 @@ pub fn small_files(bytes: u64) -> LaneSettings {
     LaneSettings { file_bytes_first: bytes, file_bytes_max: bytes, ..LaneSettings::default() }
 }
 
+/// What marks the blocks of these lanes.
+pub const NONCE: u64 = 0x5eed_0f4e_1a4e_0001;
+
 /// A lane that is written.
 pub struct OpenLane {
     pub paths: LanePaths,
@@ -143,6 +146,7 @@ impl OpenLane {
             paths: paths.clone(),
             token: Arc::clone(&token),
             incarnation,
+            nonce: NONCE,
             settings,
             checkpoints: Arc::clone(&installed) as Arc<_>,
             rolled: Box::new(move |file| told.lock().push(file)),

@@ -5,10 +5,10 @@ use freshet_core::lane::block::{BlockKind, BlockLabel, encode};
 use freshet_core::lane::reader::{LaneReader, replay};
 use freshet_core::lane::seal::{read_seal, seal};
 use freshet_core::lane::writer::LaneSettings;
-use freshet_core::lane::{LaneEnd, LaneFile};
+use freshet_core::lane::{LaneEnd, LaneError, LaneFile};
 use freshet_core::rules::Rules;
 
-use crate::fixture::{CLUSTER, Folder, OpenLane, fence_and_seal, stored, wal};
+use crate::fixture::{CLUSTER, Folder, NONCE, OpenLane, fence_and_seal, stored, wal};
 
 /// A lane with four blocks of data behind its checkpoint, each in a write of its own, and where the
 /// last block lies.
@@ -79,13 +79,52 @@ async fn two_sealers_agree_and_what_lands_later_changes_nothing() {
         seal(disk, &paths, lane, Rules::full()),
     );
     assert_eq!(first.unwrap().end, second.unwrap().end);
-    let label =
-        BlockLabel { kind: BlockKind::Usage, incarnation: lane, sequence: 6, durable_sequence: 5 };
+    let label = BlockLabel {
+        kind: BlockKind::Usage,
+        incarnation: lane,
+        sequence: 6,
+        durable_sequence: 5,
+        nonce: NONCE,
+    };
     let late = encode(label, b"", Vec::new()).concat();
     let after = last + (64 + 5100_usize).next_multiple_of(4096);
     folder.edit(&wal(&paths, 0), |bytes| bytes[after..after + late.len()].copy_from_slice(&late));
     let third = seal(disk, &paths, lane, Rules::full()).await.unwrap();
     assert_eq!(third.end, LaneEnd { file: 0, sequence: 5 });
+}
+
+/// A client can put the bytes of a block into its records, and where its own block is torn they lie
+/// where a lane's blocks are looked for.
+#[tokio::test]
+async fn a_block_that_a_client_made_up_proves_nothing() {
+    let folder = Folder::new();
+    let (paths, last) = crashed(&folder).await;
+    let made_up = |nonce| {
+        let label = BlockLabel {
+            kind: BlockKind::Usage,
+            incarnation: Incarnation(1),
+            sequence: 6,
+            durable_sequence: 5,
+            nonce,
+        };
+        encode(label, b"", Vec::new()).concat()
+    };
+    let torn_with = |bytes: &mut Vec<u8>, inner: &[u8]| {
+        bytes[last + 70] ^= 1;
+        bytes[last + 4096..last + 4096 + inner.len()].copy_from_slice(inner);
+    };
+    let whole = std::fs::read(folder.path(&wal(&paths, 0))).unwrap();
+    folder.edit(&wal(&paths, 0), |bytes| torn_with(bytes, &made_up(NONCE ^ 1)));
+    let sealed = fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
+    assert_eq!(sealed.end, LaneEnd { file: 0, sequence: 4 });
+
+    std::fs::remove_file(folder.path(&paths.seal())).unwrap();
+    folder.edit(&wal(&paths, 0), |bytes| {
+        *bytes = whole;
+        torn_with(bytes, &made_up(NONCE));
+    });
+    let damaged = fence_and_seal(&folder.disk, &paths, 1).await;
+    assert!(matches!(damaged, Err(LaneError::Damaged { .. })), "the lane's own block does");
 }
 
 #[tokio::test]
