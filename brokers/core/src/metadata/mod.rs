@@ -2,8 +2,10 @@
 //! ACLs and users. `README.md` beside this file has the map and the invariants.
 //!
 //! [`store`] is the interface that every store has, [`sqlite`] the embedded one, [`schema`] what is
-//! kept under which key, [`cluster`] the only way to write it, [`view`] an image of it in memory.
+//! kept under which key, [`cluster`] the only way to write it, [`view`] an image of it in memory;
+//! [`cell`] is what a cell keeps of all its clusters beside.
 
+pub mod cell;
 pub mod cluster;
 pub mod names;
 pub mod schema;
@@ -13,6 +15,7 @@ pub mod view;
 
 mod image;
 
+pub use cell::{CellError, CellMetadata};
 pub use cluster::{ClusterError, ClusterMetadata, Fence};
 pub use sqlite::SqliteStore;
 pub use store::{MetadataError, MetadataStore, ScopedStore};

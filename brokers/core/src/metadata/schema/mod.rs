@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store::Entry;
 
+pub mod cell;
 pub mod keys;
 pub mod records;
 

@@ -1,0 +1,412 @@
+//! The only way to write a cell's own records: specs of clusters by the control plane, their status
+//! and samples by the keeper, wake requests by gateways.
+//!
+//! Every call is one compare-and-swap, or a loop of them until one holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cluster::RECORD_BYTES_MAX;
+use super::schema::cell::{
+    CELL_SCOPE, CellKey, CellKind, ClusterSpec, ClusterStatus, Sample, WakeRequest,
+    check_cluster_id,
+};
+use super::schema::{Record, SchemaError, Stored, decode, encode};
+use super::store::{
+    Change, Expected, MetadataError, MetadataStore, ScopedStore, Transaction, Watch,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The most bytes of a sample: one transaction takes it.
+pub const SAMPLE_BYTES_MAX: usize = 768 * 1024;
+/// How often a compare-and-swap is tried before the caller is told that others are in the way.
+const ATTEMPTS_MAX: u32 = 64;
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] MetadataError),
+    /// What is stored cannot be understood.
+    #[error(transparent)]
+    Record(#[from] SchemaError),
+    /// Others changed this key again and again.
+    #[error("{0} was changed by somebody else meanwhile")]
+    Contended(String),
+    /// A newer spec is stored; nothing was written.
+    #[error("spec of {id} has generation {stored} already, which {given} would take back")]
+    OldGeneration {
+        /// The cluster.
+        id: String,
+        /// Generation of the stored spec.
+        stored: u64,
+        /// Generation of the one that was to be written.
+        given: u64,
+    },
+    /// A record that contradicts itself, or no id of a cluster. The text says why.
+    #[error("{0}")]
+    Invalid(String),
+    /// A record would be larger than is allowed.
+    #[error("{key} would have {bytes} bytes, {max} are allowed")]
+    TooLarge {
+        /// The record's key.
+        key: String,
+        /// Its size.
+        bytes: usize,
+        /// The most.
+        max: usize,
+    },
+}
+
+/// All records of a kind, at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing<R> {
+    /// By cluster id.
+    pub records: BTreeMap<String, Stored<R>>,
+    /// Watch from here to miss nothing.
+    pub revision: u64,
+}
+
+/// What a record became; none where it was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellRecord {
+    /// A spec.
+    Spec(Option<ClusterSpec>),
+    /// A status.
+    Status(Option<ClusterStatus>),
+    /// A wake request.
+    Wake(Option<WakeRequest>),
+    /// A sample.
+    Sample(Option<Sample>),
+}
+
+impl CellRecord {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> CellKind {
+        match self {
+            Self::Spec(_) => CellKind::Spec,
+            Self::Status(_) => CellKind::Status,
+            Self::Wake(_) => CellKind::Wake,
+            Self::Sample(_) => CellKind::Sample,
+        }
+    }
+}
+
+/// A change of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellChange {
+    /// Of which cluster.
+    pub cluster: String,
+    /// Revision of the transaction that did it.
+    pub revision: u64,
+    /// What it is now.
+    pub record: CellRecord,
+}
+
+/// A cell's own records.
+#[derive(Clone)]
+pub struct CellMetadata {
+    store: Arc<dyn MetadataStore>,
+}
+
+impl CellMetadata {
+    /// The records in `store`, which is the whole store of the cell.
+    #[must_use]
+    pub fn new(store: Arc<dyn MetadataStore>) -> Self {
+        let scoped = ScopedStore::new(store, CELL_SCOPE).expect("the scope is a plain name");
+        Self { store: Arc::new(scoped) }
+    }
+
+    /// Writes a spec, unless a newer one is stored. One of the same generation is replaced: what
+    /// is derived from the same intent may differ after a change of the service's settings. Gives
+    /// the revision of what is stored.
+    ///
+    /// # Errors
+    /// [`CellError::OldGeneration`], [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    pub async fn put_spec(&self, spec: &ClusterSpec) -> Result<u64, CellError> {
+        let key = CellKey::new(CellKind::Spec, &spec.id);
+        check(&key, spec)?;
+        let newer = |stored: &ClusterSpec| {
+            if stored.generation > spec.generation {
+                let (id, stored, given) = (spec.id.clone(), stored.generation, spec.generation);
+                return Err(CellError::OldGeneration { id, stored, given });
+            }
+            Ok(())
+        };
+        self.put(&key, spec, RECORD_BYTES_MAX, newer).await
+    }
+
+    /// The spec of a cluster.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn spec(&self, cluster: &str) -> Result<Option<Stored<ClusterSpec>>, CellError> {
+        self.read(&key(CellKind::Spec, cluster)?).await
+    }
+
+    /// All specs.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn specs(&self) -> Result<Listing<ClusterSpec>, CellError> {
+        self.list(CellKind::Spec).await
+    }
+
+    /// Removes a spec with the wake request, and tells whether there was one. What the keeper tells
+    /// of the cluster stays: [`CellMetadata::remove_cluster`].
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`]; as the store.
+    pub async fn remove_spec(&self, cluster: &str) -> Result<bool, CellError> {
+        self.remove(cluster, &[CellKind::Spec, CellKind::Wake]).await
+    }
+
+    /// Removes all that the cell knows of a cluster, and tells whether there was anything.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`]; as the store.
+    pub async fn remove_cluster(&self, cluster: &str) -> Result<bool, CellError> {
+        self.remove(cluster, &CellKind::ALL).await
+    }
+
+    /// Writes the status of a cluster; one that says the same is no change. Gives the revision of
+    /// what is stored.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    pub async fn put_status(
+        &self,
+        cluster: &str,
+        status: &ClusterStatus,
+    ) -> Result<u64, CellError> {
+        let key = key(CellKind::Status, cluster)?;
+        check(&key, status)?;
+        self.put(&key, status, RECORD_BYTES_MAX, |_| Ok(())).await
+    }
+
+    /// The status of a cluster; none where it was never started.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn status(&self, cluster: &str) -> Result<Option<Stored<ClusterStatus>>, CellError> {
+        self.read(&key(CellKind::Status, cluster)?).await
+    }
+
+    /// The status of all clusters.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn statuses(&self) -> Result<Listing<ClusterStatus>, CellError> {
+        self.list(CellKind::Status).await
+    }
+
+    /// Asks for a cluster to be woken. A request that is there already stays as it is. Gives the
+    /// one that stands, and whether it is this one.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`], [`CellError::TooLarge`]; as the store.
+    pub async fn request_wake(
+        &self,
+        cluster: &str,
+        request: &WakeRequest,
+    ) -> Result<(Stored<WakeRequest>, bool), CellError> {
+        let key = key(CellKind::Wake, cluster)?;
+        let value = value_of(&key, request, RECORD_BYTES_MAX)?;
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(stored) = self.read(&key).await? {
+                return Ok((stored, false));
+            }
+            let transaction = Transaction::new()
+                .compare(key.to_string(), Expected::Absent)
+                .put(key.to_string(), value.clone());
+            match self.store.commit(transaction).await {
+                Ok(revision) => return Ok((Stored { record: request.clone(), revision }, true)),
+                Err(MetadataError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(CellError::Contended(key.to_string()))
+    }
+
+    /// The wake request of a cluster.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn wake(&self, cluster: &str) -> Result<Option<Stored<WakeRequest>>, CellError> {
+        self.read(&key(CellKind::Wake, cluster)?).await
+    }
+
+    /// All wake requests.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn wakes(&self) -> Result<Listing<WakeRequest>, CellError> {
+        self.list(CellKind::Wake).await
+    }
+
+    /// Removes the wake request that was seen at `revision`; a later one stays. Tells whether it
+    /// was removed.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`]; as the store.
+    pub async fn remove_wake(&self, cluster: &str, revision: u64) -> Result<bool, CellError> {
+        let key = key(CellKind::Wake, cluster)?.to_string();
+        let transaction = Transaction::new().compare(key.clone(), Expected::Revision(revision));
+        match self.store.commit(transaction.delete(key)).await {
+            Ok(_) => Ok(true),
+            Err(MetadataError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a sample in the place of the one before. Gives its revision.
+    ///
+    /// # Errors
+    /// [`CellError::Invalid`], [`CellError::TooLarge`] above [`SAMPLE_BYTES_MAX`]; as the store.
+    pub async fn put_sample(&self, cluster: &str, sample: &Sample) -> Result<u64, CellError> {
+        let key = key(CellKind::Sample, cluster)?;
+        let value = value_of(&key, sample, SAMPLE_BYTES_MAX)?;
+        Ok(self.store.commit(Transaction::new().put(key.to_string(), value)).await?)
+    }
+
+    /// The last sample of a cluster.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn sample(&self, cluster: &str) -> Result<Option<Stored<Sample>>, CellError> {
+        self.read(&key(CellKind::Sample, cluster)?).await
+    }
+
+    /// Watches records of these kinds: every change of a revision above `after`.
+    ///
+    /// # Errors
+    /// [`MetadataError::Compacted`] where the history does not reach back that far: list, and watch
+    /// from there.
+    pub async fn watch(&self, kinds: &[CellKind], after: u64) -> Result<CellWatch, CellError> {
+        // One kind is looked for by its prefix, several among all.
+        let prefix = if let [kind] = kinds { kind.prefix() } else { "" };
+        let watch = self.store.watch(prefix, after).await?;
+        Ok(CellWatch { watch, kinds: kinds.to_vec() })
+    }
+
+    async fn read<R: Record>(&self, key: &CellKey) -> Result<Option<Stored<R>>, CellError> {
+        let entry = self.store.get(&key.to_string()).await?;
+        Ok(entry.as_ref().map(Stored::from_entry).transpose()?)
+    }
+
+    async fn list<R: Record>(&self, kind: CellKind) -> Result<Listing<R>, CellError> {
+        let page = self.store.range(kind.prefix(), None, usize::MAX).await?;
+        let mut records = BTreeMap::new();
+        for entry in page.entries {
+            if let Some(key) = CellKey::parse(&entry.key)? {
+                records.insert(key.cluster, Stored::from_entry(&entry)?);
+            }
+        }
+        Ok(Listing { records, revision: page.revision })
+    }
+
+    /// Replaces a record by another one, where `allow` allows it.
+    async fn put<R: Record + PartialEq>(
+        &self,
+        key: &CellKey,
+        record: &R,
+        bytes_max: usize,
+        allow: impl Fn(&R) -> Result<(), CellError>,
+    ) -> Result<u64, CellError> {
+        let value = value_of(key, record, bytes_max)?;
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.read::<R>(key).await?;
+            let mut expected = Expected::Absent;
+            if let Some(stored) = stored {
+                allow(&stored.record)?;
+                if stored.record == *record {
+                    return Ok(stored.revision);
+                }
+                expected = Expected::Revision(stored.revision);
+            }
+            let transaction = Transaction::new()
+                .compare(key.to_string(), expected)
+                .put(key.to_string(), value.clone());
+            match self.store.commit(transaction).await {
+                Ok(revision) => return Ok(revision),
+                // Also where the answer was lost: what is stored tells.
+                Err(MetadataError::Conflict { .. } | MetadataError::Unknown(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(CellError::Contended(key.to_string()))
+    }
+
+    async fn remove(&self, cluster: &str, kinds: &[CellKind]) -> Result<bool, CellError> {
+        let mut transaction = Transaction::new();
+        for kind in kinds {
+            transaction = transaction.delete(key(*kind, cluster)?.to_string());
+        }
+        Ok(self.store.commit(transaction).await? > 0)
+    }
+}
+
+/// Changes of a cell's records, one after another.
+pub struct CellWatch {
+    watch: Box<dyn Watch>,
+    kinds: Vec<CellKind>,
+}
+
+impl CellWatch {
+    /// Waits for changes: at least one, by ascending revision, none left out. Cancel safe.
+    ///
+    /// # Errors
+    /// [`MetadataError::Compacted`] where this watch fell behind: list, and watch from there.
+    /// [`CellError::Record`] where a record cannot be read. After any error but
+    /// [`MetadataError::Unavailable`] the watch is useless.
+    pub async fn next(&mut self) -> Result<Vec<CellChange>, CellError> {
+        loop {
+            let mut changes = Vec::new();
+            for change in self.watch.next().await? {
+                changes.extend(self.read(&change)?);
+            }
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+        }
+    }
+
+    fn read(&self, change: &Change) -> Result<Option<CellChange>, CellError> {
+        let Some(key) = CellKey::parse(&change.key)? else { return Ok(None) };
+        if !self.kinds.contains(&key.kind) {
+            return Ok(None);
+        }
+        let record = match key.kind {
+            CellKind::Spec => CellRecord::Spec(record_of(change)?),
+            CellKind::Status => CellRecord::Status(record_of(change)?),
+            CellKind::Wake => CellRecord::Wake(record_of(change)?),
+            CellKind::Sample => CellRecord::Sample(record_of(change)?),
+        };
+        Ok(Some(CellChange { cluster: key.cluster, revision: change.revision, record }))
+    }
+}
+
+fn record_of<R: Record>(change: &Change) -> Result<Option<R>, SchemaError> {
+    change.value.as_ref().map(|value| decode(&change.key, value)).transpose()
+}
+
+fn key(kind: CellKind, cluster: &str) -> Result<CellKey, CellError> {
+    check_cluster_id(cluster).map_err(CellError::Invalid)?;
+    Ok(CellKey::new(kind, cluster))
+}
+
+fn check<R: Record>(key: &CellKey, record: &R) -> Result<(), CellError> {
+    record.check().map_err(|reason| CellError::Invalid(format!("{}: {reason}", key.cluster)))
+}
+
+fn value_of<R: Record>(key: &CellKey, record: &R, max: usize) -> Result<bytes::Bytes, CellError> {
+    let value = encode(record);
+    if value.len() > max {
+        return Err(CellError::TooLarge { key: key.to_string(), bytes: value.len(), max });
+    }
+    Ok(value)
+}
