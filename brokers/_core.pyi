@@ -60,6 +60,10 @@ class BrokerProcess:
         """`host:port` of `/metrics` and `/healthz`; None where they are off."""
 
     @property
+    def link_address(self) -> str | None:
+        """`host:port` for gateways; None where there is no such listener."""
+
+    @property
     def incarnation(self) -> int:
         """Which start of a broker of its cluster it is."""
 

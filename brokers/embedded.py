@@ -65,6 +65,11 @@ class Broker:
         return self._process.metrics_address
 
     @property
+    def link_address(self) -> str | None:
+        """`host:port` for gateways; None where `listener.link` is not set. Kept over restarts."""
+        return self._process.link_address
+
+    @property
     def incarnation(self) -> int:
         """How many starts there have been, this one included, and numbers that were skipped."""
         return self._process.incarnation
@@ -78,6 +83,8 @@ class Broker:
             # The port that was free is kept over restarts, as a supervised broker keeps its own.
             self._bootstrap = self._process.bootstrap
             self._overrides.append(f"listener.kafka={self._bootstrap}")
+            if self.link_address is not None:
+                self._overrides.append(f"listener.link={self.link_address}")
 
     def stop(self, timeout_s: float = 30.0) -> None:
         """Stops cleanly, within `timeout_s` seconds."""

@@ -44,7 +44,7 @@ class Watched:
         try:
             self.process.start()
             self.started.set()
-            say_ready(self.process.bootstrap, self.process.metrics_address)
+            say_ready(self.process)
             reason = self.process.ended(FOR_EVER)
             self.status, self.outcome = EXIT_STOOD_DOWN, f"stood down: {reason}"
         except BrokerError as error:
@@ -62,8 +62,9 @@ class Watched:
 def serve(settings: str) -> int:
     """Runs a broker with these settings (TOML) until SIGTERM, SIGINT or its end.
 
-    Prints one line, `ready bootstrap=<host:port> metrics=<host:port>`, once it serves. Returns the
-    status to exit with: 0 after a clean stop, 1 where it did not start, 3 where it stood down.
+    Prints one line, `ready bootstrap=<host:port> metrics=<host:port> link=<host:port>`, once it
+    serves; `-` stands for a listener that is off. Returns the status to exit with: 0 after a clean
+    stop, 1 where it did not start, 3 where it stood down.
     """
     # Blocked before any thread starts, so that no other thread is interrupted by them.
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, ENDED})
@@ -84,9 +85,10 @@ def serve(settings: str) -> int:
     return EXIT_STOPPED
 
 
-def say_ready(bootstrap: str, metrics: str | None) -> None:
+def say_ready(process: _core.BrokerProcess) -> None:
     """Tells whoever supervises, in one line on standard output."""
-    line = f"ready bootstrap={bootstrap} metrics={metrics or '-'}\n"
+    metrics, link = process.metrics_address or "-", process.link_address or "-"
+    line = f"ready bootstrap={process.bootstrap} metrics={metrics} link={link}\n"
     # A supervisor that does not listen is no reason to stop serving.
     with contextlib.suppress(OSError):
         os.write(1, line.encode())

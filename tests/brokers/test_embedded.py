@@ -1,6 +1,7 @@
 """`Broker`: one inside a test."""
 
 import json
+import socket
 import subprocess
 
 import pytest
@@ -35,6 +36,25 @@ def test_records_survive_crash_restart_and_stop():
         broker.start()
         assert consume(broker.bootstrap, "kept") == ["0", "1", "2", "3", "4"]
     assert not broker.folder.exists()
+
+
+def test_link_listener_greets_and_keeps_its_address():
+    with Broker() as broker:
+        assert broker.link_address is None
+    with Broker(listener={"link": "127.0.0.1:0", "link_secret": "5e" * 32}) as broker:
+        address = broker.link_address
+        assert greeting_at(address) == b"FRLK\x00\x01"
+        broker.crash()
+        broker.restart()
+        assert broker.link_address == address
+        assert greeting_at(address) == b"FRLK\x00\x01"
+
+
+def greeting_at(address):
+    """What a broker says first to a gateway; a nonce follows."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as connection:
+        return connection.recv(6, socket.MSG_WAITALL)
 
 
 def test_given_folder_is_kept(tmp_path):

@@ -73,6 +73,7 @@ def test_file_is_read_with_overrides(tmp_path):
         ("[topics]\nauto = 1\n", r"broker.toml: line 6: topics.auto: unknown field"),
         ("[groups\n", r"broker.toml: line 5: "),
         ("[listener]\nkafka = 'x'\n", r"line 6: listener.kafka: must be host:port"),
+        ("[listener]\nlink = '127.0.0.1:0'\n", r"listener.link_secret: must have at least 32"),
         ("[lane]\nfile_bytes_first = 1\n", r"line 6: lane.file_bytes_first: must be a multiple"),
         ("[log]\nlevel = 'inof'\n", r"line 6: log.level: must be one of"),
         ("[storage2]\n", r"line 5: storage2: unknown field"),

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod inspect;
 pub mod jobs;
 pub mod lane;
+pub mod link;
 pub mod metadata;
 pub mod metrics;
 pub mod partition;

@@ -21,6 +21,7 @@ use crate::metadata::{MetadataError, SqliteStore};
 use crate::metrics::{Gauges, Sample};
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
+use crate::server::links::KafkaLinks;
 use crate::settings::{Settings, split_address};
 use crate::standing::Standing;
 
@@ -105,6 +106,7 @@ pub struct BrokerProcess {
     _metrics: Option<AbortOnDropHandle<()>>,
     bootstrap: String,
     metrics_address: Option<String>,
+    link_address: Option<String>,
 }
 
 impl BrokerProcess {
@@ -125,9 +127,15 @@ impl BrokerProcess {
             .map_err(system("threads"))?;
         let started = runtime.block_on(Started::start(settings));
         match started {
-            Ok(Started { engine, serving, metrics, bootstrap, metrics_address }) => {
-                Ok(Self { runtime, engine, serving, _metrics: metrics, bootstrap, metrics_address })
-            }
+            Ok(started) => Ok(Self {
+                runtime,
+                engine: started.engine,
+                serving: started.serving,
+                _metrics: started.metrics,
+                bootstrap: started.bootstrap,
+                metrics_address: started.metrics_address,
+                link_address: started.link_address,
+            }),
             Err(error) => {
                 runtime.shutdown_timeout(KILL_TIME);
                 Err(error)
@@ -143,6 +151,11 @@ impl BrokerProcess {
     /// `host:port` of `/metrics`, if it is served.
     pub fn metrics_address(&self) -> Option<&str> {
         self.metrics_address.as_deref()
+    }
+
+    /// `host:port` for gateways, if there is such a listener.
+    pub fn link_address(&self) -> Option<&str> {
+        self.link_address.as_deref()
     }
 
     /// Which start of a broker of its cluster it is.
@@ -201,6 +214,7 @@ struct Started {
     metrics: Option<AbortOnDropHandle<()>>,
     bootstrap: String,
     metrics_address: Option<String>,
+    link_address: Option<String>,
 }
 
 impl Started {
@@ -209,10 +223,8 @@ impl Started {
         // Listen before taking over, so that an address in use costs the present broker nothing;
         // clients that connect meanwhile wait in the kernel.
         let listener = listen(&environment, &settings.listener.kafka).await?;
-        let for_metrics = match settings.listener.metrics.as_str() {
-            "" => None,
-            address => Some(listen(&environment, address).await?),
-        };
+        let for_metrics = listen_if_set(&environment, &settings.listener.metrics).await?;
+        let for_links = listen_if_set(&environment, &settings.listener.link).await?;
         let facts = listener_facts(settings, listener.as_ref());
         let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
         let store = Arc::new(open_metadata(settings).await?);
@@ -227,10 +239,34 @@ impl Started {
             AbortOnDropHandle::new(tokio::spawn(serving))
         });
         let broker = Broker::new(Arc::clone(&engine), settings.handlers());
-        let service = KafkaService::new(broker, facts);
-        let serving = tokio::spawn(server.run(listener, service));
-        Ok(Self { engine, serving, metrics, bootstrap, metrics_address })
+        let link_address = for_links.as_ref().map(|at| at.local_address().to_string());
+        let links = for_links.map(|listener| {
+            let secret = settings.link_secret().expect("it was checked with the settings");
+            let service = KafkaLinks::new(Arc::clone(&broker), secret);
+            Arc::clone(&server).run_links(listener, service)
+        });
+        let clients = server.run(listener, KafkaService::new(broker, facts));
+        let serving = tokio::spawn(async move {
+            // Two tasks, so that neither kind of client waits for the other's.
+            let links = links.map(|links| AbortOnDropHandle::new(tokio::spawn(links)));
+            clients.await;
+            if let Some(links) = links {
+                // A panic of a connection is logged where it happens.
+                let _ = links.await;
+            }
+        });
+        Ok(Self { engine, serving, metrics, bootstrap, metrics_address, link_address })
     }
+}
+
+async fn listen_if_set(
+    environment: &Environment,
+    address: &str,
+) -> Result<Option<Box<dyn Listener>>, ProcessError> {
+    if address.is_empty() {
+        return Ok(None);
+    }
+    listen(environment, address).await.map(Some)
 }
 
 async fn listen(
@@ -291,6 +327,7 @@ fn sampler(engine: Arc<Engine>, server: Arc<Server>) -> Sample {
     Arc::new(move |gauges: &Gauges| {
         let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         gauges.connections.set(count(server.connections()));
+        gauges.client_connections.set(count(server.linked_connections()));
         gauges.in_flight_bytes.set(count(server.in_flight_bytes()));
         let partitions = engine.partitions.all();
         gauges.partitions.set(count(partitions.len()));

@@ -155,6 +155,12 @@ impl BrokerProcess {
         python.detach(|| self.with_running(|process| process.metrics_address().map(str::to_owned)))
     }
 
+    /// `host:port` for gateways; none where there is no such listener.
+    #[getter]
+    fn link_address(&self, python: Python<'_>) -> PyResult<Option<String>> {
+        python.detach(|| self.with_running(|process| process.link_address().map(str::to_owned)))
+    }
+
     /// Which start of a broker of its cluster it is.
     #[getter]
     fn incarnation(&self, python: Python<'_>) -> PyResult<u64> {

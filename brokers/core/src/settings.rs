@@ -88,6 +88,21 @@ pub struct ListenerSettings {
     pub sasl: Vec<String>,
     /// `host:port` for `/metrics` and `/healthz`; empty: none.
     pub metrics: String,
+    /// `host:port` for gateways; empty: none.
+    pub link: String,
+    /// What gateways must know, in hexadecimal digits.
+    pub link_secret: Secret,
+}
+
+/// Text that no log may hold.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret")
+    }
 }
 
 impl Default for ListenerSettings {
@@ -97,6 +112,8 @@ impl Default for ListenerSettings {
             advertised: String::new(),
             sasl: Vec::new(),
             metrics: "127.0.0.1:0".into(),
+            link: String::new(),
+            link_secret: Secret::default(),
         }
     }
 }
@@ -276,7 +293,8 @@ impl Default for GroupsSection {
 pub struct SecuritySettings {
     /// Principals (`User:name`) that may do everything.
     pub super_users: Vec<String>,
-    /// Whether a resource without any ACL is open to everybody. Unset: only without SASL.
+    /// Whether a resource without any ACL is open to everybody. Unset: only without SASL and
+    /// gateways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_everyone_if_no_acl_found: Option<bool>,
     /// Users that are created at the start where they do not exist.

@@ -114,8 +114,13 @@ pub trait Disk: Send + Sync {
 }
 
 /// A connection's byte stream.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Has the other end see a reset, not an orderly end, when this is dropped; what it was not
+    /// sent by then is discarded. Nothing where a stream knows no resets.
+    fn reset_when_dropped(&mut self) {}
+}
+
+impl Stream for tokio::io::DuplexStream {}
 
 /// Something that accepts connections.
 #[async_trait]
@@ -132,6 +137,9 @@ pub trait Listener: Send {
 pub trait Network: Send + Sync {
     /// Listens on `host:port`.
     async fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>>;
+
+    /// Connects to `host:port`. The caller bounds the time.
+    async fn connect(&self, address: &str) -> std::io::Result<Box<dyn Stream>>;
 }
 
 /// The outside world of one engine.

@@ -419,6 +419,19 @@ impl Network for Tcp {
         let address = listener.local_addr()?;
         Ok(Box::new(TcpListener { listener, address }))
     }
+
+    async fn connect(&self, address: &str) -> io::Result<Box<dyn Stream>> {
+        let stream = tokio::net::TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+impl Stream for tokio::net::TcpStream {
+    fn reset_when_dropped(&mut self) {
+        // A socket that has failed already needs no reset.
+        let _ = self.set_zero_linger();
+    }
 }
 
 struct TcpListener {

@@ -2,6 +2,7 @@
 
 use super::context::RequestContext;
 use crate::auth::acl::{CLUSTER_NAME, supported_operations};
+use crate::auth::principal::Principal;
 use crate::auth::types::{Operation, ResourceType};
 
 impl RequestContext {
@@ -11,6 +12,12 @@ impl RequestContext {
         self.broker().acls().is_none_or(|acls| {
             acls.authorize(&client.principal, client.host, operation, kind, name)
         })
+    }
+
+    /// Whether a principal may do everything.
+    pub(super) fn is_super_user(&self, principal: &Principal) -> bool {
+        let authorizer = self.broker().settings.authorizer.as_ref();
+        authorizer.is_some_and(|settings| settings.super_users.contains(principal))
     }
 
     /// Whether the client may do this to a topic.

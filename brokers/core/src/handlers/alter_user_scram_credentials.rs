@@ -14,6 +14,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::context::RequestContext;
 use super::describe_user_scram_credentials::mechanism_code;
 use super::errors::ApiError;
+use crate::auth::principal::Principal;
 use crate::auth::types::{Operation, ScramCredential, ScramMechanism};
 
 /// What is to become of one credential; none is to be removed.
@@ -38,11 +39,14 @@ pub async fn handle(
     let may_alter = context.may_cluster(Operation::Alter);
     let mut results = Vec::with_capacity(users.len());
     for (user, changes) in users {
-        let outcome = if may_alter {
-            alter(context, &user, changes).await
-        } else {
-            Err(ResponseError::ClusterAuthorizationFailed.into())
-        };
+        // Who knows a super user's password is one: only they may set it.
+        let of_super_user = context.is_super_user(&Principal::user(&user));
+        let outcome =
+            if may_alter && (!of_super_user || context.is_super_user(&context.client.principal)) {
+                alter(context, &user, changes).await
+            } else {
+                Err(ResponseError::ClusterAuthorizationFailed.into())
+            };
         let result = response::AlterUserScramCredentialsResult::default();
         let result = result.with_user(StrBytes::from_string(user));
         results.push(match outcome {

@@ -160,6 +160,8 @@ impl LaneMetrics {
 pub struct Gauges {
     /// `kafka_server_socketserver_connections`
     pub connections: Gauge,
+    /// `freshet_client_connections`
+    pub client_connections: Gauge,
     /// `freshet_in_flight_bytes`
     pub in_flight_bytes: Gauge,
     /// `kafka_server_replicamanager_partitioncount`
@@ -354,6 +356,11 @@ fn register_lane(registry: &mut Registry) -> LaneMetrics {
 fn register_gauges(registry: &mut Registry, gauges: &Gauges) {
     let described = [
         ("kafka_server_socketserver_connections", "Open connections", &gauges.connections),
+        (
+            "freshet_client_connections",
+            "Open connections that came through gateways",
+            &gauges.client_connections,
+        ),
         ("freshet_in_flight_bytes", "Bytes of requests not answered yet", &gauges.in_flight_bytes),
         ("kafka_server_replicamanager_partitioncount", "Partitions served", &gauges.partitions),
         (

@@ -10,8 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::Server;
 use super::connection::{Ended, serve};
-use super::service::Service;
+use super::service::{LinkService, Service};
 use crate::env::{Listener, Stream};
+use crate::link::LinkError;
 
 /// How long a listener rests after it could not accept, as when descriptors have run out.
 const REST: Duration = Duration::from_millis(100);
@@ -19,26 +20,98 @@ const REST: Duration = Duration::from_millis(100);
 /// A place among the connections, given back when dropped.
 struct Place {
     server: Arc<Server>,
-    address: IpAddr,
+    /// Whose it is, once that is known.
+    address: Option<IpAddr>,
+    linked: bool,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut connections = self.server.connections.lock();
         connections.total -= 1;
-        if let Some(count) = connections.by_address.get_mut(&self.address) {
+        connections.linked -= usize::from(self.linked);
+        let Some(address) = self.address else { return };
+        if let Some(count) = connections.by_address.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
-                connections.by_address.remove(&self.address);
+                connections.by_address.remove(&address);
             }
         }
+    }
+}
+
+impl Place {
+    /// Counts the place as an address's; false where that has all that it may have.
+    fn claim(&mut self, peer: SocketAddr, linked: bool) -> bool {
+        let address = peer.ip().to_canonical();
+        let mut connections = self.server.connections.lock();
+        let here = connections.by_address.get(&address).copied().unwrap_or(0);
+        if here >= self.server.limits.connections_per_ip_max {
+            return false;
+        }
+        connections.by_address.insert(address, here + 1);
+        connections.linked += usize::from(linked);
+        (self.address, self.linked) = (Some(address), linked);
+        true
     }
 }
 
 impl Server {
     /// Serves a listener until the instance ends and its connections have drained. Dropping it
     /// drops the connections.
-    pub async fn run(self: Arc<Self>, mut listener: Box<dyn Listener>, service: impl Service) {
+    pub async fn run(self: Arc<Self>, listener: Box<dyn Listener>, service: impl Service) {
+        let server = Arc::clone(&self);
+        self.accept_all(listener, |stream, peer| {
+            let mut place = server.place()?;
+            if !place.claim(peer, false) {
+                return None;
+            }
+            let session = service.connect(peer);
+            let server = Arc::clone(&server);
+            Some(async move {
+                let ended = serve(server, stream, session).await;
+                drop(place);
+                (peer, ended)
+            })
+        })
+        .await;
+    }
+
+    /// As [`Server::run`], for a listener to which gateways connect. A gateway may have as many
+    /// connections as there are; each counts as its client's once that is known.
+    pub async fn run_links(
+        self: Arc<Self>,
+        listener: Box<dyn Listener>,
+        service: impl LinkService,
+    ) {
+        let (server, service) = (Arc::clone(&self), Arc::new(service));
+        self.accept_all(listener, |mut stream, peer| {
+            let mut place = server.place()?;
+            let (server, service) = (Arc::clone(&server), Arc::clone(&service));
+            Some(async move {
+                let patience = server.limits.authentication_time;
+                let greeted = timeout(patience, service.greet(stream.as_mut())).await;
+                match greeted.unwrap_or(Err(LinkError::TooSlow)) {
+                    Err(error) => (peer, Ended::Link(error)),
+                    Ok((client, _)) if !place.claim(client, true) => (client, Ended::TooMany),
+                    Ok((client, session)) => {
+                        let ended = serve(server, stream, session).await;
+                        drop(place);
+                        (client, ended)
+                    }
+                }
+            })
+        })
+        .await;
+    }
+
+    async fn accept_all<C>(
+        self: Arc<Self>,
+        mut listener: Box<dyn Listener>,
+        mut admit: impl FnMut(Box<dyn Stream>, SocketAddr) -> Option<C>,
+    ) where
+        C: Future<Output = (SocketAddr, Ended)> + Send + 'static,
+    {
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {
@@ -46,7 +119,10 @@ impl Server {
                 _ = self.standing.ended() => break,
                 Some(ended) = tasks.join_next() => self.report(ended),
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.admit(stream, peer, &service, &mut tasks),
+                    Ok((stream, peer)) => match admit(stream, peer) {
+                        Some(connection) => { tasks.spawn(connection); }
+                        None => self.refused(peer),
+                    },
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         sleep(REST).await;
@@ -66,39 +142,19 @@ impl Server {
         }
     }
 
-    fn admit(
-        self: &Arc<Self>,
-        stream: Box<dyn Stream>,
-        peer: SocketAddr,
-        service: &impl Service,
-        tasks: &mut JoinSet<(SocketAddr, Ended)>,
-    ) {
-        let Some(place) = self.place_for(peer.ip().to_canonical()) else {
-            if let Some(suppressed) = self.refusals.admit() {
-                tracing::warn!(%peer, suppressed, "refused a connection: too many are open");
-            }
-            return;
-        };
-        let session = service.connect(peer);
-        let server = Arc::clone(self);
-        tasks.spawn(async move {
-            let ended = serve(server, stream, session).await;
-            drop(place);
-            (peer, ended)
-        });
-    }
-
-    fn place_for(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    fn place(self: &Arc<Self>) -> Option<Place> {
         let mut connections = self.connections.lock();
-        let here = connections.by_address.get(&address).copied().unwrap_or(0);
-        if connections.total >= self.limits.connections_max
-            || here >= self.limits.connections_per_ip_max
-        {
+        if connections.total >= self.limits.connections_max {
             return None;
         }
         connections.total += 1;
-        connections.by_address.insert(address, here + 1);
-        Some(Place { server: Arc::clone(self), address })
+        Some(Place { server: Arc::clone(self), address: None, linked: false })
+    }
+
+    fn refused(&self, peer: SocketAddr) {
+        if let Some(suppressed) = self.refusals.admit() {
+            tracing::warn!(%peer, suppressed, "refused a connection: too many are open");
+        }
     }
 
     fn report(&self, ended: Result<(SocketAddr, Ended), JoinError>) {

@@ -14,6 +14,7 @@ use super::reader::RequestReader;
 use super::service::{Outcome, Session};
 use super::writer::{Due, Queued, write_replies};
 use crate::env::Stream;
+use crate::link::LinkError;
 use crate::protocol::frame::FrameError;
 
 /// Why a connection ended.
@@ -33,6 +34,10 @@ pub(super) enum Ended {
     Socket(std::io::Error),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Link(LinkError),
+    #[error("too many connections are open")]
+    TooMany,
     #[error("the broker stopped")]
     StoodDown,
     #[error("answers that were due took too long")]
@@ -44,6 +49,9 @@ impl Ended {
     pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::NotAuthenticated | Self::SlowRequest | Self::Refused(_) => true,
+            Self::TooMany => true,
+            // A gateway whose client gave up, or that died, is none.
+            Self::Link(error) => !matches!(error, LinkError::Io(_)),
             Self::Frame(error) => matches!(error, FrameError::Length { .. }),
             _ => false,
         }

@@ -81,6 +81,13 @@ pub struct KafkaSession {
     sasl: Option<SaslSession>,
 }
 
+impl KafkaSession {
+    /// The session of a client that is known already.
+    pub(super) fn authenticated(client: ClientFacts) -> Self {
+        Self { client: Arc::new(client), sasl: None }
+    }
+}
+
 /// Why a request ends its connection.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {

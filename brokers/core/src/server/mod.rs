@@ -17,6 +17,7 @@ mod accept;
 mod budget;
 mod connection;
 pub mod dispatch;
+pub mod links;
 mod log_limit;
 mod reader;
 mod service;
@@ -27,7 +28,7 @@ mod tests;
 
 pub use budget::{Budget, Share};
 pub use log_limit::LogLimit;
-pub use service::{Outcome, Reply, Service, Session};
+pub use service::{LinkService, Outcome, Reply, Service, Session};
 
 /// Bounds of what clients can take from a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +92,7 @@ pub struct Server {
 #[derive(Default)]
 struct Connections {
     total: usize,
+    linked: usize,
     by_address: BTreeMap<IpAddr, usize>,
 }
 
@@ -110,6 +112,11 @@ impl Server {
     /// Connections that are open now.
     pub fn connections(&self) -> usize {
         self.connections.lock().total
+    }
+
+    /// Connections that are open now and came from a gateway.
+    pub fn linked_connections(&self) -> usize {
+        self.connections.lock().linked
     }
 
     /// Bytes of requests that are not answered yet.

@@ -6,6 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
+use crate::env::Stream;
+use crate::link::LinkError;
+
 /// Makes a session for each connection of a listener.
 pub trait Service: Send + Sync + 'static {
     /// The session's type.
@@ -13,6 +16,23 @@ pub trait Service: Send + Sync + 'static {
 
     /// A client connected.
     fn connect(&self, peer: SocketAddr) -> Self::Session;
+}
+
+/// Makes a session for each connection from a gateway.
+#[async_trait]
+pub trait LinkService: Send + Sync + 'static {
+    /// The session's type.
+    type Session: Session;
+
+    /// A gateway connected: asks it for which client. Gives the client's address and its session.
+    /// The caller bounds the time.
+    ///
+    /// # Errors
+    /// The connection is to be closed without a word.
+    async fn greet(
+        &self,
+        stream: &mut dyn Stream,
+    ) -> Result<(SocketAddr, Self::Session), LinkError>;
 }
 
 /// One connection's requests, one after another.

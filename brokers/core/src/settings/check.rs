@@ -59,11 +59,16 @@ impl Settings {
             ("listener.kafka", &listener.kafka, false),
             ("listener.advertised", &listener.advertised, true),
             ("listener.metrics", &listener.metrics, true),
+            ("listener.link", &listener.link, true),
         ];
         for (key, value, may_be_empty) in addresses {
             if !(may_be_empty && value.is_empty()) && split_address(value).is_none() {
                 return Some(Problem { key, message: "must be host:port".to_owned() });
             }
+        }
+        if !listener.link.is_empty() && self.link_secret().is_none() {
+            let message = "must have at least 32 hexadecimal digits where listener.link is set";
+            return Some(Problem { key: "listener.link_secret", message: message.to_owned() });
         }
         for name in &listener.sasl {
             let problem = |message| Some(Problem { key: "listener.sasl", message });
@@ -263,5 +268,18 @@ mod tests {
         assert!(settings.listener_problem().is_some());
         settings.listener.sasl = vec!["SCRAM-SHA-512".into()];
         assert!(settings.listener_problem().is_none());
+    }
+
+    #[test]
+    fn a_link_needs_a_secret_that_is_long_enough() {
+        let mut settings = Settings::default();
+        settings.listener.link = "127.0.0.1:0".into();
+        for wrong in ["", "ab", &"x".repeat(32), &"0".repeat(31)] {
+            settings.listener.link_secret = super::super::Secret(wrong.into());
+            assert!(settings.listener_problem().is_some(), "{wrong}");
+        }
+        settings.listener.link_secret = super::super::Secret("0a".repeat(16));
+        assert!(settings.listener_problem().is_none());
+        assert!(!format!("{settings:?}").contains("0a0a"));
     }
 }

@@ -16,6 +16,7 @@ use crate::engine::EngineSettings;
 use crate::handlers::BrokerSettings;
 use crate::jobs::JobSettings;
 use crate::lane::writer::LaneSettings;
+use crate::link::LinkSecret;
 use crate::rules::Rules;
 use crate::server::ServerLimits;
 
@@ -94,15 +95,22 @@ impl Settings {
         self.listener.sasl.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
+    /// What gateways must know; none where it is no secret.
+    pub fn link_secret(&self) -> Option<LinkSecret> {
+        LinkSecret::from_hex(&self.listener.link_secret.0)
+    }
+
     /// How requests are authorized.
     pub fn authorizer(&self) -> AuthorizerSettings {
         let users = self.security.super_users.iter();
         let super_users: BTreeSet<Principal> =
             users.filter_map(|user| Principal::parse(user).ok()).collect();
         let open = self.security.allow_everyone_if_no_acl_found;
+        let listener = &self.listener;
+        let anonymous_only = listener.sasl.is_empty() && listener.link.is_empty();
         AuthorizerSettings {
             super_users,
-            allow_everyone_if_no_acl_found: open.unwrap_or(self.listener.sasl.is_empty()),
+            allow_everyone_if_no_acl_found: open.unwrap_or(anonymous_only),
         }
     }
 

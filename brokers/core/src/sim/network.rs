@@ -59,6 +59,13 @@ impl Network for Port {
         self.network.0.lock().insert(self.host, sender);
         Ok(Box::new(SimListener { receiver }))
     }
+
+    /// The host is named by its number.
+    async fn connect(&self, address: &str) -> io::Result<Box<dyn Stream>> {
+        let host = address.split(':').next().and_then(|host| host.parse::<HostId>().ok());
+        let host = host.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Box::new(self.network.connect(host)?))
+    }
 }
 
 struct SimListener {

@@ -49,7 +49,7 @@ async fn secured() -> TestBroker {
         ..BrokerSettings::default()
     };
     let sasl_mechanisms = vec![Mechanism::Plain];
-    let broker = TestBroker::with(Setup { settings, sasl_mechanisms }).await;
+    let broker = TestBroker::with(Setup { settings, sasl_mechanisms, ..Setup::default() }).await;
     for user in ["admin", "alice"] {
         broker.add_user(user, "secret").await;
     }

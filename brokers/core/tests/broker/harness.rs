@@ -12,10 +12,12 @@ use freshet_core::auth::types::{ScramCredential, ScramMechanism};
 use freshet_core::engine::{Engine, EngineSettings};
 use freshet_core::env::{Environment, Listener, Stream};
 use freshet_core::handlers::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
+use freshet_core::link::{self, LinkError, LinkSecret, LinkedClient};
 use freshet_core::metadata::SqliteStore;
 use freshet_core::metadata::store::MetadataStore;
 use freshet_core::records::BatchBuilder;
 use freshet_core::server::dispatch::KafkaService;
+use freshet_core::server::links::KafkaLinks;
 use freshet_core::server::{Server, ServerLimits};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -57,14 +59,17 @@ impl Listener for Streams {
 pub struct Setup {
     pub settings: BrokerSettings,
     pub sasl_mechanisms: Vec<Mechanism>,
+    pub limits: ServerLimits,
 }
 
 /// A broker under test.
 pub struct TestBroker {
     pub engine: Arc<Engine>,
     broker: Arc<Broker>,
+    pub server: Arc<Server>,
     connect: mpsc::UnboundedSender<DuplexStream>,
-    _serving: AbortOnDropHandle<()>,
+    connect_link: mpsc::UnboundedSender<DuplexStream>,
+    _serving: [AbortOnDropHandle<()>; 2],
     _folder: tempfile::TempDir,
 }
 
@@ -82,12 +87,30 @@ impl TestBroker {
         let engine = Engine::start(environment(folder.path()), store, settings).await.unwrap();
         let broker = Broker::new(Arc::clone(&engine), setup.settings);
         let facts = listener(setup.sasl_mechanisms);
-        let server = Server::new(ServerLimits::default(), engine.standing.clone());
+        let server = Server::new(setup.limits, engine.standing.clone());
         let (connect, streams) = mpsc::unbounded_channel();
-        let serving =
-            server.run(Box::new(Streams(streams)), KafkaService::new(Arc::clone(&broker), facts));
-        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
-        Self { engine, broker, connect, _serving: serving, _folder: folder }
+        let service = KafkaService::new(Arc::clone(&broker), facts);
+        let clients = Arc::clone(&server).run(Box::new(Streams(streams)), service);
+        let (connect_link, streams) = mpsc::unbounded_channel();
+        let links = KafkaLinks::new(Arc::clone(&broker), link_secret());
+        let links = Arc::clone(&server).run_links(Box::new(Streams(streams)), links);
+        let serving = [tokio::spawn(clients), tokio::spawn(links)].map(AbortOnDropHandle::new);
+        Self { engine, broker, server, connect, connect_link, _serving: serving, _folder: folder }
+    }
+
+    /// A connection to the listener for gateways.
+    pub fn link(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect_link.send(theirs).unwrap();
+        ours
+    }
+
+    /// A client as a gateway forwards it.
+    pub async fn linked(&self, client: &LinkedClient) -> Result<Client, LinkError> {
+        let mut stream = self.link();
+        let randomness = self.engine.environment.randomness.as_ref();
+        link::open(&mut stream, &link_secret(), randomness, client).await?;
+        Ok(Client { stream, next_correlation_id: 1, name: "tests" })
     }
 
     pub fn client(&self) -> Client {
@@ -115,6 +138,11 @@ impl TestBroker {
             self.engine.view.wait_for(revision).await.unwrap();
         }
     }
+}
+
+/// What gateways of a broker under test know.
+pub fn link_secret() -> LinkSecret {
+    LinkSecret::new(&[7; 32]).unwrap()
 }
 
 fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {

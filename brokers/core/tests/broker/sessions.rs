@@ -23,7 +23,7 @@ fn secured() -> Setup {
         }),
         ..BrokerSettings::default()
     };
-    Setup { settings, sasl_mechanisms: Mechanism::ALL.to_vec() }
+    Setup { settings, sasl_mechanisms: Mechanism::ALL.to_vec(), ..Setup::default() }
 }
 
 fn versions() -> ApiVersionsRequest {
