@@ -178,13 +178,18 @@ def folders_without_readme(files: set[str]) -> list[str]:
     """Folders with source of their own and no README.md.
 
     In the Rust crate a module's `//!` comment is its page, and a package that is still an empty
-    `__init__.py` is described by its parent.
+    `__init__.py` is described by its parent, as are an application's migrations.
     """
     folders = set()
     for file in files:
         path = PurePosixPath(file)
+        migration = path.parent.name == "migrations"
         inside_crate = path.parts[:2] == ("brokers", "core") and len(path.parts) > 3
-        if path.suffix in SOURCE_SUFFIXES and path.name != "__init__.py" and not inside_crate:
+        if (
+            path.suffix in SOURCE_SUFFIXES
+            and path.name != "__init__.py"
+            and not (inside_crate or migration)
+        ):
             folders.add(str(path.parent))
     folders |= {PurePosixPath(file).parts[0] for file in files if "/" in file}
     return sorted(f for f in folders if str(PurePosixPath(f, "README.md")) not in files)

@@ -1,0 +1,52 @@
+"""API keys: the credential of programs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.conf import settings
+from django.db import models
+
+from console.accounts.choices import ROLES
+from console.accounts.models.organization import Organization
+from console.accounts.querysets import ApiKeyQuerySet
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+
+NAME_CHARS_MAX = 100
+
+
+class ApiKey(models.Model):
+    """A key of an organisation, with a role of its own.
+
+    The secret is `fk_<key part of the id>_<secret>`; only its SHA-256 is kept. A secret of 160
+    random bits needs no slow hash.
+    """
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "key"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="api_keys"
+    )
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    role = models.CharField(max_length=16, choices=ROLES)
+    verifier = models.CharField(max_length=64)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(default=now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    # Right to some minutes: it is not written on every request.
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["organization", "-created_at", "-id"], name="api_key_newest"),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,119 @@
+"""The only writers of accounts' rows, and who a credential belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from console.accounts import keys
+from console.accounts.errors import ExpiryInThePast, RoleTooHigh
+from console.accounts.models import ApiKey, Membership, User
+from console.common import locks
+from console.common.actor import GRANTS, Actor, ActorKind, Role
+from console.common.audit import record_audit
+from console.common.clock import now
+from console.common.conf import config
+from console.common.errors import FieldError, LimitReached, NotAuthenticated, Quota
+from console.common.tenancy import system_scope
+
+SESSION_ORGANIZATION = "organization_id"
+LAST_USED_STEP = timedelta(minutes=5)
+
+
+def authenticate_key(*, text: str, address: str) -> Actor:
+    """The actor of an API key's secret. Raises `NotAuthenticated`, and never says why."""
+    message = "The API key is unknown, expired or revoked."
+    key_id = keys.key_id_of(text)
+    if key_id is None:
+        raise NotAuthenticated(message)
+    with system_scope():
+        key = ApiKey.objects.usable().filter(pk=key_id).first()
+        if key is None or not keys.matches(text, key.verifier):
+            raise NotAuthenticated(message)
+        _note_use(key)
+    return Actor(
+        kind=ActorKind.API_KEY,
+        id=key.pk,
+        organization_id=key.organization_id,
+        role=Role(key.role),
+        address=address,
+    )
+
+
+def _note_use(key: ApiKey) -> None:
+    """Writes `last_used_at`, at most once in some minutes."""
+    at = now()
+    if key.last_used_at is None or at - key.last_used_at >= LAST_USED_STEP:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=at)
+
+
+def actor_of_user(*, user: User, organization_id: str | None, address: str) -> Actor | None:
+    """A user's actor in the named organisation, or in the one that they joined first."""
+    with system_scope():
+        memberships = Membership.objects.filter(user=user).order_by("created_at", "id")
+        if organization_id is not None:
+            memberships = memberships.filter(organization_id=organization_id)
+        membership = memberships.first()
+    if membership is None:
+        return None
+    return Actor(
+        kind=ActorKind.SESSION,
+        id=user.pk,
+        organization_id=membership.organization_id,
+        role=Role(membership.role),
+        address=address,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedKey:
+    """A new API key, and its secret: the only time that it is known."""
+
+    key: ApiKey
+    secret: str
+
+
+def create_api_key(
+    *, actor: Actor, name: str, role: str, expires_at: datetime | None = None
+) -> CreatedKey:
+    """Makes a key of the actor's organisation, with a role that grants no more than the actor's.
+
+    Raises `RoleTooHigh`, `ExpiryInThePast`, `LimitReached`.
+    """
+    if not GRANTS[Role(role)] <= GRANTS[actor.role]:
+        raise RoleTooHigh(errors=[FieldError("/role", "role_too_high", RoleTooHigh.title)])
+    if expires_at is not None and expires_at <= now():
+        raise ExpiryInThePast(errors=[FieldError("/expires_at", "past", ExpiryInThePast.title)])
+    # Two requests at once must not both take the last place.
+    locks.lock("api-keys", actor.organization_id)
+    used = ApiKey.objects.for_organization(actor.organization_id).usable().count()
+    limit = config().limits.api_keys
+    if used >= limit:
+        raise LimitReached(quota=Quota("api_keys", limit, used))
+    key = ApiKey(
+        organization_id=actor.organization_id,
+        name=name,
+        role=role,
+        expires_at=expires_at,
+        created_by_id=actor.id if actor.kind is ActorKind.SESSION else None,
+    )
+    secret = keys.new_secret(key.pk)
+    key.verifier = secret.verifier
+    key.save(force_insert=True)
+    record_audit(
+        actor=actor,
+        action="api_key.create",
+        target_type="api_key",
+        target_id=key.pk,
+        detail={"name": name, "role": role},
+    )
+    return CreatedKey(key=key, secret=secret.text)
+
+
+def revoke_api_key(*, actor: Actor, key: ApiKey) -> None:
+    """Ends a key. Repeating it changes nothing."""
+    if key.revoked_at is not None:
+        return
+    key.revoked_at = now()
+    key.save(update_fields=["revoked_at"])
+    record_audit(actor=actor, action="api_key.revoke", target_type="api_key", target_id=key.pk)

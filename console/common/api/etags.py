@@ -1,0 +1,36 @@
+"""ETag and If-Match, from a resource's generation.
+
+The generation counts changes of what was asked for (the spec), so an ETag does not change with what
+is observed, and answers no `If-None-Match`.
+"""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+
+from console.common.errors import PreconditionFailed
+
+
+def etag(resource: object) -> str | None:
+    """The entity tag of a resource with a `generation`; None of any other."""
+    generation = getattr(resource, "generation", None)
+    return f'"{generation}"' if generation is not None else None
+
+
+def headers(resource: object) -> dict[str, str]:
+    """The `ETag` header of a resource, if it has one."""
+    tag = etag(resource)
+    return {"ETag": tag} if tag else {}
+
+
+def check_if_match(request: Request, resource: object) -> None:
+    """Raises `PreconditionFailed` if `If-Match` is there and does not name the resource's tag."""
+    given = request.headers.get("If-Match")
+    if given is None or given.strip() == "*":
+        return
+    tags = {tag.strip() for tag in given.split(",")}
+    current = etag(resource)
+    if current is not None and current not in tags:
+        raise PreconditionFailed(
+            f"If-Match names {given}, the resource is at {current}.", extra={"etag": current}
+        )

@@ -1,0 +1,38 @@
+"""The problem document's shape, for the OpenAPI file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class FieldErrorSerializer(serializers.Serializer[Any]):
+    """What is wrong with one place of the request."""
+
+    pointer = serializers.CharField(
+        help_text="A JSON pointer into the body, or `?` and the name of a query parameter."
+    )
+    code = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class QuotaSerializer(serializers.Serializer[Any]):
+    """A published limit that was met."""
+
+    name = serializers.CharField()
+    limit = serializers.IntegerField()
+    used = serializers.IntegerField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """An RFC 9457 problem."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    code = serializers.CharField(help_text="Stable: programs may depend on it.")
+    request_id = serializers.CharField()
+    errors = FieldErrorSerializer(many=True, required=False)  # type: ignore[assignment]
+    quota = QuotaSerializer(required=False)

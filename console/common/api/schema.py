@@ -1,0 +1,122 @@
+"""What the OpenAPI file says of every endpoint by itself: parameters, answers, problems, access."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from console.common.api.permissions import Anyone, needed_permission
+from console.common.api.problem_serializers import ProblemSerializer
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description=(
+        "Any text of at most 255 characters that is new for each intended change. A repeat of the "
+        "request within 24 hours gets the same answer, and the change happens once."
+    ),
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The ETag that the change is based on; another one is answered by 412.",
+)
+PROBLEMS = {
+    "400": "Malformed, or against a rule; `code` says which.",
+    "401": "No credential, or one that is unknown, expired or revoked.",
+    "403": "The role does not allow it, or a limit is reached.",
+    "404": "Absent, or another organisation's.",
+    "409": "The resource's state does not allow it now.",
+    "412": "If-Match names another generation.",
+    "422": "Invalid values; `errors` says where.",
+    "429": "Too often; `Retry-After` says when to come back.",
+}
+
+
+class Schema(AutoSchema):
+    """drf-spectacular's description of a view, by this project's conventions."""
+
+    def get_request_serializer(self) -> Any:
+        """The serializer of the body, from `input_serializers`."""
+        inputs = getattr(self.view, "input_serializers", {})
+        if self.method in {"GET", "HEAD", "DELETE"}:
+            return None
+        return inputs.get(self._key())
+
+    def get_response_serializers(self) -> Any:
+        """The answer of a success, from `output_serializers` or `serializer_class`."""
+        outputs = getattr(self.view, "output_serializers", {})
+        kind = outputs.get(self._key()) or getattr(self.view, "serializer_class", None)
+        if self.method == "DELETE" and self._key() not in outputs:
+            return {204: None}
+        if kind is None:
+            return {204: None}
+        if self.method == "POST" and self._key() == "create":
+            return {201: kind}
+        return kind
+
+    def get_override_parameters(self) -> list[Any]:
+        """Headers that belong to the method."""
+        parameters = []
+        if self.method == "POST" and getattr(self.view, "idempotent", True):
+            parameters.append(IDEMPOTENCY_KEY)
+        if self.method in {"PATCH", "DELETE"} and "{" in self.path:
+            parameters.append(IF_MATCH)
+        return parameters
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds the problems that any endpoint may answer, and who may call it."""
+        operation = super().get_operation(*args, **kwargs)
+        if operation is None:
+            return None
+        open_to_all = any(isinstance(p, Anyone) for p in self.view.get_permissions())
+        for code, description in PROBLEMS.items():
+            if self._answers(code, open_to_all=open_to_all):
+                operation["responses"].setdefault(code, self._problem(description))
+        if open_to_all:
+            operation["security"] = []
+        else:
+            operation["x-permission"] = str(needed_permission(self.method, self.view))
+        return operation
+
+    def get_examples(self) -> Any:
+        """Examples that the view names by action or method: `examples = {"create": […]}`."""
+        return getattr(self.view, "examples", {}).get(self._key(), [])
+
+    def _key(self) -> str:
+        return getattr(self.view, "action", None) or self.method
+
+    def _answers(self, code: str, *, open_to_all: bool) -> bool:
+        """Whether an endpoint of this kind can give this status."""
+        changes = self.method not in {"GET", "HEAD"}
+        return {
+            "401": not open_to_all,
+            "404": "{" in self.path,
+            "409": changes,
+            "412": self.method in {"PATCH", "DELETE"} and "{" in self.path,
+            "422": changes or self._is_list_view(),
+            "429": changes,
+        }.get(code, True)
+
+    def _problem(self, description: str) -> dict[str, Any]:
+        response = self._get_response_for_code(  # type: ignore[no-untyped-call]
+            OpenApiResponse(ProblemSerializer, description=description),
+            "4xx",
+            media_types=["application/problem+json"],
+        )
+        described: dict[str, Any] = response
+        return described
+
+
+def sort_schema(
+    result: dict[str, Any], generator: object, request: object, public: object
+) -> dict[str, Any]:
+    """Puts paths and components in alphabetical order, so that the file changes little."""
+    del generator, request, public
+    result["paths"] = dict(sorted(result["paths"].items()))
+    return result

@@ -1,0 +1,31 @@
+"""Writes the audit log. Called by services, in the transaction of the change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from console.common.actor import Actor
+from console.common.models import AuditEntry
+from console.common.requests import current_request_id
+
+
+def record_audit(
+    *,
+    actor: Actor,
+    action: str,
+    target_type: str,
+    target_id: str,
+    detail: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """Adds an entry: `action` is `<noun>.<verb>`; `detail` must not hold a secret."""
+    return AuditEntry.objects.create(
+        organization_id=actor.organization_id,
+        action=action,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
+        target_type=target_type,
+        target_id=target_id,
+        request_id=current_request_id(),
+        address=actor.address,
+        detail=dict(detail or {}),
+    )

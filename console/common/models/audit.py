@@ -1,0 +1,39 @@
+"""Who did what, when. Rows are only ever added: the serving role may not change or remove one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import models
+
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+
+
+class AuditEntry(models.Model):
+    """One change, by one actor, to one target."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "aud"), editable=False
+    )
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    created_at = models.DateTimeField(default=now)
+    # `<noun>.<verb>`, such as `cluster.create`.
+    action = models.CharField(max_length=64)
+    actor_kind = models.CharField(max_length=16)
+    actor_id = models.CharField(max_length=ID_CHARS_MAX)
+    target_type = models.CharField(max_length=32)
+    # An id, or the name of what has none (a topic: `<cluster id>/<topic>`).
+    target_id = models.CharField(max_length=512)
+    request_id = models.CharField(max_length=64)
+    address = models.CharField(max_length=64, blank=True)
+    # What changed, never a secret.
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["organization_id", "-created_at", "-id"], name="audit_newest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target_id}"

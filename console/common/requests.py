@@ -1,0 +1,87 @@
+"""A name for every request: in its answer (`X-Request-Id`), its problem, its log lines, its audit.
+
+A caller's own name is kept if it is harmless, so that a request can be followed across services.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import cast
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+from console.common.conf import config
+from console.common.ids import new_id
+
+HEADER = "X-Request-Id"
+HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+
+_current: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def current_request_id() -> str:
+    """The id of the request that is being served, or `-` outside of one."""
+    return _current.get()
+
+
+def client_address(request: HttpRequest) -> str:
+    """The address that a request came from; behind our proxy the one that the proxy saw."""
+    if config().web.behind_proxy:
+        forwarded = request.headers.get("X-Forwarded-For", "").rsplit(",", maxsplit=1)[-1].strip()
+        if forwarded:
+            return forwarded
+    return str(request.META.get("REMOTE_ADDR") or "unknown")
+
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+
+@sync_and_async_middleware
+def request_id_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
+    """Names the request before anything else sees it."""
+    if iscoroutinefunction(get_response):
+        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
+
+        async def serve_async(request: HttpRequest) -> HttpResponseBase:
+            name = _name(request)
+            token = _current.set(name)
+            try:
+                response = await answer(request)
+            finally:
+                _current.reset(token)
+            response.headers[HEADER] = name
+            return response
+
+        return serve_async
+
+    def serve(request: HttpRequest) -> HttpResponseBase:
+        name = _name(request)
+        token = _current.set(name)
+        try:
+            response = get_response(request)
+        finally:
+            _current.reset(token)
+        response.headers[HEADER] = name
+        return response
+
+    return serve
+
+
+def _name(request: HttpRequest) -> str:
+    given = request.headers.get(HEADER, "")
+    return given if HARMLESS.fullmatch(given) else new_id("req")
+
+
+class RequestIdFilter(logging.Filter):
+    """Adds `request_id` to every log record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Adds the id; keeps every record."""
+        record.request_id = _current.get()
+        return True

@@ -1,0 +1,216 @@
+"""Django's settings as a pure function of `Config` (but for the key that local mode makes once)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from console.settings.config import Config
+from console.settings.home import read_or_make_secret
+from console.settings.openapi import SPECTACULAR_SETTINGS
+from console.settings.schedule import BEAT_SCHEDULE
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "rest_framework",
+    "drf_spectacular",
+    "console.common",
+    "console.accounts",
+]
+MIDDLEWARE = [
+    "console.common.requests.request_id_middleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+HSTS_SECONDS = 365 * 24 * 3600
+
+
+def django_settings(config: Config) -> dict[str, Any]:
+    """All of Django's settings, by name. `FRESHET` is the `Config` itself."""
+    secret_key = config.secret_key or read_or_make_secret(config.secret_key_file)
+    return {
+        "FRESHET": config,
+        "SECRET_KEY": secret_key,
+        "DEBUG": False,
+        "INSTALLED_APPS": INSTALLED_APPS,
+        "MIDDLEWARE": MIDDLEWARE,
+        "ROOT_URLCONF": "console.urls",
+        "ASGI_APPLICATION": "console.asgi.application",
+        "TEMPLATES": [],
+        "AUTH_USER_MODEL": "accounts.User",
+        "DEFAULT_AUTO_FIELD": "django.db.models.BigAutoField",
+        "DATABASES": databases(config),
+        "USE_TZ": True,
+        "TIME_ZONE": "UTC",
+        "LANGUAGE_CODE": "en",
+        "USE_I18N": False,
+        "APPEND_SLASH": False,
+        "AUTH_PASSWORD_VALIDATORS": PASSWORD_VALIDATORS,
+        "DATA_UPLOAD_MAX_MEMORY_SIZE": 2 * 1024 * 1024,
+        "REST_FRAMEWORK": REST_FRAMEWORK,
+        "SPECTACULAR_SETTINGS": SPECTACULAR_SETTINGS,
+        "LOGGING": logging(),
+        "TEST_RUNNER": "django.test.runner.DiscoverRunner",
+        **web_security(config),
+        **mail(config),
+        **celery(config),
+    }
+
+
+def databases(config: Config) -> dict[str, Any]:
+    """Two connections to one database: `default` serves, `owner` migrates."""
+    database = config.database
+    common = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": database.name,
+        "HOST": database.host,
+        "PORT": database.port,
+        "ATOMIC_REQUESTS": True,
+        # Under ASGI a request has a thread of its own, which would leave its connection behind.
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {
+            "connect_timeout": database.connect_timeout_s,
+            "sslmode": database.sslmode,
+            "application_name": "freshet",
+        },
+    }
+    return {
+        "default": {**common, "USER": database.app_user, "PASSWORD": database.app_password},
+        "owner": {
+            **common,
+            "USER": database.owner_user,
+            "PASSWORD": database.owner_password,
+            "ATOMIC_REQUESTS": False,
+        },
+    }
+
+
+def web_security(config: Config) -> dict[str, Any]:
+    """Hosts, cookies and transport. Over https wherever the public address is https."""
+    https = urlsplit(config.web.public_url).scheme == "https"
+    settings: dict[str, Any] = {
+        "ALLOWED_HOSTS": list(config.web.allowed_hosts),
+        "CSRF_TRUSTED_ORIGINS": [config.web.public_url],
+        "SESSION_COOKIE_NAME": "freshet_session",
+        "SESSION_COOKIE_AGE": config.web.session_days * 24 * 3600,
+        "SESSION_COOKIE_HTTPONLY": True,
+        "SESSION_COOKIE_SAMESITE": "Lax",
+        "SESSION_COOKIE_SECURE": https,
+        "CSRF_COOKIE_NAME": "freshet_csrf",
+        "CSRF_COOKIE_SAMESITE": "Lax",
+        "CSRF_COOKIE_SECURE": https,
+        "SECURE_CONTENT_TYPE_NOSNIFF": True,
+        "SECURE_REFERRER_POLICY": "same-origin",
+        "SECURE_CROSS_ORIGIN_OPENER_POLICY": "same-origin",
+        "SECURE_SSL_REDIRECT": https,
+        # Probes come from inside, without TLS.
+        "SECURE_REDIRECT_EXEMPT": [r"^healthz$", r"^readyz$"],
+        "SECURE_HSTS_SECONDS": HSTS_SECONDS if https else 0,
+        "SECURE_HSTS_INCLUDE_SUBDOMAINS": https,
+        "SECURE_HSTS_PRELOAD": https,
+        "X_FRAME_OPTIONS": "DENY",
+    }
+    if config.web.behind_proxy:
+        settings["SECURE_PROXY_SSL_HEADER"] = ("HTTP_X_FORWARDED_PROTO", "https")
+    return settings
+
+
+def mail(config: Config) -> dict[str, Any]:
+    """Django's e-mail: SMTP, or a folder with one .eml a mail."""
+    backends = {
+        "folder": "console.common.mail.FolderBackend",
+        "smtp": "django.core.mail.backends.smtp.EmailBackend",
+    }
+    return {
+        "EMAIL_BACKEND": backends[config.mail.backend],
+        "EMAIL_HOST": config.mail.host,
+        "EMAIL_PORT": config.mail.port,
+        "EMAIL_HOST_USER": config.mail.user,
+        "EMAIL_HOST_PASSWORD": config.mail.password,
+        "EMAIL_USE_TLS": config.mail.starttls,
+        "EMAIL_TIMEOUT": 10,
+        "DEFAULT_FROM_EMAIL": config.mail.sender,
+    }
+
+
+def celery(config: Config) -> dict[str, Any]:
+    """A task is acknowledged after it ran, so that a killed worker's tasks run again."""
+    options: dict[str, Any] = {}
+    if config.queue.url.startswith("redis"):
+        options = {
+            "visibility_timeout": config.queue.visibility_timeout_s,
+            "unacked_restore_throttle": 1,
+            "socket_connect_timeout": 2,
+        }
+    return {
+        "CELERY_BROKER_URL": config.queue.url,
+        "CELERY_BROKER_TRANSPORT_OPTIONS": options,
+        "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
+        "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
+        "CELERY_TASK_ACKS_LATE": True,
+        "CELERY_TASK_REJECT_ON_WORKER_LOST": True,
+        "CELERY_TASK_IGNORE_RESULT": True,
+        "CELERY_TASK_TIME_LIMIT": config.queue.visibility_timeout_s - 10,
+        "CELERY_TASK_SERIALIZER": "json",
+        "CELERY_ACCEPT_CONTENT": ["json"],
+        "CELERY_WORKER_PREFETCH_MULTIPLIER": 1,
+        "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
+        "CELERY_TIMEZONE": "UTC",
+        "CELERY_BEAT_SCHEDULE": BEAT_SCHEDULE,
+    }
+
+
+def logging() -> dict[str, Any]:
+    """One line an event on standard error, with the request's id."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "filters": {"request": {"()": "console.common.requests.RequestIdFilter"}},
+        "formatters": {
+            "line": {"format": "%(levelname)s %(name)s [%(request_id)s] %(message)s"},
+        },
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["request"],
+            },
+        },
+        "root": {"handlers": ["stderr"], "level": "INFO"},
+        "loggers": {
+            "django": {"level": "INFO"},
+            # Every 4xx of the API would be a warning.
+            "django.request": {"level": "ERROR"},
+        },
+    }
+
+
+PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in [
+        ("MinimumLengthValidator", {"min_length": 10}),
+        ("CommonPasswordValidator", {}),
+        ("NumericPasswordValidator", {}),
+    ]
+]
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "console.accounts.api.authentication.ApiKeyAuthentication",
+        "console.accounts.api.authentication.ConsoleSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["console.common.api.permissions.ActorMay"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "console.common.api.pagination.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "console.common.api.schema.Schema",
+    "EXCEPTION_HANDLER": "console.common.api.problems.handle",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "COERCE_DECIMAL_TO_STRING": True,
+}

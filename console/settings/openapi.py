@@ -1,0 +1,25 @@
+"""How drf-spectacular writes the OpenAPI file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Freshet",
+    "DESCRIPTION": (
+        "Managed serverless Kafka. Errors are RFC 9457 problem documents with a stable `code`; "
+        "lists are `{items, next_cursor}`; every POST takes an `Idempotency-Key`."
+    ),
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SORT_OPERATION_PARAMETERS": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {"Role": "console.accounts.choices.ROLES"},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "console.common.api.schema.sort_schema",
+    ],
+}

@@ -1,0 +1,10 @@
+"""Everything that runs periodically, in one place. Each task has the name of its service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "sweep-outbox": {"task": "common.sweep_outbox", "schedule": 10.0},
+    "purge-expired": {"task": "common.purge_expired", "schedule": 3600.0},
+}

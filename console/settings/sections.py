@@ -1,0 +1,130 @@
+"""The sections of the settings file: names, types, defaults and what each setting means.
+
+The defaults are those of one machine on embedded stand-ins. `Config` says what production must
+set itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+def setting(default: Value, doc: str) -> Value:
+    """A setting's default and the line that the reference shows for it."""
+    return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The REST interface and the console."""
+
+    bind: str = setting("127.0.0.1", "Address that the web server listens on.")
+    port: int = setting(8080, "Port that the web server listens on.")
+    public_url: str = setting("http://localhost:{port}", "Address that people and mails use.")
+    allowed_hosts: tuple[str, ...] = setting(
+        ("localhost", "127.0.0.1", "[::1]"), "Host names that requests may ask for."
+    )
+    behind_proxy: bool = setting(
+        False, "A proxy in front sets X-Forwarded-Proto and X-Forwarded-For, and removes others'."
+    )
+    session_days: int = setting(14, "Days after which a session that is not used ends.")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """PostgreSQL. Two roles: one owns the tables and migrates, the other serves."""
+
+    host: str = setting("{home}/postgres", "Host, or the folder of a Unix socket.")
+    port: int = setting(5432, "Port (for a socket, the number in its name).")
+    name: str = setting("freshet", "Name of the database.")
+    owner_user: str = setting("freshet_owner", "Role that owns the tables; only migrations use it.")
+    owner_password: str = setting("", "Its password.")
+    app_user: str = setting(
+        "freshet_app", "Role of web and workers: neither an owner nor exempt from row security."
+    )
+    app_password: str = setting("", "Its password.")
+    sslmode: str = setting("prefer", "libpq's sslmode.")
+    connect_timeout_s: int = setting(5, "Seconds to wait for a connection.")
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What carries Celery's tasks."""
+
+    url: str = setting(
+        "redis+socket://{home}/redis/redis.sock",
+        "Redis (`redis://`, `rediss://`, `redis+socket://`) or RabbitMQ (`amqp://`, `amqps://`).",
+    )
+    visibility_timeout_s: int = setting(
+        120, "Seconds after which Redis gives a task of a lost worker to another."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """Where e-mails go."""
+
+    backend: str = setting("folder", "`folder` (one .eml a mail) or `smtp`.")
+    folder: Path = setting(Path("{home}/mail"), "Folder of the `folder` backend.")
+    host: str = setting("", "SMTP server.")
+    port: int = setting(587, "Its port.")
+    user: str = setting("", "User name at the SMTP server.")
+    password: str = setting("", "Password at the SMTP server.")
+    starttls: bool = setting(True, "Encrypt by STARTTLS.")
+    sender: str = setting("Freshet <no-reply@localhost>", "The From of every mail.")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The cell that this control plane places clusters in."""
+
+    id: str = setting("local", "Name of the cell.")
+    region: str = setting("local", "Region that the cell belongs to.")
+    metadata: str = setting("sqlite://{home}/cell/metadata.sqlite", "The metadata store.")
+    dfs: Path = setting(Path("{home}/cell/dfs"), "Mount of the shared file system.")
+    bucket: str = setting("file://{home}/cell/bucket", "The object store.")
+    secret: Path = setting(
+        Path("{home}/cell/secret"),
+        "File (mode 0600) with the cell's 32 random bytes in hex: control plane, keeper, gateway.",
+    )
+    keeper: Path = setting(Path("{home}/keeper"), "Folder of the keeper's and the driver's state.")
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """How Kafka clients come in."""
+
+    folder: Path = setting(Path("{home}/gateway"), "Folder of certificates and keys.")
+    kafka_port: int = setting(9092, "First port of the range of plain listeners on the loopback.")
+    kafka_ports: int = setting(200, "How many ports that range has.")
+    tls_port: int = setting(9443, "Port of the TLS listener.")
+    domain: str = setting("kafka.localhost", "Domain under which clusters have their names.")
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The console's pages."""
+
+    folder: Path = setting(
+        Path(__file__).parents[2] / "frontend" / "dist", "Folder of the built console."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Published limits. An organisation's own can be raised; these are where it begins."""
+
+    signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
+    signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
+    api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
+    clusters: int = setting(20, "Clusters of an organisation.")
+    credentials: int = setting(200, "Kafka credentials of a cluster.")
+    topics: int = setting(2000, "Topics of a cluster.")
+    partitions: int = setting(4000, "Partitions of a cluster.")
+    connections: int = setting(1000, "Clients' connections of a cluster at one time.")
+    wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

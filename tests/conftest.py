@@ -1,0 +1,41 @@
+"""Django's database in the tests: an embedded PostgreSQL with the roles of production.
+
+Migrations run as the owner, everything else as the application's role, so that row-level security
+holds in the tests as it does in production. A test that asks for no database starts none.
+"""
+
+import os
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.test import TransactionTestCase
+
+from tests.postgres import running_database
+
+# Rows that migrations or Django itself made.
+KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_blocker):
+    """Replaces pytest-django's: its test database belongs to the role that serves."""
+    with running_database(f"test_freshet_{os.getpid()}") as database, django_db_blocker.unblock():
+        for alias in ("default", "owner"):
+            connections[alias].close()
+            connections[alias].settings_dict.update(HOST=database.host, NAME=database.name)
+        call_command("migrate", database="owner", verbosity=0, interactive=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TransactionTestCase, "_fixture_teardown", truncate_as_owner)
+            yield
+        for alias in ("default", "owner"):
+            connections[alias].close()
+
+
+def truncate_as_owner(case):
+    """Empties the tables after a test that commits: the serving role may not truncate."""
+    del case
+    connection = connections["owner"]
+    tables = sorted(set(connection.introspection.table_names()) - KEPT_TABLES)
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")

@@ -1,0 +1,40 @@
+"""Tenants and clients of the API."""
+
+import pytest
+
+from tests.console.clients import ApiClient
+from tests.console.factories import make_tenant
+
+
+@pytest.fixture
+def tenant(db):
+    """An organisation with an owner and a key of each role."""
+    return make_tenant("Acme")
+
+
+@pytest.fixture
+def other_tenant(db):
+    """Another organisation, whose things `tenant` must not see."""
+    return make_tenant("Globex")
+
+
+@pytest.fixture
+def organization(tenant):
+    """The organisation of `tenant`."""
+    return tenant.organization
+
+
+@pytest.fixture
+def api_key(tenant):
+    """The secret of an owner's API key of `organization`."""
+    return tenant.key
+
+
+@pytest.fixture
+def api(tenant):
+    """Gives a client of the API: `api()` as the owner's key, `api(key)`, `api(None)` as nobody."""
+
+    def client(key=tenant.key):
+        return ApiClient(key)
+
+    return client

@@ -1,0 +1,53 @@
+"""The OpenAPI file is complete, and is what the code serves."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+FILE = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
+WRITE = "manage.py spectacular --format openapi-json --file docs/reference/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    """The document as the code makes it. A view that cannot be described fails here."""
+    file = tmp_path_factory.mktemp("openapi") / "openapi.json"
+    call_command("spectacular", "--validate", "--fail-on-warn", format="openapi-json", file=file)
+    return json.loads(file.read_text())
+
+
+@pytest.fixture(scope="module")
+def operations(generated):
+    """Each operation of the document."""
+    methods = {"get", "post", "patch", "put", "delete"}
+    return [
+        (f"{method.upper()} {path}", operation)
+        for path, item in generated["paths"].items()
+        for method, operation in item.items()
+        if method in methods
+    ]
+
+
+def test_the_committed_file_has_not_drifted(generated):
+    assert json.loads(FILE.read_text()) == generated, f"write it anew: {WRITE}"
+
+
+def test_every_operation_says_what_it_does_and_how_it_fails(operations):
+    assert operations
+    for name, operation in operations:
+        assert operation.get("description"), name
+        assert any(status.startswith("2") for status in operation["responses"]), name
+        assert "400" in operation["responses"], name
+
+
+def test_every_body_is_typed(operations):
+    for name, operation in operations:
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            assert content["schema"], name
+
+
+def test_every_name_of_an_operation_is_unique(operations):
+    names = [operation["operationId"] for _, operation in operations]
+    assert len(set(names)) == len(names)

