@@ -1,0 +1,59 @@
+"""The control plane and the keeper as Kafka clients. The public face of this package."""
+
+from __future__ import annotations
+
+from provisioning.kafka.clients import Access, Clients, shared_clients
+from provisioning.kafka.connection import CLIENT_ID, SUPER_USER, Connection
+from provisioning.kafka.errors import (
+    GroupActiveError,
+    KafkaCallError,
+    RefusedError,
+    UnavailableError,
+    UnknownGroupError,
+    UnknownPartitionError,
+)
+from provisioning.kafka.groups import (
+    Group,
+    GroupListing,
+    describe_group,
+    describe_groups,
+    list_groups,
+    sample_groups,
+)
+from provisioning.kafka.messages import Browse, NewRecord, Page, Produced, browse, produce
+from provisioning.kafka.records import Record
+from provisioning.kafka.reset import PlannedOffset, Target, reset_offsets
+from provisioning.kafka.tail import TailBatch, tail
+
+__all__ = [
+    "CLIENT_ID",
+    "SUPER_USER",
+    "Access",
+    "Browse",
+    "Clients",
+    "Connection",
+    "Group",
+    "GroupActiveError",
+    "GroupListing",
+    "KafkaCallError",
+    "NewRecord",
+    "Page",
+    "PlannedOffset",
+    "Produced",
+    "Record",
+    "RefusedError",
+    "TailBatch",
+    "Target",
+    "UnavailableError",
+    "UnknownGroupError",
+    "UnknownPartitionError",
+    "browse",
+    "describe_group",
+    "describe_groups",
+    "list_groups",
+    "produce",
+    "reset_offsets",
+    "sample_groups",
+    "shared_clients",
+    "tail",
+]

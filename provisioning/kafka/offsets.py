@@ -1,0 +1,84 @@
+"""Where partitions begin and end, and where a moment lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from provisioning.kafka.errors import (
+    UnavailableError,
+    UnknownPartitionError,
+    error_of,
+    kafka_errors,
+)
+
+Partition = tuple[str, int]
+
+NO_LEADER = "_NOENT"
+
+
+def earliest_offsets(
+    admin: AdminClient, partitions: Iterable[Partition], timeout_s: float
+) -> dict[Partition, int]:
+    """The first offset that is still kept, of each partition."""
+    return _list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.earliest()), timeout_s)
+
+
+def end_offsets(
+    admin: AdminClient, partitions: Iterable[Partition], timeout_s: float
+) -> dict[Partition, int]:
+    """The offset of the next record, of each partition (its high watermark)."""
+    return _list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.latest()), timeout_s)
+
+
+def offsets_at(
+    admin: AdminClient, partitions: Iterable[Partition], timestamp_ms: int, timeout_s: float
+) -> dict[Partition, int | None]:
+    """The first record at or after a moment, of each partition; None where there is none."""
+    spec = OffsetSpec.for_timestamp(timestamp_ms)
+    found = _list_offsets(admin, dict.fromkeys(partitions, spec), timeout_s)
+    return {partition: None if offset < 0 else offset for partition, offset in found.items()}
+
+
+def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> list[int]:
+    """The numbers of a topic's partitions. Raises `UnknownPartitionError`."""
+    with kafka_errors():
+        # All topics: to ask for one by name could create it.
+        known = admin.list_topics(timeout=timeout_s).topics.get(topic)
+    if known is None or known.error is not None or not known.partitions:
+        detail = f"This server does not host this topic: {topic}"
+        raise UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail)
+    return sorted(known.partitions)
+
+
+def _list_offsets(
+    admin: AdminClient, wanted: Mapping[Partition, Any], timeout_s: float
+) -> dict[Partition, int]:
+    if not wanted:
+        return {}
+    requests = {TopicPartition(topic, number): spec for (topic, number), spec in wanted.items()}
+    try:
+        with kafka_errors():
+            futures = admin.list_offsets(requests, request_timeout=timeout_s)
+            return {(tp.topic, tp.partition): f.result().offset for tp, f in futures.items()}
+    except UnavailableError as error:
+        if error.name != NO_LEADER:
+            raise
+        # librdkafka says so of a topic that does not exist, and where it could not ask.
+        for topic in sorted({topic for topic, _ in wanted}):
+            known = partitions_of(admin, topic, timeout_s)
+            missing = [n for name, n in wanted if name == topic and n not in known]
+            if missing:
+                detail = f"{topic} has no partition {missing[0]}"
+                raise UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail) from error
+        raise
+
+
+def check_errors(partitions: Iterable[Any]) -> None:
+    """Raises the first error that an answer per partition holds."""
+    for partition in partitions:
+        if partition.error is not None:
+            raise error_of(partition.error)

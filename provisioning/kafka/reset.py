@@ -1,0 +1,165 @@
+"""Moving a group's offsets, with the plan shown before it is done.
+
+The rules are those of Kafka's own tool (`kafka-consumer-groups --reset-offsets`): the group must
+have no members, and a target outside what the log still holds is moved to its nearer end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from provisioning.kafka.clients import Access
+from provisioning.kafka.errors import GroupActiveError, RefusedError, error_of
+from provisioning.kafka.groups import TIMEOUT_S, committed_offsets, state_of
+from provisioning.kafka.offsets import (
+    Partition,
+    earliest_offsets,
+    end_offsets,
+    offsets_at,
+    partitions_of,
+)
+
+INACTIVE = frozenset({"Empty", "Dead"})
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to. `value`: the offset, the moment (Unix ms), or the shift in records (may be < 0)."""
+
+    to: Literal["earliest", "latest", "offset", "timestamp", "shift"]
+    value: int = 0
+
+
+class PlannedOffset(TypedDict):
+    """One partition of a plan. `current` is None where nothing was committed."""
+
+    topic: str
+    partition: int
+    current: int | None
+    target: int
+    lag_after: int
+
+
+def reset_offsets(
+    access: Access,
+    group: str,
+    target: Target,
+    *,
+    partitions: Mapping[str, list[int] | None] | None = None,
+    dry_run: bool = False,
+    timeout_s: float = TIMEOUT_S,
+) -> list[PlannedOffset]:
+    """Moves the group's offsets and gives what was done, or with `dry_run` what would be.
+
+    `partitions`: by topic, None for all of a topic's; without it, all that the group committed.
+    Raises `GroupActiveError` while the group has members, `UnknownPartitionError`, and
+    `RefusedError` where there is nothing to reset or a shift has nothing to start from.
+    """
+    with access.admin() as admin:
+        description = admin.describe_consumer_groups([group], request_timeout=timeout_s)
+        state = state_of(description[group].result().state)
+        if state not in INACTIVE:
+            raise GroupActiveError("NON_EMPTY_GROUP", active_reason(group, state))
+        current = committed_offsets(admin, group, timeout_s)
+        chosen = _chosen(admin, current, partitions, timeout_s)
+        plan = _plan(admin, chosen, current, target, timeout_s)
+        if not dry_run:
+            _commit(admin, group, plan, timeout_s)
+    return plan
+
+
+def active_reason(group: str, state: str) -> str:
+    """Why offsets of a group in this state stay, in the words of Kafka's tool."""
+    return (
+        f"Assignments can only be reset if the group '{group}' is inactive, "
+        f"but the current state is {state}."
+    )
+
+
+def _chosen(
+    admin: AdminClient,
+    current: Mapping[Partition, int],
+    partitions: Mapping[str, list[int] | None] | None,
+    timeout_s: float,
+) -> list[Partition]:
+    if partitions is None:
+        chosen = sorted(current)
+    else:
+        chosen = sorted(
+            (topic, number)
+            for topic, numbers in partitions.items()
+            for number in (
+                partitions_of(admin, topic, timeout_s) if numbers is None else set(numbers)
+            )
+        )
+    if not chosen:
+        detail = "The group has no committed offsets: name the topics to reset."
+        raise RefusedError("INVALID_REQUEST", detail)
+    return chosen
+
+
+def _plan(
+    admin: AdminClient,
+    chosen: list[Partition],
+    current: Mapping[Partition, int],
+    target: Target,
+    timeout_s: float,
+) -> list[PlannedOffset]:
+    starts = earliest_offsets(admin, chosen, timeout_s)
+    ends = end_offsets(admin, chosen, timeout_s)
+    wanted: Mapping[Partition, int | None]
+    if target.to == "earliest":
+        wanted = starts
+    elif target.to == "latest":
+        wanted = ends
+    elif target.to == "offset":
+        wanted = dict.fromkeys(chosen, target.value)
+    elif target.to == "timestamp":
+        wanted = offsets_at(admin, chosen, target.value, timeout_s)
+    else:
+        wanted = _shifted(chosen, current, target.value)
+    plan = []
+    for topic, number in chosen:
+        start, end = starts[topic, number], ends[topic, number]
+        offset = wanted[topic, number]
+        # Nothing at or after the moment: the next record is the first after it.
+        offset = end if offset is None else min(max(offset, start), end)
+        plan.append(
+            PlannedOffset(
+                topic=topic,
+                partition=number,
+                current=current.get((topic, number)),
+                target=offset,
+                lag_after=end - offset,
+            )
+        )
+    return plan
+
+
+def _shifted(
+    chosen: list[Partition], current: Mapping[Partition, int], shift: int
+) -> dict[Partition, int | None]:
+    missing = [partition for partition in chosen if partition not in current]
+    if missing:
+        topic, number = missing[0]
+        detail = f"Nothing is committed for {topic}-{number}, so there is nothing to shift."
+        raise RefusedError("INVALID_REQUEST", detail)
+    return {partition: current[partition] + shift for partition in chosen}
+
+
+def _commit(admin: AdminClient, group: str, plan: list[PlannedOffset], timeout_s: float) -> None:
+    wanted = [TopicPartition(p["topic"], p["partition"], p["target"]) for p in plan]
+    request = ConsumerGroupTopicPartitions(group, wanted)
+    answer = admin.alter_consumer_group_offsets([request], request_timeout=timeout_s)
+    for entry in answer[group].result().topic_partitions:
+        if entry.error is not None:
+            failure = error_of(entry.error)
+            if isinstance(failure, GroupActiveError):
+                # Somebody joined between the look and the change.
+                failure = GroupActiveError(failure.name, active_reason(group, "active"))
+            raise failure

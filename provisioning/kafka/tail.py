@@ -1,0 +1,89 @@
+"""Records as they arrive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from provisioning.kafka.clients import Access, assign, take
+from provisioning.kafka.errors import error_of
+from provisioning.kafka.offsets import earliest_offsets, end_offsets, partitions_of
+from provisioning.kafka.records import Record, record_of
+
+TIMEOUT_S = 5.0
+POLL_S = 0.1
+# A batch holds what came within this time, and no more records than this.
+BATCH_S = 0.25
+BATCH_RECORDS_MAX = 100
+# Whoever is further behind than this in a partition goes on near its end.
+BEHIND_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class TailBatch:
+    """What came, perhaps nothing. `positions`: where the next batch begins, by partition.
+
+    `skipped` counts offsets that were left out because records come faster than they are shown.
+    """
+
+    records: list[Record]
+    positions: dict[int, int]
+    skipped: int = 0
+
+
+def tail(
+    access: Access,
+    topic: str,
+    *,
+    positions: Mapping[int, int] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    seconds_max: float = 600.0,
+) -> Iterator[TailBatch]:
+    """Batches of new records, an empty one at least every quarter second.
+
+    Begins at the end, or at `positions` (of an earlier tail). Ends once `stopped` says so or after
+    `seconds_max` seconds. Raises `UnknownPartitionError` and `UnavailableError`.
+    """
+    deadline = time.monotonic() + seconds_max
+    with access.admin() as admin:
+        pairs = [(topic, number) for number in partitions_of(admin, topic, TIMEOUT_S)]
+        starts = {n: o for (_, n), o in earliest_offsets(admin, pairs, TIMEOUT_S).items()}
+        ends = {n: o for (_, n), o in end_offsets(admin, pairs, TIMEOUT_S).items()}
+    given = positions or {}
+    at = {n: min(max(given.get(n, end), starts[n]), end) for n, end in ends.items()}
+    with access.consumer() as consumer:
+        assign(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
+        yield TailBatch([], dict(at))
+        while not stopped() and time.monotonic() < deadline:
+            records = _batch(consumer, at)
+            yield TailBatch(records, dict(at), _catch_up(consumer, topic, at))
+
+
+def _batch(consumer: Consumer, at: dict[int, int]) -> list[Record]:
+    records: list[Record] = []
+    until = time.monotonic() + BATCH_S
+    while len(records) < BATCH_RECORDS_MAX and time.monotonic() < until:
+        for message in take(consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
+            error = message.error()
+            if error is None:
+                records.append(record_of(message))
+                at[message.partition()] = message.offset() + 1
+            elif error.code() != KafkaError._PARTITION_EOF:
+                raise error_of(error)
+    return records
+
+
+def _catch_up(consumer: Consumer, topic: str, at: dict[int, int]) -> int:
+    """Moves partitions that are far behind near their ends; gives how many offsets that skips."""
+    skipped = 0
+    for number, position in at.items():
+        partition = TopicPartition(topic, number)
+        _, end = consumer.get_watermark_offsets(partition, cached=True)
+        if end - position > BEHIND_MAX:
+            at[number] = end - BATCH_RECORDS_MAX
+            skipped += at[number] - position
+            consumer.seek(TopicPartition(topic, number, at[number]))
+    return skipped

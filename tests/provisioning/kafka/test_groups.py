@@ -1,0 +1,158 @@
+"""Groups and their lag, in records and in seconds."""
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+
+from provisioning.kafka import (
+    Access,
+    Browse,
+    Connection,
+    NewRecord,
+    UnavailableError,
+    UnknownGroupError,
+    UnknownPartitionError,
+    browse,
+    describe_group,
+    describe_groups,
+    list_groups,
+    sample_groups,
+)
+from provisioning.kafka import produce as produce_one
+from tests.provisioning.kafka.conftest import create_topic, produce
+
+NOW_MS = 1_700_000_000_000
+
+
+def commit(access, group, offsets):
+    """Commits as a group without members does: by the admin protocol."""
+    with access.admin() as admin:
+        wanted = [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
+        request = ConsumerGroupTopicPartitions(group, wanted)
+        answer = admin.alter_consumer_group_offsets([request])[group].result()
+        assert [entry.error for entry in answer.topic_partitions if entry.error] == []
+
+
+def lags(group):
+    return {
+        (entry["topic"], entry["partition"]): (entry["lag"], entry["lag_seconds"])
+        for entry in group["partitions"]
+    }
+
+
+def test_lag_is_records_and_age_of_the_first_unconsumed_record(access, topic, name):
+    produce(access, topic, [(0, b"x", NOW_MS - 60_000 + 1000 * n) for n in range(10)])
+    produce(access, topic, [(1, b"y", NOW_MS - 5_000)])
+    commit(access, name, {(topic, 0): 4, (topic, 1): 1})
+    found = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
+    assert lags(found) == {(topic, 0): (6, 56.0), (topic, 1): (0, 0.0)}
+    assert (found["lag"], found["lag_seconds"], found["state"]) == (6, 56.0, "Empty")
+    assert found["partitions"][0]["committed"] == 4
+    assert found["partitions"][0]["end"] == 10
+
+
+def test_groups_at_different_offsets_of_a_partition_have_their_own_age(access, topic, name):
+    produce(access, topic, [(0, b"x", NOW_MS - 10_000 + 1000 * n) for n in range(5)])
+    names = [f"{name}-{n}" for n in range(3)]
+    for n, group in enumerate(names):
+        commit(access, group, {(topic, 0): n})
+    found = describe_groups(access, names, now_ms=lambda: NOW_MS)
+    assert [group["lag_seconds"] for group in found] == [10.0, 9.0, 8.0]
+
+
+def test_a_record_from_the_future_makes_no_debt(access, topic, name):
+    produce(access, topic, [(0, b"x", NOW_MS + 1_000)])
+    commit(access, name, {(topic, 0): 0})
+    found = describe_groups(access, [name], now_ms=lambda: NOW_MS)[0]
+    assert lags(found) == {(topic, 0): (1, 0.0)}
+
+
+def test_age_that_cannot_be_read_in_time_is_unknown(access, topic, name, monkeypatch):
+    produce(access, topic, [(0, b"x", NOW_MS)])
+    commit(access, name, {(topic, 0): 0})
+    # As if all the time had gone into the offsets.
+    monkeypatch.setattr("provisioning.kafka.groups.first_timestamps", lambda *_: {})
+    found = describe_groups(access, [name], timeout_s=1.0)[0]
+    assert lags(found) == {(topic, 0): (1, None)}
+    assert found["lag_seconds"] is None
+
+
+def test_a_deleted_topics_offsets_have_no_end(access, topic, name):
+    gone = create_topic(access, f"{topic}-gone", 1)
+    produce(access, topic, [(0, b"x", NOW_MS)])
+    produce(access, gone, [(0, b"x", NOW_MS)])
+    commit(access, name, {(topic, 0): 1, (gone, 0): 0})
+    with access.admin() as admin:
+        (future,) = admin.delete_topics([gone]).values()
+        future.result()
+    found = describe_group(access, name)
+    # The broker forgets a deleted topic's offsets; where it has not yet, their end is unknown.
+    assert lags(found)[topic, 0] == (0, 0.0)
+    assert lags(found).get((gone, 0), (None, None)) == (None, None)
+
+
+def test_members_and_their_partitions_are_shown(access, topic, name):
+    settings = access.connection.settings() | {"client.id": "app", "group.id": name}
+    consumer = Consumer(settings | {"auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    while len(consumer.assignment()) < 3:
+        consumer.poll(0.1)
+    found = describe_group(access, name)
+    consumer.close()
+    assert found["state"] == "Stable"
+    assert found["type"] == "classic"
+    assert found["protocol"] == "range"
+    (member,) = found["members"]
+    assert (member["client_id"], member["host"], member["instance_id"]) == (
+        "app",
+        "127.0.0.1",
+        None,
+    )
+    assert [entry["partition"] for entry in member["assignments"]] == [0, 1, 2]
+    assert describe_group(access, name)["members"] == []
+
+
+def test_an_unknown_group_is_none(access, name):
+    with pytest.raises(UnknownGroupError, match=name):
+        describe_group(access, name)
+
+
+def test_groups_are_listed_and_sampled_by_name(access, topic, name):
+    names = [f"{name}-{n}" for n in range(3)]
+    for group in reversed(names):
+        commit(access, group, {(topic, 0): 0})
+    listed = [listing for listing in list_groups(access) if listing["group"] in names]
+    assert [listing["group"] for listing in listed] == names
+    assert {(listing["state"], listing["type"]) for listing in listed} == {("Empty", "classic")}
+    everything = [group["group"] for group in sample_groups(access)]
+    assert set(names) <= set(everything)
+    assert [group["group"] for group in sample_groups(access, groups_max=2)] == everything[:2]
+
+
+def test_looking_leaves_no_group_behind(access, topic, name):
+    produce(access, topic, [(0, b"x", NOW_MS)])
+    commit(access, name, {(topic, 0): 0})
+    describe_group(access, name)
+    assert "freshet-console" not in [listing["group"] for listing in list_groups(access)]
+
+
+def test_looking_at_an_unknown_topic_creates_none(access, name):
+    with pytest.raises(UnknownPartitionError):
+        browse(access, name, Browse())
+    with pytest.raises(UnknownPartitionError):
+        produce_one(access, name, NewRecord(value=b"x"))
+    with access.admin() as admin:
+        assert name not in admin.list_topics(timeout=5).topics
+
+
+def test_a_broker_that_is_not_there_is_unavailable(clients):
+    gone = Access(clients, Connection("127.0.0.1:9", "any"))
+    with pytest.raises(UnavailableError):
+        list_groups(gone, timeout_s=1.0)
+    with pytest.raises(UnavailableError):
+        describe_group(gone, "any", timeout_s=1.0)
+
+
+def test_a_wrong_password_is_unavailable(access, clients):
+    wrong = Access(clients, Connection(access.connection.bootstrap, "wrong"))
+    with pytest.raises(UnavailableError):
+        list_groups(wrong, timeout_s=1.0)

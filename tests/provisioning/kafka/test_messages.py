@@ -1,0 +1,184 @@
+"""Looking at records, page by page; producing one; watching them arrive."""
+
+import base64
+
+import pytest
+
+from provisioning.kafka import (
+    Browse,
+    NewRecord,
+    RefusedError,
+    UnknownPartitionError,
+    browse,
+    tail,
+)
+from provisioning.kafka import produce as produce_one
+from tests.provisioning.kafka.conftest import create_topic, produce
+
+T0 = 1_700_000_000_000
+
+
+@pytest.fixture
+def filled(access, topic):
+    """30 records, value n at moment T0 + n in partition n % 3."""
+    produce(access, topic, [(n % 3, b"%d" % n, T0 + n) for n in range(30)])
+    return topic
+
+
+def values(page):
+    return [int(record["value"]["text"]) for record in page.records]
+
+
+def pages(access, topic, **wanted):
+    """All pages from the first to the last."""
+    positions = {}
+    while True:
+        page = browse(access, topic, Browse(**wanted, positions=positions))
+        yield page
+        if page.positions is None:
+            return
+        positions = page.positions
+
+
+def test_newest_are_the_last_of_all_partitions(access, filled):
+    page = browse(access, filled, Browse("newest", limit=5))
+    assert values(page) == [29, 28, 27, 26, 25]
+    assert page.stopped == "limit"
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+@pytest.mark.parametrize("limit", [1, 7, 30, 100])
+def test_pages_give_each_record_once_and_in_order(access, filled, start, limit):
+    found = [n for page in pages(access, filled, start=start, limit=limit) for n in values(page)]
+    assert found == sorted(range(30), reverse=start == "newest")
+
+
+def test_oldest_from_offset_and_from_time(access, filled):
+    assert values(browse(access, filled, Browse("oldest", limit=3))) == [0, 1, 2]
+    page = browse(access, filled, Browse("offset", value=8, partitions=[1]))
+    assert values(page) == [25, 28]
+    assert (page.positions, page.stopped) == (None, "end")
+    assert values(browse(access, filled, Browse("timestamp", value=T0 + 20, limit=3))) == [
+        20,
+        21,
+        22,
+    ]
+    assert values(browse(access, filled, Browse("timestamp", value=T0 + 99))) == []
+    # Before the first record that is kept, and beyond the last.
+    assert values(browse(access, filled, Browse("offset", value=-5, partitions=[0], limit=1))) == [
+        0
+    ]
+    assert values(browse(access, filled, Browse("offset", value=99, partitions=[0]))) == []
+
+
+def test_an_empty_topic_has_an_empty_page(access, topic):
+    for start in ("newest", "oldest"):
+        page = browse(access, topic, Browse(start))
+        assert (page.records, page.positions, page.stopped) == ([], None, "end")
+
+
+def test_bytes_end_a_page_and_the_next_goes_on(access, name):
+    topic = create_topic(access, name, 1)
+    produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(20)])
+    for start in ("newest", "oldest"):
+        found = list(pages(access, topic, start=start, limit=10, bytes_max=3_000))
+        assert {page.stopped for page in found[:-1]} <= {"bytes", "limit"}
+        assert any(page.stopped == "bytes" for page in found)
+        offsets = [record["offset"] for page in found for record in page.records]
+        assert offsets == sorted(range(20), reverse=start == "newest")
+
+
+def test_bytes_are_shown_as_they_are(access, topic):
+    headers = [("h", b"1"), ("h", b"2"), ("none", None)]
+    record = NewRecord(b"\xff\x00", "grün".encode(), headers, partition=1)
+    produced = produce_one(access, topic, record)
+    assert (produced["partition"], produced["offset"]) == (1, 0)
+    (found,) = browse(access, topic, Browse()).records
+    assert found["key"]["text"] is None
+    assert base64.b64decode(found["key"]["base64"]) == b"\xff\x00"
+    assert found["value"]["text"] == "grün"
+    shown = [(h["key"], h["value"] and h["value"]["text"]) for h in found["headers"]]
+    assert shown == [("h", "1"), ("h", "2"), ("none", None)]
+    assert found["timestamp_ms"] == produced["timestamp_ms"]
+    assert found["timestamp_type"] == "CreateTime"
+    assert found["size"] == 2 + 5 + 1 + 1 + 1 + 1 + 4
+
+
+def test_what_is_long_is_cut_between_characters(access, topic):
+    produce_one(access, topic, NewRecord(value=("a" + "ü" * 40_000).encode(), partition=0))
+    produce_one(access, topic, NewRecord(value=None, key=b"k", partition=0))
+    tombstone, long = browse(access, topic, Browse()).records
+    assert tombstone["value"] is None
+    assert (long["value"]["size"], long["value"]["truncated"]) == (80_001, True)
+    assert long["value"]["text"] == "a" + "ü" * 32_767
+
+
+def test_keys_go_where_javas_clients_send_them(access, topic):
+    # Of Java's Utils.murmur2 over these keys, modulo 3.
+    found = [
+        produce_one(access, topic, NewRecord(key=key, value=b"x"))["partition"]
+        for key in (b"21", b"foobar", b"a-little-bit-long-string")
+    ]
+    assert found == [
+        java_partition(key, 3) for key in (b"21", b"foobar", b"a-little-bit-long-string")
+    ]
+
+
+def java_partition(key, count):
+    """`toPositive(murmur2(key)) % count`, with the hashes that Kafka's UtilsTest holds."""
+    hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+    return (hashes[key] & 0x7FFFFFFF) % count
+
+
+def test_what_cannot_be_is_refused(access, topic):
+    with pytest.raises(UnknownPartitionError):
+        produce_one(access, topic, NewRecord(value=b"x", partition=3))
+    with pytest.raises(UnknownPartitionError):
+        browse(access, topic, Browse(partitions=[0, 3]))
+    small = create_topic(access, f"{topic}-small", 1, **{"max.message.bytes": "100"})
+    with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
+        produce_one(access, small, NewRecord(value=b"x" * 1_000))
+
+
+def test_tail_shows_what_arrives(access, filled):
+    watched = tail(access, filled)
+    assert next(watched).records == []
+    produce_one(access, filled, NewRecord(value=b"30", partition=0))
+    found = next(batch for batch in watched if batch.records)
+    assert [record["value"]["text"] for record in found.records] == ["30"]
+    assert found.positions == {0: 11, 1: 10, 2: 10}
+    watched.close()
+    produce_one(access, filled, NewRecord(value=b"31", partition=0))
+    # What came between two looks is not lost.
+    again = tail(access, filled, positions=found.positions)
+    found = next(batch for batch in again if batch.records)
+    assert [record["value"]["text"] for record in found.records] == ["31"]
+    again.close()
+
+
+def test_tail_ends_when_told_and_gives_its_consumer_back(access, filled, clients):
+    leaving = []
+    watched = tail(access, filled, stopped=lambda: bool(leaving))
+    next(watched)
+    leaving.append(True)
+    assert list(watched) == []
+    assert list(tail(access, filled, seconds_max=0.0))[1:] == []
+    count = len(clients)
+    list(tail(access, filled, seconds_max=0.0))
+    assert len(clients) == count
+
+
+def test_tail_that_is_far_behind_goes_on_near_the_end(access, name):
+    topic = create_topic(access, name, 1)
+    produce(access, topic, [(0, b"%d" % n, T0 + n) for n in range(3_000)])
+    watched = tail(access, topic, positions={0: 0})
+    seen, skipped = [], 0
+    for batch in watched:
+        seen += [record["offset"] for record in batch.records]
+        skipped += batch.skipped
+        if batch.positions[0] == 3_000:
+            break
+    watched.close()
+    assert skipped > 0
+    assert len(seen) + skipped == 3_000
+    assert seen == sorted(set(seen))
