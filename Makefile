@@ -8,7 +8,7 @@ manifest := --manifest-path brokers/core/Cargo.toml
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## what `up` and `test` begin with: .venv, the extension, Kafka's jars for the tests
+setup: ## what `up` and `test` begin with: .venv, the extension, the console, Kafka's jars
 	@.ci/setup test
 
 up: ## set up and run Freshet on this machine; Ctrl-C stops it
@@ -18,7 +18,7 @@ up: ## set up and run Freshet on this machine; Ctrl-C stops it
 test: ## set up, check and run every suite
 	@.ci/test
 
-lint: ## ruff, mypy, import-linter, cargo fmt and clippy (after `make setup`)
+lint: ## every check that is not a test (after `make setup`)
 	@.ci/lint
 
 fmt: ## format Python and Rust (after `make setup`)
@@ -39,5 +39,6 @@ sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints w
 	  --features sim --test simulation -- --nocapture seeds
 
 clean: ## remove what set-up and builds left in the checkout (not your data)
+	rm -rf frontend/dist frontend/node_modules
 	rm -rf .venv .tools .peer .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf brokers/core/target brokers/_core*.so

@@ -53,14 +53,15 @@ def test_everything_that_is_missing_is_named_at_once(machine):
     assert "Python 3.11 or newer" in complaint
     assert "Rust 1.90 or newer" in complaint
     assert "these, by their names in Debian" in complaint
-    for package in ("gcc", "libc6-dev", "default-jre-headless", "maven", "kcat"):
+    assert "Node 20.19 or newer with npm" in complaint
+    for package in ("gcc", "libc6-dev", "default-jre-headless", "maven", "kcat", "chromium"):
         assert package in complaint
 
 
 def test_starting_the_service_needs_no_java(machine):
     complaint = set_up(machine, "up")
     assert "gcc" in complaint
-    for package in ("default-jre-headless", "maven", "kcat"):
+    for package in ("default-jre-headless", "maven", "kcat", "chromium"):
         assert package not in complaint
 
 
@@ -76,6 +77,7 @@ def test_without_root_the_command_to_run_is_named(machine):
         ("rustc", "echo 'rustc 1.89.0 (aaaaaaaaa 2025-08-07)'", "found 1.89.0"),
         ("java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "Java 17 or newer"),
         ("python3", "exit 1", "Python 3.11 or newer"),
+        ("node", "echo v20.18.3", "Node 20.19 or newer first on PATH (found 20.18.3)"),
     ],
 )
 def test_what_is_too_old_is_named(machine, program, output, complaint):

@@ -128,6 +128,12 @@ def test_every_python_dependency_is_pinned(files):
     assert [pin for pin in pins if not re.fullmatch(r"[\w.\[\]-]+==[\w.]+( ?;.*)?", pin)] == []
 
 
+def test_npm_locks_name_no_registry(files):
+    locks = [path for path in files if path.name == "package-lock.json"]
+    resolved = [path for path in locks if '"resolved":' in files[path]]
+    assert resolved == []
+
+
 def test_scripts_are_executable_and_strict(files):
     for path, text in files.items():
         if text.startswith("#!/usr/bin/env bash"):

@@ -167,6 +167,8 @@ def _section(
 
 def _typed(value: object, kind: object, name: str, places: Mapping[str, str]) -> object:
     """A value from TOML, from the environment (always text) or from a default, as its type."""
+    if isinstance(value, Path):  # a default
+        value = str(value)
     if isinstance(value, str):
         for place, text in places.items():
             value = value.replace(f"{{{place}}}", text)

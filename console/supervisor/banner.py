@@ -1,0 +1,27 @@
+"""What a person needs to know once all is up."""
+
+from __future__ import annotations
+
+from console.settings.config import Config
+
+
+def banner(config: Config) -> str:
+    """The last thing that a start prints: where everything is."""
+    first = config.gateway.kafka_port
+    last = first + config.gateway.kafka_ports - 1
+    rows = [
+        ("Console", config.web.public_url),
+        ("REST", f"{config.web.public_url}/api/v1/"),
+        ("Kafka", f"127.0.0.1:{first}–{last}, a port a cluster (SASL_PLAINTEXT)"),
+        (
+            "Kafka, TLS",
+            f"*.{config.gateway.domain}:{config.gateway.tls_port} (SASL_SSL,"
+            f" ca {config.gateway.folder / 'ca.pem'})",
+        ),
+        ("Data", str(config.home)),
+        ("Logs", str(config.home / "log")),
+    ]
+    if config.mail.backend == "folder":
+        rows.append(("Mail", str(config.mail.folder)))
+    body = "\n".join(f"  {name:<11} {value}" for name, value in rows)
+    return f"\nFreshet is up.\n\n{body}\n\nCtrl-C stops all of it.\n"

@@ -1,0 +1,200 @@
+"""The service's parts as child processes: what runs, with which words, after what.
+
+Pure: settings in, specifications out.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from console.settings.config import Config
+from console.supervisor import postgres, redis
+from console.supervisor.child import Account, ChildSpec
+from console.supervisor.conditions import AnswersHttp, AnswersPing, Says
+from console.supervisor.leftovers import MARK
+
+ROOT = Path(__file__).resolve().parents[2]
+
+POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
+KEEPER, GATEWAY = "keeper", "gateway"
+WEB, WORKER, BEAT = "web", "worker", "beat"
+# As they start; they stop in reverse. The migrations are no child that stays.
+NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, MIGRATE, WEB, WORKER, BEAT)
+
+WORKER_PROCESSES = 2
+
+
+def postgres_folder(config: Config) -> Path:
+    """Where the embedded PostgreSQL keeps its data."""
+    return config.home / "postgres"
+
+
+def redis_folder(config: Config) -> Path:
+    """Where the embedded Redis keeps its data."""
+    return config.home / "redis"
+
+
+def embeds_postgres(config: Config) -> bool:
+    """Tells whether the settings name no other PostgreSQL than the embedded one."""
+    return Path(config.database.host) == postgres_folder(config)
+
+
+def embeds_redis(config: Config) -> bool:
+    """Tells whether the settings name no other queue than the embedded one."""
+    return config.queue.url == f"redis+socket://{redis_folder(config) / redis.SOCKET_NAME}"
+
+
+def child_environment(config: Config, environ: Mapping[str, str], run: str) -> dict[str, str]:
+    """What every child finds in its environment: ours, the home, the code, and the run's mark."""
+    paths = [str(ROOT), *filter(None, environ.get("PYTHONPATH", "").split(":"))]
+    return {
+        **environ,
+        "FRESHET_HOME": str(config.home),
+        "DJANGO_SETTINGS_MODULE": "console.settings",
+        "PYTHONPATH": ":".join(dict.fromkeys(paths)),
+        "PYTHONUNBUFFERED": "1",
+        MARK: run,
+    }
+
+
+def specify(
+    config: Config, environment: Mapping[str, str], account: Account | None
+) -> list[ChildSpec]:
+    """All children that stay, in the order in which they start."""
+    specs = []
+    if embeds_postgres(config):
+        specs.append(_postgres(config, environment, account))
+    if embeds_redis(config):
+        specs.append(_redis(config, environment))
+    stores = tuple(spec.name for spec in specs)
+    return [
+        *specs,
+        _keeper(config, environment),
+        _gateway(config, environment),
+        _web(config, environment),
+        _worker(config, environment, stores),
+        _beat(config, environment, stores),
+    ]
+
+
+def migrate_command() -> tuple[str, ...]:
+    """Brings the database to the code's shape, as its owner."""
+    return (
+        *(sys.executable, "-m", "django", "migrate", "--no-input", "--verbosity", "1"),
+        *("--database", "owner"),
+    )
+
+
+def _postgres(config: Config, environment: Mapping[str, str], account: Account | None) -> ChildSpec:
+    data = postgres_folder(config)
+    return ChildSpec(
+        name=POSTGRES,
+        command=postgres.command(data),
+        ready=Says(re.compile("database system is ready to accept connections")),
+        folder=data,
+        # Nothing of ours: PostgreSQL reads variables of its own (PGDATA, LC_ALL, ...).
+        environment={"PATH": environment.get("PATH", ""), "LC_ALL": "C.UTF-8"},
+        # Ends transactions and writes a checkpoint; the default signal waits for every client.
+        stop_signal=signal.SIGINT,
+        stop_timeout_s=20.0,
+        account=account,
+        routine=re.compile(r"^LOG: "),
+    )
+
+
+def _redis(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    folder = redis_folder(config)
+    return ChildSpec(
+        name=REDIS,
+        command=redis.command(folder),
+        ready=AnswersPing(folder / redis.SOCKET_NAME),
+        folder=folder,
+        environment=environment,
+        # How it starts and stops, and advice to set the kernel up for forks of gigabytes.
+        routine=re.compile(
+            r"oO0OoO0|Redis version=|Configuration loaded|Server initialized|overcommit_memory"
+            r"|SIGTERM scheduling|User requested shutdown|ready to exit"
+        ),
+    )
+
+
+def _keeper(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=KEEPER,
+        command=(sys.executable, "-m", "provisioning.keeper"),
+        ready=Says(re.compile(r"\bready\b")),
+        folder=ROOT,
+        environment=environment,
+        # It stops the cell's brokers, all at once, before it ends.
+        stop_timeout_s=20.0,
+        own_session=False,
+    )
+
+
+def _gateway(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=GATEWAY,
+        command=(
+            *(sys.executable, "-m", "brokers", "gateway"),
+            *("--config", str(gateway_file(config))),
+        ),
+        ready=Says(re.compile(r"^ready\b")),
+        folder=ROOT,
+        environment=environment,
+    )
+
+
+def gateway_file(config: Config) -> Path:
+    """The gateway's settings file, which each start writes."""
+    return config.gateway.folder / "gateway.toml"
+
+
+def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=WEB,
+        command=(
+            *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
+            *("--host", config.web.bind, "--port", str(config.web.port), "--lifespan", "off"),
+            *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+        ),
+        ready=AnswersHttp(config.web.port, "/healthz"),
+        folder=ROOT,
+        environment=environment,
+        after=(MIGRATE,),
+    )
+
+
+def _worker(config: Config, environment: Mapping[str, str], stores: tuple[str, ...]) -> ChildSpec:
+    return ChildSpec(
+        name=WORKER,
+        command=(
+            *(sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", "worker"),
+            *("--concurrency", str(WORKER_PROCESSES), "--loglevel", "INFO"),
+            # There is one worker: nobody to greet, and greeting takes a second.
+            *("--without-mingle", "--without-gossip", "--without-heartbeat"),
+        ),
+        ready=Says(re.compile(r"@\S+ ready\.")),
+        folder=ROOT,
+        environment=environment,
+        after=(MIGRATE, *stores),
+        stop_timeout_s=15.0,
+    )
+
+
+def _beat(config: Config, environment: Mapping[str, str], stores: tuple[str, ...]) -> ChildSpec:
+    return ChildSpec(
+        name=BEAT,
+        command=(
+            *(sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", "beat"),
+            *("--schedule", str(config.home / "beat" / "schedule"), "--pidfile="),
+            *("--loglevel", "INFO"),
+        ),
+        ready=Says(re.compile(r"beat: Starting")),
+        folder=ROOT,
+        environment=environment,
+        after=(MIGRATE, *stores),
+    )

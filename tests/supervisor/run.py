@@ -1,0 +1,205 @@
+"""A run of the supervisor under a test: started with ports of its own, listened to, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from console.supervisor.processes import Identity, identify, is_running, members_of
+
+ROOT = Path(__file__).resolve().parents[2]
+UP_TIMEOUT_S = 240
+END_TIMEOUT_S = 90
+KAFKA_PORTS = 20
+
+
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+    """Asks until it holds; fails with `what` after the time."""
+    pause = threading.Event()
+    rounds = int(timeout_s / 0.05)
+    for _ in range(rounds):
+        if holds():
+            return
+        pause.wait(0.05)
+    message = f"not within {timeout_s:g} s: {what}"
+    raise AssertionError(message)
+
+
+def free_ports(count: int) -> list[int]:
+    """Free loopback ports, `KAFKA_PORTS` apart so that ranges from them do not overlap."""
+    found: list[int] = []
+    with contextlib.ExitStack() as held:
+        for first in range(21000 + os.getpid() % 500 * 20, 60000, KAFKA_PORTS):
+            if len(found) == count:
+                break
+            with contextlib.suppress(OSError):
+                for number in range(first, first + KAFKA_PORTS):
+                    listener = held.enter_context(socket.socket())
+                    listener.bind(("127.0.0.1", number))
+                found.append(first)
+    return found
+
+
+class Run:
+    """One `up` on a home. Give the same ports to the next on this home."""
+
+    def __init__(
+        self, home: Path, ports: list[int] | None = None, extra: dict[str, str] | None = None
+    ) -> None:
+        self.home = home
+        self.ports = ports or free_ports(3)
+        self.http, self.kafka, self.tls = self.ports
+        self.lines: list[str] = []
+        self._said = threading.Condition()
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._extra = extra or {}
+
+    @property
+    def address(self) -> str:
+        """The console's address."""
+        return f"http://127.0.0.1:{self.http}"
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        """The supervisor."""
+        assert self._process is not None
+        return self._process
+
+    @property
+    def started(self) -> bool:
+        """Tells whether a supervisor was ever started."""
+        return self._process is not None
+
+    def environment(self) -> dict[str, str]:
+        """What the supervisor is started with."""
+        ours = {
+            "FRESHET_HOME": str(self.home),
+            "FRESHET_HTTP_PORT": str(self.http),
+            "FRESHET_KAFKA_PORT": str(self.kafka),
+            "FRESHET_TLS_PORT": str(self.tls),
+            "FRESHET_GATEWAY_KAFKA_PORTS": str(KAFKA_PORTS),
+        }
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FRESHET_", "DJANGO_"))}
+        return {**kept, **ours, **self._extra}
+
+    def start(self, wrapper: Iterable[str] = ()) -> Run:
+        """Starts the supervisor and returns at once."""
+        self._process = subprocess.Popen(
+            [*wrapper, sys.executable, "-m", "console.supervisor"],
+            cwd=ROOT,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self.lines = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._said:
+                self.lines.append(line.rstrip())
+                self._said.notify_all()
+        with self._said:
+            self._said.notify_all()
+
+    def wait_for_line(self, pattern: str, timeout_s: float = UP_TIMEOUT_S) -> str:
+        """The first line that matches; fails when the run ends or the time passes without."""
+        expression = re.compile(pattern)
+
+        def found() -> str | None:
+            return next((line for line in self.lines if expression.search(line)), None)
+
+        with self._said:
+            self._said.wait_for(lambda: found() or self._ended(), timeout_s)
+            line = found()
+        assert line is not None, f"no line like {pattern!r}:\n" + "\n".join(self.lines[-80:])
+        return line
+
+    def _ended(self) -> bool:
+        return self._reader is not None and not self._reader.is_alive()
+
+    def up(self) -> Run:
+        """Starts it and waits until all of it is up."""
+        self.start()
+        self.wait_for_line(r"All of it is up after")
+        return self
+
+    def children(self) -> dict[str, Identity]:
+        """What the run recorded of its children, by name."""
+        content = json.loads((self.home / "run.json").read_text())
+        return {c["name"]: Identity(c["pid"], c["started"]) for c in content["children"]}
+
+    def mark(self) -> str:
+        """What this run's processes carry in their environment, as `FRESHET_RUN`."""
+        return str(json.loads((self.home / "run.json").read_text())["run"])
+
+    def family(self) -> list[Identity]:
+        """All recorded children that run, and all that carry the run's mark."""
+        if not (self.home / "run.json").exists():
+            return []
+        content = json.loads((self.home / "run.json").read_text())
+        found = set()
+        for child in content["children"]:
+            leader = Identity(child["pid"], child["started"])
+            if is_running(leader):
+                found.add(leader)
+            found |= set(members_of(child["pid"], f"FRESHET_RUN={content['run']}"))
+        return sorted(found, key=lambda identity: identity.pid)
+
+    def brokers(self) -> list[Identity]:
+        """The brokers that run below this home, as their settings file tells."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdecimal():
+                continue
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                ours = any(str(self.home).encode() in word for word in words)
+                if b"brokers" in words and b"serve" in words and ours:
+                    identity = identify(int(entry.name))
+                    found += [identity] if identity else []
+        return found
+
+    def kill_everything(self) -> None:
+        """kill −9 of the supervisor, of all of its children and of all brokers."""
+        self.process.kill()
+        self.process.wait()
+        for identity in [*self.family(), *self.brokers()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(identity.pid, signal.SIGKILL)
+        wait_until(lambda: not self.family() and not self.brokers(), "all of them are gone")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Asks the supervisor to stop; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Waits for the supervisor's end; returns its exit status."""
+        try:
+            status = self.process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            message = "the supervisor did not end:\n" + "\n".join(self.lines[-40:])
+            raise AssertionError(message) from None
+        assert self._reader is not None
+        self._reader.join(5)
+        return status

@@ -1,0 +1,194 @@
+"""One child process."""
+
+import asyncio
+import re
+import signal
+import sys
+from io import StringIO
+
+import pytest
+
+from console.supervisor.child import Child, ChildSpec, back_off_s
+from console.supervisor.conditions import Says
+from console.supervisor.errors import StartError
+from console.supervisor.leftovers import Record
+from console.supervisor.output import Output
+from console.supervisor.processes import identify, members_of
+
+PATIENT = """
+import signal, sys
+print('ready', flush=True)
+signal.pause()
+"""
+STUBBORN = """
+import signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('ready', flush=True)
+while True: signal.pause()
+"""
+WITH_FAMILY = """
+import signal, subprocess, sys
+subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])
+print('ready', flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "log").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def make(home):
+    """Makes a child that runs a Python program, and shows what is shown."""
+    stream = StringIO()
+    outputs = []
+
+    def made(program, **options):
+        spec = ChildSpec(
+            name="child",
+            command=(sys.executable, "-u", "-c", program),
+            ready=Says(re.compile("ready")),
+            folder=home,
+            environment={"FRESHET_RUN": "mark"},
+            **{"start_timeout_s": 30.0, **options},
+        )
+        output = Output(stream, home / "log", ["freshet", "child"], colour=False)
+        outputs.append(output)
+        return Child(spec, output, Record(home / "run.json", "mark"), home), stream
+
+    yield made
+    for output in outputs:
+        output.close()
+
+
+async def eventually(holds):
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def test_a_child_starts_speaks_and_stops(make, home):
+    child, stream = make(PATIENT)
+
+    async def run():
+        await child.start()
+        pid = child.pid
+        await child.stop()
+        return pid
+
+    pid = asyncio.run(run())
+    assert identify(pid) is None
+    assert "child   | ready\n" in stream.getvalue()
+    assert (home / "log" / "child.log").read_text() == "ready\n"
+
+
+def test_a_child_that_dies_is_started_again(make):
+    child, stream = make(PATIENT)
+
+    async def run():
+        await child.start()
+        first = child.pid
+        child._signal(signal.SIGKILL)
+        await eventually(lambda: child.pid not in {None, first})
+        await child.stop()
+
+    asyncio.run(run())
+    assert "child ended unexpectedly (SIGKILL); starting it again in 0.25 s" in stream.getvalue()
+
+
+def test_a_child_that_never_comes_up_is_named_with_its_last_words(make):
+    child, _ = make("import sys; sys.exit('the reason why')")
+    with pytest.raises(StartError) as caught:
+        asyncio.run(child.start())
+    assert "child did not start (exit 1)" in caught.value.sentence
+    assert "the reason why" in caught.value.lines
+
+
+def test_a_condition_that_never_holds_is_named(make):
+    child, _ = make("import signal; print('still busy'); signal.pause()", start_timeout_s=0.5)
+
+    async def run():
+        try:
+            with pytest.raises(StartError) as caught:
+                await child.start()
+        finally:
+            await child.stop()
+        return caught.value
+
+    error = asyncio.run(run())
+    assert "child did not say that it is ready within" in error.sentence
+
+
+def test_a_full_disk_is_recognised_from_what_the_child_says(make, home):
+    child, _ = make("import sys; sys.exit('could not write: No space left on device')")
+    with pytest.raises(StartError) as caught:
+        asyncio.run(child.start())
+    assert caught.value.sentence.startswith(f"The disk that holds {home} is full")
+
+
+def test_a_program_that_is_not_there_is_named(make, home):
+    child, _ = make("")
+    spec = ChildSpec("child", (str(home / "absent"),), child.spec.ready, home)
+    absent = Child(spec, child._output, child._record, home)
+    with pytest.raises(StartError, match="No such file"):
+        asyncio.run(absent.start())
+
+
+def test_a_child_that_will_not_stop_is_killed(make):
+    child, stream = make(STUBBORN, stop_timeout_s=0.2)
+
+    async def run():
+        await child.start()
+        pid = child.pid
+        await child.stop()
+        return pid
+
+    assert identify(asyncio.run(run())) is None
+    assert "did not stop within" in stream.getvalue()
+
+
+def test_what_a_dead_child_started_ends_with_it(make):
+    child, _ = make(WITH_FAMILY)
+
+    async def run():
+        await child.start()
+        first = child.pid
+        assert len(members_of(first, "FRESHET_RUN=mark")) == 2
+        child._signal(signal.SIGKILL)
+        await eventually(lambda: child.pid not in {None, first})
+        assert members_of(first, "FRESHET_RUN=mark") == []
+        await child.stop()
+
+    asyncio.run(run())
+
+
+def test_a_line_without_end_does_not_stop_the_reading(make):
+    child, stream = make("print('x' * 1_000_000); print('ready'); import signal; signal.pause()")
+
+    async def run():
+        await child.start()
+        await child.stop()
+
+    asyncio.run(run())
+    assert "child   | ready\n" in stream.getvalue()
+
+
+def test_routine_lines_are_only_in_the_log(make, home):
+    program = "print('LOG: dull'); print('ready'); import signal; signal.pause()"
+    child, stream = make(program, routine=re.compile("^LOG"))
+
+    async def run():
+        await child.start()
+        await child.stop()
+
+    asyncio.run(run())
+    assert "dull" not in stream.getvalue()
+    assert "LOG: dull" in (home / "log" / "child.log").read_text()
+
+
+def test_back_off_doubles_up_to_half_a_minute():
+    assert [back_off_s(n) for n in (1, 2, 3, 4)] == [0.25, 0.5, 1, 2]
+    assert back_off_s(50) == 30

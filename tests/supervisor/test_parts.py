@@ -1,0 +1,208 @@
+"""The supervisor's parts that need no child."""
+
+import errno
+import io
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from brokers.secrets import read_cell_secret
+from console.settings.config import build_config
+from console.supervisor import home, migrations, services, space
+from console.supervisor.banner import banner
+from console.supervisor.errors import StartError, from_os_error, names_full_disk
+from console.supervisor.lock import HomeLock
+from console.supervisor.output import LogFile, Output
+from console.supervisor.ports import Port, check_ports
+
+DAY_IN_ORDER = ["postgres", "redis", "keeper", "gateway", "web", "worker", "beat"]
+
+
+@pytest.fixture
+def config(tmp_path):
+    return build_config(tmp_path / "home", {}, {})
+
+
+def test_a_second_run_is_told_where_the_first_is(tmp_path):
+    path = tmp_path / "up.lock"
+    with HomeLock(path, "http://first"):
+        sentence = f"already runs on {tmp_path} at http://first \\(pid {os.getpid()}\\)"
+        with pytest.raises(StartError, match=sentence), HomeLock(path, "http://second"):
+            pass
+        assert "first" in path.read_text()
+    with HomeLock(path, "http://third"):
+        assert "third" in path.read_text()
+
+
+def test_every_taken_port_is_named_with_its_holder_and_its_setting():
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as two:
+        taken = [listener.getsockname()[1] for listener in (one, two)]
+        with pytest.raises(StartError) as caught:
+            check_ports([Port(taken[0], "console", "FIRST"), Port(taken[1], "Kafka", "SECOND")])
+    sentence = caught.value.sentence
+    assert f"Port {taken[0]} (console) is taken by" in sentence
+    assert f"(pid {os.getpid()}): set FIRST" in sentence
+    assert f"Port {taken[1]} (Kafka) is taken by" in sentence
+    check_ports([Port(taken[0], "console", "FIRST")])
+
+
+def test_what_lingers_of_closed_connections_takes_no_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            accepted, _ = listener.accept()
+            accepted.close()  # the side that closes first lingers
+    check_ports([Port(port, "console", "FIRST")])
+
+
+def test_ports_that_overlap_are_named(config, tmp_path):
+    assert [port.setting for port in home.ports(config)] == [
+        "FRESHET_HTTP_PORT",
+        "FRESHET_TLS_PORT",
+        "FRESHET_KAFKA_PORT",
+    ]
+    odd = build_config(tmp_path, {}, {"FRESHET_KAFKA_PORT": "9300"})
+    with pytest.raises(StartError, match=r"Port 9443 .* lies in the range .* 9300–9499"):
+        home.ports(odd)
+
+
+def test_too_little_room_is_named_with_what_a_start_needs(tmp_path, monkeypatch):
+    real = os.statvfs(tmp_path)
+    monkeypatch.setattr(space, "FIRST_START_BYTES", real.f_bavail * real.f_frsize * 2)
+    with pytest.raises(StartError, match=f"The disk that holds {tmp_path} has .* MiB free"):
+        space.check_space(tmp_path, first=True)
+    monkeypatch.setattr(space, "LATER_START_BYTES", 0)
+    space.check_space(tmp_path, first=False)
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (errno.ENOSPC, "The disk that holds /x is full"),
+        (errno.EACCES, "may not write to /x/y"),
+        (errno.ENOTDIR, "cannot use /x"),
+    ],
+)
+def test_an_error_of_the_system_becomes_a_sentence(number, sentence):
+    error = OSError(number, os.strerror(number), "/x/y")
+    assert sentence in from_os_error(error, Path("/x")).sentence
+
+
+def test_a_full_disk_is_known_by_its_words():
+    assert names_full_disk(["a", "FATAL: could not write: No space left on device"])
+    assert not names_full_disk(["all is well"])
+
+
+def test_lines_are_prefixed_kept_and_logged(tmp_path):
+    stream = io.StringIO()
+    output = Output(stream, tmp_path, ["web", "gateway"], colour=False)
+    for n in range(20):
+        output.say("web", f"line {n}")
+    output.close()
+    assert stream.getvalue().startswith("web     | line 0\nweb     | line 1\n")
+    assert output.tail("web")[-1] == "line 19"
+    assert len(output.tail("web")) == 12
+    assert len((tmp_path / "web.log").read_text().splitlines()) == 20
+
+
+def test_colours_are_for_terminals(tmp_path):
+    stream = io.StringIO()
+    output = Output(stream, tmp_path, ["web"], colour=True)
+    output.say("web", "hello")
+    output.close()
+    assert stream.getvalue() == "\x1b[36mweb |\x1b[0m hello\n"
+
+
+def test_a_log_rolls_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("console.supervisor.output.LOG_BYTES_MAX", 100)
+    log = LogFile(tmp_path / "web.log")
+    for n in range(30):
+        log.write(f"line {n:02}")
+    log.close()
+    assert (tmp_path / "web.log.1").stat().st_size <= 110
+    assert (tmp_path / "web.log").read_text().endswith("line 29\n")
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(tmp_path):
+    output = Output(io.StringIO(), tmp_path / "absent", ["web"], colour=False)
+    output.say("web", "hello")
+    assert output.tail("web") == ["hello"]
+    output.close()
+
+
+def test_a_reader_that_went_away_stops_nobody(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        output = Output(stream, tmp_path, ["web"], colour=False)
+        output.say("web", "hello")
+        output.say("web", "again")
+        output.close()
+        assert (tmp_path / "web.log").read_text() == "hello\nagain\n"
+
+
+def test_secrets_are_made_once_and_for_their_owner_only(config):
+    home.make_home(config)
+    home.make_folders(config)
+    home.make_secrets(config)
+    key, secret = config.secret_key_file, config.cell.secret
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (key, secret)] == [0o600, 0o600]
+    before = (key.read_text(), read_cell_secret(secret))
+    home.make_secrets(config)
+    assert (key.read_text(), read_cell_secret(secret)) == before
+
+
+def test_folders_are_closed_to_others(config):
+    before = os.umask(0o077)  # as `main` sets it
+    home.make_home(config)
+    home.make_folders(config)
+    os.umask(before)
+    below = [path for path in config.home.rglob("*") if path.is_dir()]
+    assert {path.name for path in below} >= {"dfs", "bucket", "keeper", "gateway", "mail", "log"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (config.home, *below)} == {0o700}
+
+
+def test_all_parts_start_on_embedded_servers(config):
+    specs = services.specify(config, {}, None)
+    assert [spec.name for spec in specs] == DAY_IN_ORDER
+    waits = {spec.name: spec.after for spec in specs}
+    assert waits["keeper"] == waits["gateway"] == ()
+    assert waits["web"] == ("migrate",)
+    assert waits["worker"] == waits["beat"] == ("migrate", "postgres", "redis")
+
+
+def test_servers_elsewhere_are_not_started(tmp_path):
+    table = {"database": {"host": "db.internal"}, "queue": {"url": "amqp://queue.internal"}}
+    config = build_config(tmp_path, table, {})
+    specs = services.specify(config, {}, None)
+    assert [spec.name for spec in specs] == DAY_IN_ORDER[2:]
+    assert specs[-1].after == ("migrate",)
+
+
+def test_children_know_the_home_and_the_run(config):
+    environment = services.child_environment(config, {"PYTHONPATH": "/a", "X": "y"}, "mark")
+    assert environment["FRESHET_HOME"] == str(config.home)
+    assert environment["FRESHET_RUN"] == "mark"
+    assert environment["X"] == "y"
+    assert environment["PYTHONPATH"].split(":") == [str(services.ROOT), "/a"]
+
+
+def test_a_changed_migration_changes_the_fingerprint(tmp_path):
+    folder = tmp_path / "console" / "accounts" / "migrations"
+    folder.mkdir(parents=True)
+    prints = {migrations.fingerprint(tmp_path)}
+    (folder / "0001_first.py").write_text("a = 1\n")
+    prints.add(migrations.fingerprint(tmp_path))
+    (folder / "0001_first.py").write_text("a = 2\n")
+    prints.add(migrations.fingerprint(tmp_path))
+    assert len(prints) == 3
+    assert migrations.fingerprint(tmp_path) in prints
+
+
+def test_the_banner_says_where_everything_is(config):
+    text = banner(config)
+    for part in (config.web.public_url, "9092", "9443", str(config.home), "ca.pem", "Ctrl-C"):
+        assert part in text

@@ -1,0 +1,156 @@
+"""The embedded PostgreSQL's folder and server."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import stat
+import subprocess
+
+import psycopg
+import pytest
+
+from console.common.roles import prepare_database
+from console.settings.sections import Database
+from console.supervisor import migrations, postgres
+from console.supervisor.errors import StartError
+from console.supervisor.processes import working_in
+
+from .run import wait_until
+
+
+@pytest.fixture
+def account():
+    return postgres.account_for_root()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "home" / "postgres"
+
+
+@pytest.fixture
+def prepare(data, account):
+    data.parent.mkdir(mode=0o700)
+    return lambda: asyncio.run(postgres.prepare(data.parent, data, account))
+
+
+@pytest.fixture
+def start(data, account):
+    """Starts the server and waits until it lets somebody in."""
+    started = []
+
+    def begin():
+        with (data.parent / "log").open("w") as log:
+            server = subprocess.Popen(
+                postgres.command(data),
+                cwd=data,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+                stderr=log,
+            )
+        started.append(server)
+        wait_until(lambda: can_connect(data) or server.poll() is not None, "PostgreSQL is up")
+        assert server.poll() is None, (data.parent / "log").read_text()
+        return server
+
+    yield begin
+    for server in started:
+        if server.poll() is None:
+            server.send_signal(signal.SIGINT)
+        server.wait(30)
+
+
+def can_connect(data, user=postgres.SUPERUSER, database=postgres.SUPERUSER):
+    with contextlib.suppress(psycopg.OperationalError):
+        psycopg.connect(postgres.dsn(data, user, database)).close()
+        return True
+    return False
+
+
+def test_the_database_remembers_its_migrations(prepare, start, data):
+    prepare()
+    start()
+    superuser = postgres.dsn(data, postgres.SUPERUSER, postgres.SUPERUSER)
+    prepare_database(superuser=superuser, database=Database(host=str(data)))
+    owner = postgres.dsn(data, "freshet_owner", "freshet")
+    assert not asyncio.run(migrations.is_migrated(owner, "abc"))
+    asyncio.run(migrations.mark_migrated(owner, "abc"))
+    assert asyncio.run(migrations.is_migrated(owner, "abc"))
+    assert not asyncio.run(migrations.is_migrated(owner, "abd"))
+
+
+def test_a_half_made_folder_is_made_anew(prepare, start, data):
+    half = data.with_name("postgres.new")
+    half.mkdir()
+    (half / "PG_VERSION").write_text("18\n")
+    prepare()
+    assert not half.exists()
+    assert start().poll() is None
+
+
+def test_what_a_killed_server_left_is_cleared_though_its_number_is_used_again(
+    prepare, start, data, account
+):
+    prepare()
+    server = start()
+    server.kill()
+    server.wait()
+    stale = data / "postmaster.pid"
+    assert stale.exists()
+    # Another process of the same account has the number now: PostgreSQL alone would refuse.
+    with subprocess.Popen(
+        ["sleep", "600"],
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+    ) as other:
+        stale.write_text(stale.read_text().replace(str(server.pid), str(other.pid), 1))
+        prepare()
+        assert not stale.exists()
+        assert start().poll() is None
+        other.kill()
+
+
+def test_a_server_that_runs_on_the_folder_is_left_alone(prepare, start, data, monkeypatch):
+    prepare()
+    server = start()
+    monkeypatch.setattr(postgres, "ORPHANS_TIMEOUT_S", 0.1)
+    with pytest.raises(StartError, match=f"uses {data}: stop it first"):
+        prepare()
+    assert server.pid in working_in(data, "postgres")
+    assert can_connect(data)
+
+
+def test_a_disk_without_room_is_one_sentence(prepare, data):
+    """`initdb` may write no file of more than 64 KiB: so far it gets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))
+    try:
+        with pytest.raises(StartError) as caught:
+            prepare()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not data.exists()
+    assert caught.value.lines
+    prepare()
+    assert data.exists()
+
+
+def test_a_home_that_is_too_long_is_named(tmp_path):
+    with pytest.raises(StartError, match="too long for PostgreSQL's socket"):
+        postgres.check_length(tmp_path / ("x" * 100) / "postgres")
+
+
+def test_others_may_pass_through_the_folders_above_and_look_into_none(tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "a").chmod(0o700)
+    inner.chmod(0o700)
+    assert tmp_path / "a" in postgres.open_way(inner)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o701
+    assert stat.S_IMODE(inner.stat().st_mode) == 0o700
+    assert os.access(inner, os.X_OK)
