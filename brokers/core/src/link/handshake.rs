@@ -280,9 +280,8 @@ mod tests {
         assert!(matches!(opened, Err(LinkError::Version(2))));
         assert!(sent.is_empty());
         let (opened, _) = gateway_given(b"FRLK").await;
-        assert!(
-            matches!(opened, Err(LinkError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof)
-        );
+        let Err(LinkError::Io(error)) = opened else { panic!("{opened:?}") };
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[tokio::test]
