@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
+
+from console.common.api.problems import not_found
+from console.web import health, pages
+
+API_PREFIX = "api/v1/"
 
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("console.accounts.api.urls")),
+    path("", include("console.web.api.urls")),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("api/v1/", include(api_urlpatterns)),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path(API_PREFIX, include(api_urlpatterns)),
+    # What is under /api and no endpoint is a problem, not a page.
+    re_path(r"^api(/.*)?$", not_found, name="api-absent"),
+    re_path(r"^.*$", pages.console, name="console"),
 ]
 
 handler400 = "console.common.api.problems.bad_request"

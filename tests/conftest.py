@@ -6,10 +6,12 @@ holds in the tests as it does in production. A test that asks for no database st
 
 import os
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import connections
 from django.test import TransactionTestCase
+from psycopg import sql
 
 from tests.postgres import running_database
 
@@ -33,9 +35,15 @@ def django_db_setup(django_db_blocker):
 
 
 def truncate_as_owner(case):
-    """Empties the tables after a test that commits: the serving role may not truncate."""
+    """Empties the tables after a test that commits: the serving role may not truncate.
+
+    Over a connection of its own: a test may use Django's `owner` only if it says so.
+    """
     del case
-    connection = connections["owner"]
-    tables = sorted(set(connection.introspection.table_names()) - KEPT_TABLES)
-    with connection.cursor() as cursor:
-        cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")
+    tables = sorted(set(connections["default"].introspection.table_names()) - KEPT_TABLES)
+    names = sql.SQL(", ").join(map(sql.Identifier, tables))
+    settings = connections["owner"].settings_dict
+    with psycopg.connect(
+        host=settings["HOST"], dbname=settings["NAME"], user=settings["USER"]
+    ) as connection:
+        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.common.errors import PermissionDenied, UserError
+from console.common.errors import NotAuthenticated, PermissionDenied, UserError
 
 
 class RoleTooHigh(PermissionDenied):
@@ -18,3 +18,34 @@ class ExpiryInThePast(UserError):
     code = "expiry_in_the_past"
     status = 422
     title = "The expiry lies in the past"
+
+
+class EmailTaken(UserError):
+    """There is an account with this address."""
+
+    code = "email_taken"
+    status = 409
+    title = "There is an account with this address"
+
+
+class InvalidCredentials(NotAuthenticated):
+    """Address or password is wrong; which of them is not said."""
+
+    code = "invalid_credentials"
+    title = "Address or password is wrong"
+
+
+class TokenInvalid(UserError):
+    """The link's token is not one that we made, or not for the address as it is now."""
+
+    code = "verification_token_invalid"
+    status = 422
+    title = "The link is not valid"
+
+
+class TokenExpired(UserError):
+    """The link's token was good once."""
+
+    code = "verification_token_expired"
+    status = 422
+    title = "The link has expired"

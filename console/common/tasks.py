@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.contrib.sessions.backends.db import SessionStore
 
 from console.common import idempotency, outbox
 
@@ -17,3 +18,9 @@ def sweep_outbox() -> None:
 def purge_expired() -> None:
     """Forgets idempotency records that are older than a day."""
     idempotency.purge_expired()
+
+
+@shared_task(name="common.clear_sessions")
+def clear_sessions() -> None:
+    """Deletes sessions that have expired."""
+    SessionStore.clear_expired()

@@ -18,6 +18,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "console.common",
     "console.accounts",
+    "console.web",
 ]
 MIDDLEWARE = [
     "console.common.requests.request_id_middleware",
@@ -103,6 +104,9 @@ def web_security(config: Config) -> dict[str, Any]:
         "SESSION_COOKIE_SAMESITE": "Lax",
         "SESSION_COOKIE_SECURE": https,
         "CSRF_COOKIE_NAME": "freshet_csrf",
+        # The session endpoint gives the token in its body.
+        "CSRF_COOKIE_HTTPONLY": True,
+        "CSRF_FAILURE_VIEW": "console.common.api.problems.csrf_failure",
         "CSRF_COOKIE_SAMESITE": "Lax",
         "CSRF_COOKIE_SECURE": https,
         "SECURE_CONTENT_TYPE_NOSNIFF": True,

@@ -6,10 +6,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from console.accounts.choices import ROLES
-from console.accounts.models import ApiKey
+from console.accounts.choices import ROLES, Standing
+from console.accounts.models import ApiKey, Organization
 from console.accounts.models.api_key import NAME_CHARS_MAX
+from console.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
 from console.common.actor import Role
+
+PASSWORD_CHARS_MAX = 256
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
@@ -37,8 +40,109 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     role = serializers.ChoiceField(
-        choices=ROLES,
-        default=Role.ADMIN.value,
-        help_text="At most the caller's own.",
+        choices=ROLES, default=Role.ADMIN.value, help_text="At most the caller's own."
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+
+class OrganizationSerializer(serializers.Serializer[Any]):
+    """An organisation."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    standing = serializers.ChoiceField(choices=Standing.choices)
+    verified = serializers.SerializerMethodField(
+        help_text="Whether an owner proved to own an address: before that its clusters have no "
+        "public endpoint (but on one machine)."
+    )
+
+    generation = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+    def get_verified(self, organization: Organization) -> bool:
+        """Whether it was verified."""
+        return organization.verified_at is not None
+
+
+class OrganizationUpdateSerializer(serializers.Serializer[Any]):
+    """What of an organisation changes."""
+
+    name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+
+
+class SignUpSerializer(serializers.Serializer[Any]):
+    """A new account."""
+
+    email = serializers.EmailField(max_length=254)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+    organization_name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    session = serializers.BooleanField(
+        default=False,
+        help_text="Sign in as well, and make a first cluster with a sample topic (the console).",
+    )
+
+
+class SignedUpSerializer(serializers.Serializer[Any]):
+    """What a sign-up made. The key's secret is shown this once."""
+
+    organization = OrganizationSerializer()
+    api_key = ApiKeyCreatedSerializer()
+
+
+class VerifySerializer(serializers.Serializer[Any]):
+    """The token of the mail's link."""
+
+    token = serializers.CharField(max_length=1024)
+
+
+class VerificationRequestSerializer(serializers.Serializer[Any]):
+    """Whom to send the mail anew."""
+
+    email = serializers.EmailField(max_length=254)
+
+
+class UserSerializer(serializers.Serializer[Any]):
+    """A person."""
+
+    id = serializers.CharField()
+    email = serializers.EmailField()
+    name = serializers.CharField()
+    email_verified = serializers.SerializerMethodField()
+
+    def get_email_verified(self, user: Any) -> bool:  # noqa: ANN401 - a user, or none yet
+        """Whether the person proved to own the address."""
+        return user.email_verified_at is not None
+
+
+class SignInSerializer(serializers.Serializer[Any]):
+    """Address and password."""
+
+    email = serializers.EmailField(max_length=254)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+
+
+class SwitchSerializer(serializers.Serializer[Any]):
+    """Which of the user's organisations the session shall work in."""
+
+    organization_id = serializers.CharField(max_length=32)
+
+
+class MembershipSerializer(OrganizationSerializer):
+    """An organisation, and the user's role in it."""
+
+    role = serializers.ChoiceField(choices=ROLES)
+
+
+class SessionSerializer(serializers.Serializer[Any]):
+    """Who is signed in; `user` is null for nobody."""
+
+    user = UserSerializer(allow_null=True)
+    organizations = MembershipSerializer(many=True)
+    organization = MembershipSerializer(
+        allow_null=True, help_text="The one that the session works in."
+    )
+    csrf_token = serializers.CharField(help_text="For the header X-CSRFToken of every change.")

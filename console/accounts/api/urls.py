@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from console.accounts.api import views
+from console.accounts.api.sessions import SessionView
 
 router = SimpleRouter(trailing_slash=False)
 router.register("api-keys", views.ApiKeyViewSet, basename="api-key")
 
-urlpatterns = router.urls
+urlpatterns = [
+    *router.urls,
+    path("organizations/current", views.CurrentOrganizationView.as_view(), name="organization"),
+    path("session", SessionView.as_view(), name="session"),
+    path("signup", views.SignUpView.as_view(), name="signup"),
+    path("signup/verify", views.VerifyView.as_view(), name="verify"),
+    path("signup/verification", views.VerificationRequestView.as_view(), name="verification"),
+]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from rest_framework.request import Request
+from rest_framework.response import Response
+
 from console.accounts import services
 from console.accounts.api import serializers
-from console.accounts.models import ApiKey
+from console.accounts.errors import EmailTaken
+from console.accounts.models import ApiKey, Organization
 from console.common.actor import Permission
-from console.common.api.views import CreateAction, DestroyAction, ListAction
+from console.common.api import etags
+from console.common.api.permissions import Anyone
+from console.common.api.views import ApiView, CreateAction, DestroyAction, ListAction
 
 
 class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
-    """API keys of the organisation. A revoked one stays listed for a while, without effect."""
+    """API keys of the organisation. A revoked one stays listed, without effect."""
 
     queryset = ApiKey.objects.all()
     serializer_class = serializers.ApiKeySerializer
@@ -28,3 +34,77 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
     def perform_destroy(self, instance: ApiKey) -> None:
         """Revokes: the next request with it is refused."""
         services.revoke_api_key(actor=self.actor, key=instance)
+
+
+class CurrentOrganizationView(ApiView):
+    """The organisation of the key, or the one that the session works in."""
+
+    serializer_class = serializers.OrganizationSerializer
+    input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
+    permissions_required = {"PATCH": Permission.MANAGE}
+
+    def get(self, request: Request) -> Response:
+        """Shows it."""
+        del request
+        return self.answer(Organization.objects.for_organization(self.organization_id).get())
+
+    def patch(self, request: Request) -> Response:
+        """Renames it."""
+        rows = Organization.objects.for_organization(self.organization_id).select_for_update()
+        organization = rows.get()
+        etags.check_if_match(request, organization)
+        data = self.validated_input(partial=True)
+        name = data.get("name", organization.name)
+        return self.answer(
+            services.update_organization(actor=self.actor, organization=organization, name=name)
+        )
+
+
+class SignUpView(ApiView):
+    """Sign-up: an account, an organisation and its first API key."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    serializer_class = serializers.SignedUpSerializer
+    input_serializers = {"POST": serializers.SignUpSerializer}
+    creates = True
+
+    def post(self, request: Request) -> Response:
+        """Makes them, and sends a mail to verify the address."""
+        data = self.validated_input()
+        session = data.pop("session")
+        try:
+            made = services.sign_up(**data, address=self.address, from_console=session)
+        except EmailTaken as error:
+            return self.refuse(error)
+        if session:
+            services.begin_session(request=request._request, user=made.user)
+        return self.answer(made, status=201)
+
+
+class VerifyView(ApiView):
+    """The link of the mail that verifies an address."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    serializer_class = serializers.UserSerializer
+    input_serializers = {"POST": serializers.VerifySerializer}
+
+    def post(self, request: Request) -> Response:
+        """Takes the token. Repeating it changes nothing."""
+        del request
+        return self.answer(services.verify_email(**self.validated_input()))
+
+
+class VerificationRequestView(ApiView):
+    """A new mail for an address that is not verified."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    input_serializers = {"POST": serializers.VerificationRequestSerializer}
+
+    def post(self, request: Request) -> Response:
+        """Sends it if there is such an account, and does not tell."""
+        del request
+        services.request_verification(**self.validated_input(), address=self.address)
+        return Response(status=204)

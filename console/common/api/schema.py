@@ -56,7 +56,8 @@ class Schema(AutoSchema):
             return {204: None}
         if kind is None:
             return {204: None}
-        if self.method == "POST" and self._key() == "create":
+        created = self._key() == "create" or getattr(self.view, "creates", False)
+        if self.method == "POST" and created:
             return {201: kind}
         return kind
 

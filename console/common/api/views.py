@@ -29,7 +29,7 @@ from console.common.api.pagination import page_of
 from console.common.api.problems import CONTENT_TYPE, headers, problem
 from console.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.common.requests import client_address
-from console.common.tenancy import NO_ORGANIZATION, request_scope
+from console.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
 
 SerializerType = type[BaseSerializer[Any]]
 REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
@@ -46,6 +46,8 @@ class ApiMixin(APIView):
     output_serializers: ClassVar[Mapping[str, SerializerType]] = {}
     # A POST whose answer is not kept under its Idempotency-Key (signing in).
     idempotent: ClassVar[bool] = True
+    # A POST that answers 201, for the OpenAPI file (a viewset's `create` does by its name).
+    creates: ClassVar[bool] = False
 
     attempt: idempotency.Attempt | None = None
 
@@ -60,9 +62,12 @@ class ApiMixin(APIView):
         key = request.headers.get(idempotency.HEADER)
         if request.method != "POST" or key is None or not self.idempotent:
             return
+        known = request.auth if isinstance(request.auth, Actor) else None
+        if known is None:
+            enter_organization(NO_ORGANIZATION)
         found = idempotency.begin(
-            organization_id=self._idempotency_organization(request),
-            actor=request.auth.name if isinstance(request.auth, Actor) else NO_ORGANIZATION,
+            organization_id=known.organization_id if known else NO_ORGANIZATION,
+            actor=known.name if known else client_address(request._request),
             path=request.get_full_path(),
             key=key,
             body=request._request.body,
@@ -183,9 +188,6 @@ class ApiMixin(APIView):
 
     def _action(self) -> str:
         return getattr(self, "action", None) or self.request.method or ""
-
-    def _idempotency_organization(self, request: Request) -> str:
-        return request.auth.organization_id if isinstance(request.auth, Actor) else NO_ORGANIZATION
 
 
 class ApiView(ApiMixin):

@@ -1,0 +1,18 @@
+"""What others may do when something happens here, without accounts knowing them.
+
+Receivers run in the transaction of the change and must be quick: they write rows and enqueue tasks.
+What they raise takes the change back.
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+# A new organisation. Arguments: `actor` (its owner), `from_console` (the person signed up in the
+# console and expects a first cluster with a sample topic).
+organization_signed_up = Signal()
+# An address of one of its owners was verified: it may get public endpoints.
+# Arguments: `organization_id`.
+organization_verified = Signal()
+# Billing suspended it or let it go on. Arguments: `organization_id`, `standing`.
+standing_changed = Signal()

@@ -1,0 +1,11 @@
+"""Addresses that belong to no application, under `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.web.api import views
+
+urlpatterns = [
+    path("local-mail", views.LocalMailView.as_view(), name="local-mail"),
+]

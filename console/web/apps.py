@@ -1,0 +1,21 @@
+"""The application of what people and probes see first."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class WebConfig(AppConfig):
+    """Health, the console's files, the local mail folder."""
+
+    name = "console.web"
+    label = "web"
+
+    def ready(self) -> None:
+        """Registers the checks of the parts that every installation has."""
+        from console.common.health import register_check  # noqa: PLC0415
+        from console.web import checks  # noqa: PLC0415
+
+        register_check("database", checks.check_database)
+        register_check("migrations", checks.check_migrations)
+        register_check("queue", checks.check_queue)

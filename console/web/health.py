@@ -1,0 +1,36 @@
+"""`/healthz` and `/readyz`, for probes and for the console's service dot."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from console.common.health import check_parts
+
+TIMEOUT_S = 3.0
+
+
+@never_cache
+@require_safe
+@transaction.non_atomic_requests
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 as long as the process serves: a restart would not help what `/readyz` names."""
+    del request
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+@transaction.non_atomic_requests
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Each part by name: 200 if all of them answer, else 503."""
+    del request
+    parts = check_parts(timeout_s=TIMEOUT_S)
+    ready = all(part.ready for part in parts)
+    body = {
+        "ready": ready,
+        "parts": {part.name: {"ready": part.ready, "message": part.message} for part in parts},
+    }
+    return JsonResponse(body, status=200 if ready else 503)

@@ -1,0 +1,95 @@
+"""The built console: its files, and `index.html` for every address that the console routes itself.
+
+WhiteNoise knows the files, their compressed variants and how long each may be kept; they are small,
+so an answer holds the whole of one (its own middleware streams, which ASGI would do in a thread).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from whitenoise.base import WhiteNoise
+
+from console.common.conf import config
+
+# What Vite gives a name with a hash of its content in it.
+HASHED = re.compile(r"^/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9.]+$")
+FILE_SECONDS = 60
+# Styles may be inline: components set custom properties in `style`.
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+NOT_BUILT = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Freshet</title></head>
+<body><h1>The console is not built</h1>
+<p>The service runs, and its REST interface answers under <code>/api/v1</code>. The pages of the
+console are built by <code>make up</code>, or by <code>npm run build</code> in
+<code>frontend/</code>.</p></body></html>
+"""
+
+
+@cache
+def _built(folder: Path, built_at_ns: int) -> WhiteNoise:
+    """The files of one build; a new build has another time."""
+    del built_at_ns
+    return WhiteNoise(
+        None,
+        root=folder,
+        max_age=FILE_SECONDS,
+        allow_all_origins=False,
+        immutable_file_test=lambda _, url: HASHED.match(url) is not None,
+    )
+
+
+@require_safe
+@transaction.non_atomic_requests
+def console(request: HttpRequest) -> HttpResponse:
+    """A file of the console, or the page that is all of its pages."""
+    folder = config().console.folder
+    index = folder / "index.html"
+    if not index.is_file():
+        return _page(NOT_BUILT, status=503)
+    path = unquote(request.path)
+    files = _built(folder, index.stat().st_mtime_ns).files
+    if path in files and path != "/index.html":
+        return _file(files[path], request)
+    if path.startswith("/assets/"):
+        # A file of an older build. A page in its place would be taken for a script.
+        return HttpResponse(status=404)
+    return _page(index.read_text(encoding="utf-8"))
+
+
+def _file(static_file: object, request: HttpRequest) -> HttpResponse:
+    found = static_file.get_response(request.method, request.META)  # type: ignore[attr-defined]
+    content = b""
+    if found.file is not None:
+        with found.file as stream:
+            content = stream.read()
+    response = HttpResponse(content, status=int(found.status))
+    del response["Content-Type"]
+    for name, value in found.headers:
+        response[name] = value
+    return response
+
+
+def _page(text: str, *, status: int = 200) -> HttpResponse:
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY}
+    return HttpResponse(text, status=status, headers=headers)

@@ -1,0 +1,224 @@
+"""The second guard: PostgreSQL shows only rows of the scope, and the serving role must obey."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.utils import ProgrammingError
+
+from console.accounts.models import ApiKey, Membership, Organization
+from console.common.models import AuditEntry
+from console.common.tenancy import (
+    current_scope,
+    enter_organization,
+    organization_scope,
+    request_scope,
+    system_scope,
+)
+
+ROOT = Path(__file__).parents[2]
+# Who may look beyond one organisation, and why.
+SYSTEM_SCOPE_CALLERS = {
+    ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
+    ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
+    ("console/accounts/services/sessions.py", "organizations_of"),  # where the user belongs
+    ("console/accounts/services/verification.py", "request_verification"),  # whose address it is
+    ("console/accounts/services/verification.py", "verify_email"),  # what the user owns
+    ("console/common/idempotency.py", "purge_expired"),  # a sweep
+    ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
+    ("console/common/outbox.py", "sweep_outbox"),  # a sweep
+}
+# Tables without an organisation: people, addresses, and Django's own.
+WITHOUT_ROW_SECURITY = {
+    "accounts_addressevent",
+    "accounts_user",
+    "auth_group",
+    "auth_group_permissions",
+    "auth_permission",
+    "django_content_type",
+    "django_migrations",
+    "django_session",
+}
+
+
+def rows(statement, parameters=()):
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def in_transaction():
+    return connection.in_atomic_block
+
+
+def tables():
+    return {name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+TENANT_TABLES = sorted(
+    model._meta.db_table
+    for model in apps.get_models()
+    if model._meta.db_table not in WITHOUT_ROW_SECURITY
+)
+
+
+@pytest.mark.parametrize("table", TENANT_TABLES)
+@pytest.mark.django_db
+def test_every_table_of_tenants_has_row_security_that_binds_its_owner_too(table):
+    query = "SELECT relrowsecurity, relforcerowsecurity FROM pg_class WHERE relname = %s"
+    assert rows(query, [table]) == [(True, True)]
+    policies = "SELECT cmd, permissive FROM pg_policies WHERE tablename = %s"
+    assert rows(policies, [table]) == [("ALL", "PERMISSIVE")]
+
+
+@pytest.mark.django_db
+def test_every_table_is_known_to_be_a_tenants_or_not():
+    assert tables() == set(TENANT_TABLES) | WITHOUT_ROW_SECURITY
+
+
+def test_without_a_scope_raw_sql_sees_nothing(tenant):
+    assert rows("SELECT count(*) FROM accounts_apikey") == [(0,)]
+    with organization_scope(tenant.id):
+        assert rows("SELECT count(*) FROM accounts_apikey") == [(5,)]
+
+
+def test_with_another_scope_raw_sql_sees_nothing_of_it(tenant, other_tenant):
+    with organization_scope(other_tenant.id):
+        query = "SELECT count(*) FROM accounts_apikey WHERE organization_id = %s"
+        assert rows(query, [tenant.id]) == [(0,)]
+        assert rows("SELECT DISTINCT organization_id FROM accounts_apikey") == [(other_tenant.id,)]
+        assert rows("SELECT id FROM accounts_organization") == [(other_tenant.id,)]
+
+
+def test_with_another_scope_nothing_of_it_changes(tenant, other_tenant):
+    with organization_scope(other_tenant.id):
+        assert ApiKey.objects.filter(organization_id=tenant.id).update(name="x") == 0
+        assert ApiKey.objects.filter(organization_id=tenant.id).delete()[0] == 0
+    with organization_scope(tenant.id):
+        assert not ApiKey.objects.filter(name="x").exists()
+        assert ApiKey.objects.count() == 5
+
+
+def test_a_row_cannot_be_written_into_another_organization(tenant, other_tenant):
+    with organization_scope(other_tenant.id):
+        membership = Membership(organization_id=tenant.id, user=other_tenant.owner, role="owner")
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            membership.save()
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            ApiKey.objects.update(organization_id=tenant.id)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE accounts_apikey DISABLE ROW LEVEL SECURITY",
+        "ALTER TABLE accounts_apikey NO FORCE ROW LEVEL SECURITY",
+        "DROP POLICY organization ON accounts_apikey",
+        "ALTER ROLE freshet_app BYPASSRLS",
+        "SET ROLE freshet_owner",
+        "SET SESSION AUTHORIZATION freshet_owner",
+        "TRUNCATE accounts_apikey",
+        "UPDATE common_auditentry SET action = 'x'",
+        "DELETE FROM common_auditentry",
+        "CREATE TABLE mine (id int)",
+    ],
+)
+@pytest.mark.django_db
+def test_the_serving_role_cannot_help_it(statement):
+    with pytest.raises(ProgrammingError), transaction.atomic():
+        rows(statement)
+
+
+@pytest.mark.django_db
+def test_the_serving_role_owns_nothing_and_may_bypass_nothing():
+    query = """SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles
+               WHERE rolname = current_user"""
+    assert rows(query) == [(False, False, False, False)]
+    assert rows("SELECT tablename FROM pg_tables WHERE tableowner = current_user") == []
+
+
+def test_the_row_security_setting_is_an_error_and_no_way_around(tenant):
+    with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+        rows("SET LOCAL row_security = off; SELECT count(*) FROM accounts_apikey")
+
+
+def test_scopes_nest_and_end(tenant, other_tenant):
+    with organization_scope(tenant.id):
+        with organization_scope(other_tenant.id):
+            assert current_scope() == other_tenant.id
+            with system_scope():
+                assert Organization.objects.count() == 2
+            assert Organization.objects.get().pk == other_tenant.id
+        assert current_scope() == tenant.id
+    assert current_scope() == ""
+
+
+def test_a_scope_ends_with_an_error(tenant):
+    with pytest.raises(ZeroDivisionError), organization_scope(tenant.id):
+        _ = 1 / 0
+    assert current_scope() == ""
+
+
+def test_a_scope_ends_with_a_failed_transaction(tenant):
+    with (
+        pytest.raises(ProgrammingError),
+        transaction.atomic(),
+        organization_scope(tenant.id),
+    ):
+        rows("SELECT nothing FROM nowhere")
+    assert current_scope() == ""
+
+
+def test_what_authentication_enters_ends_with_the_request(tenant):
+    with request_scope():
+        enter_organization(tenant.id)
+        assert current_scope() == tenant.id
+    assert current_scope() == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_scope_opens_a_transaction_and_leaves_nothing_behind():
+    with organization_scope("org_aaaaaaaaaaaaaaaaaaaa"):
+        assert in_transaction()
+    assert not in_transaction()
+    assert current_scope() == ""
+    with pytest.raises(RuntimeError, match="transaction"):
+        enter_organization("org_aaaaaaaaaaaaaaaaaaaa")
+
+
+@pytest.mark.parametrize("name", ["", "*"])
+def test_no_name_means_every_organization(name):
+    with pytest.raises(ValueError, match="is no organisation"), organization_scope(name):
+        pass
+
+
+def test_the_audit_log_is_written_and_only_added_to(tenant):
+    with organization_scope(tenant.id):
+        assert AuditEntry.objects.filter(action="api_key.create").count() == 5
+
+
+def callers(folder, name):
+    """Each file and function below a folder that calls a function of a name."""
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                called = {
+                    node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Name | ast.Attribute)
+                }
+                if name in called:
+                    yield str(file.relative_to(ROOT)), function.name
+
+
+def test_the_callers_of_the_system_scope_are_known():
+    found = {
+        caller
+        for folder in ("console", "provisioning", "metering", "billing")
+        for caller in callers(folder, "system_scope")
+    }
+    assert found == SYSTEM_SCOPE_CALLERS
