@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 from brokers import Broker
 from provisioning.kafka import Access, Clients, Connection
 
-PASSWORD = "derived from the cell's secret"  # noqa: S105 (of a broker of this test)
+PASSWORD = "derived from the cell's secret"
 MANAGED = {
     "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN", "SCRAM-SHA-512"]},
     "security": {
