@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 from brokers.secrets import create_cell_secret
@@ -12,6 +12,11 @@ from console.settings.home import read_or_make_secret
 from console.supervisor import services
 from console.supervisor.errors import StartError
 from console.supervisor.ports import Port
+
+Sections = Mapping[str, Mapping[str, str | int | bool]]
+
+# The keeper gives its brokers so long; the supervisor gives the keeper a little more.
+KEEPER_STOP_MS = 15_000
 
 
 def make_home(config: Config) -> None:
@@ -24,20 +29,16 @@ def make_folders(config: Config) -> None:
     """Makes what the parts expect to be there. PostgreSQL makes its own."""
     folders = [config.home / "beat", config.cell.dfs, config.cell.secret.parent]
     folders += [config.cell.keeper, config.gateway.folder]
-    folders += [Path(store.partition("://")[2]) for store in _local_stores(config)]
+    if config.cell.bucket.startswith("file://"):
+        folders.append(Path(_below(config.cell.bucket)))
+    if config.cell.metadata.startswith("sqlite://"):
+        folders.append(Path(_below(config.cell.metadata)).parent)
     if config.mail.backend == "folder":
         folders.append(config.mail.folder)
     if services.embeds_redis(config):
         folders.append(services.redis_folder(config))
     for folder in folders:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def _local_stores(config: Config) -> Iterator[str]:
-    if config.cell.bucket.startswith("file://"):
-        yield config.cell.bucket
-    if config.cell.metadata.startswith("sqlite://"):
-        yield str(Path(config.cell.metadata.partition("://")[2]).parent)
 
 
 def make_secrets(config: Config) -> None:
@@ -66,22 +67,35 @@ def ports(config: Config) -> list[Port]:
     return [*listeners, Port(kafka.start, "Kafka", "FRESHET_KAFKA_PORT")]
 
 
-def write_gateway_settings(config: Config) -> None:
-    """Writes the gateway's settings file from ours."""
-    lines = []
-    for section, settings in gateway_settings(config).items():
-        lines.append(f"[{section}]")
-        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    file = services.gateway_file(config)
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text("\n".join(lines) + "\n")
-    temporary.replace(file)
+def write_settings(config: Config) -> None:
+    """Writes the settings files of keeper and gateway, from ours: they know no other."""
+    _write_toml(services.keeper_file(config), keeper_settings(config))
+    _write_toml(services.gateway_file(config), gateway_settings(config))
 
 
-def gateway_settings(config: Config) -> dict[str, dict[str, str | int]]:
+def keeper_settings(config: Config) -> Sections:
+    """The keeper's settings by section (see `provisioning.keeper.settings`)."""
+    return {
+        "cell": {
+            "metadata": _below(config.cell.metadata),
+            "dfs": str(config.cell.dfs),
+            "bucket": _below(config.cell.bucket),
+            "secret": str(config.cell.secret),
+        },
+        "keeper": {
+            "folder": str(config.cell.keeper),
+            # Another keeper of this home can only be one that is on its way out.
+            "standby": True,
+            "stop_brokers_on_exit": True,
+            "stop_timeout_ms": KEEPER_STOP_MS,
+        },
+    }
+
+
+def gateway_settings(config: Config) -> Sections:
     """The gateway's settings by section."""
     return {
-        "storage": {"metadata": config.cell.metadata.removeprefix("sqlite://")},
+        "storage": {"metadata": _below(config.cell.metadata)},
         "gateway": {
             "folder": str(config.gateway.folder),
             "secret": str(config.cell.secret),
@@ -89,3 +103,18 @@ def gateway_settings(config: Config) -> dict[str, dict[str, str | int]]:
             "domain": config.gateway.domain,
         },
     }
+
+
+def _below(url: str) -> str:
+    """The path of a store on this machine (`file://`, `sqlite://`), or what else it is."""
+    return url.removeprefix("file://").removeprefix("sqlite://")
+
+
+def _write_toml(file: Path, sections: Sections) -> None:
+    lines = ["# Written at each start from settings.toml and the environment."]
+    for section, settings in sections.items():
+        lines += ["", f"[{section}]"]
+        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text("\n".join(lines) + "\n")
+    temporary.replace(file)

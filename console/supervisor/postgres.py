@@ -15,6 +15,7 @@ import pwd
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
@@ -48,7 +49,7 @@ def binaries() -> Path:
     if found is None or found.origin is None:
         raise StartError(
             "The embedded PostgreSQL is not installed: run `make setup`, or name another server"
-            " with database_url in settings.toml."
+            " by database.host in settings.toml."
         )
     return Path(found.origin).resolve().parent / "pginstall18" / "bin"
 
@@ -124,11 +125,13 @@ def open_programs() -> list[Path]:
     return changed
 
 
-async def prepare(home: Path, data: Path, account: Account | None) -> None:
+async def prepare(
+    home: Path, data: Path, account: Account | None, note: Callable[[int], None]
+) -> None:
     """Makes the data folder unless it is there, and clears what a killed server left in it.
 
     The folder is made under another name and renamed when it is whole, so a start that was
-    interrupted leaves nothing that looks like a database.
+    interrupted leaves nothing that looks like a database. `note` is told the number of `initdb`.
     """
     check_length(data)
     if account is not None:
@@ -136,17 +139,20 @@ async def prepare(home: Path, data: Path, account: Account | None) -> None:
         open_way(data)
     unfinished = data.with_name(data.name + ".new")
     if unfinished.exists():
+        await _wait_for_nobody(unfinished)
         shutil.rmtree(unfinished)
     if not data.exists():
         unfinished.mkdir(mode=0o700)
         if account is not None:
             os.chown(unfinished, account.uid, account.gid)
-        await _initdb(home, unfinished, account)
+        await _initdb(home, unfinished, account, note)
         unfinished.rename(data)
     await _clear_stale_pid(data)
 
 
-async def _initdb(home: Path, folder: Path, account: Account | None) -> None:
+async def _initdb(
+    home: Path, folder: Path, account: Account | None, note: Callable[[int], None]
+) -> None:
     process = await asyncio.create_subprocess_exec(
         str(binaries() / "initdb"),
         *("--pgdata", str(folder), "--username", SUPERUSER, "--auth", "trust"),
@@ -160,6 +166,7 @@ async def _initdb(home: Path, folder: Path, account: Account | None) -> None:
         group=account.gid if account else None,
         extra_groups=[] if account else None,
     )
+    note(process.pid)
     try:
         said, _ = await process.communicate()
     except asyncio.CancelledError:
@@ -181,13 +188,18 @@ async def _clear_stale_pid(data: Path) -> None:
     lives. Children of a killed server end by themselves; they are waited for, since a second server
     beside them would ruin the data.
     """
+    await _wait_for_nobody(data)
+    for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
+        (data / name).unlink(missing_ok=True)
+
+
+async def _wait_for_nobody(folder: Path) -> None:
+    """Waits until no process runs `postgres` in the folder; raises StartError if one goes on."""
     deadline = asyncio.get_running_loop().time() + ORPHANS_TIMEOUT_S
-    while running := working_in(data.resolve(), "postgres"):
+    while running := working_in(folder.resolve(), "postgres"):
         if asyncio.get_running_loop().time() > deadline:
             raise StartError(
                 f"A PostgreSQL (pid {running[0]}) that this home's last run did not start uses"
-                f" {data}: stop it first."
+                f" {folder}: stop it first."
             )
         await asyncio.sleep(_POLL_S)
-    for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
-        (data / name).unlink(missing_ok=True)

@@ -89,6 +89,10 @@ def migrate_command() -> tuple[str, ...]:
     )
 
 
+def _celery(command: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", command)
+
+
 def _postgres(config: Config, environment: Mapping[str, str], account: Account | None) -> ChildSpec:
     data = postgres_folder(config)
     return ChildSpec(
@@ -125,8 +129,11 @@ def _redis(config: Config, environment: Mapping[str, str]) -> ChildSpec:
 def _keeper(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=KEEPER,
-        command=(sys.executable, "-m", "provisioning.keeper"),
-        ready=Says(re.compile(r"\bready\b")),
+        command=(
+            *(sys.executable, "-m", "provisioning.keeper"),
+            *("--config", str(keeper_file(config))),
+        ),
+        ready=Says(re.compile(r"^ready\b")),
         folder=ROOT,
         environment=environment,
         # It stops the cell's brokers, all at once, before it ends.
@@ -146,6 +153,11 @@ def _gateway(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         folder=ROOT,
         environment=environment,
     )
+
+
+def keeper_file(config: Config) -> Path:
+    """The keeper's settings file, which each start writes."""
+    return config.cell.keeper / "keeper.toml"
 
 
 def gateway_file(config: Config) -> Path:
@@ -172,16 +184,18 @@ def _worker(config: Config, environment: Mapping[str, str], stores: tuple[str, .
     return ChildSpec(
         name=WORKER,
         command=(
-            *(sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", "worker"),
+            *_celery("worker"),
             *("--concurrency", str(WORKER_PROCESSES), "--loglevel", "INFO"),
             # There is one worker: nobody to greet, and greeting takes a second.
             *("--without-mingle", "--without-gossip", "--without-heartbeat"),
         ),
         ready=Says(re.compile(r"@\S+ ready\.")),
         folder=ROOT,
-        environment=environment,
+        # Root or not: it takes JSON only, so nobody's message runs as code.
+        environment={**environment, "PYTHONWARNINGS": "ignore:You're running the worker"},
         after=(MIGRATE, *stores),
         stop_timeout_s=15.0,
+        routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),
     )
 
 
@@ -189,7 +203,7 @@ def _beat(config: Config, environment: Mapping[str, str], stores: tuple[str, ...
     return ChildSpec(
         name=BEAT,
         command=(
-            *(sys.executable, "-m", "celery", "--app", "console.celery", "--quiet", "beat"),
+            *_celery("beat"),
             *("--schedule", str(config.home / "beat" / "schedule"), "--pidfile="),
             *("--loglevel", "INFO"),
         ),
@@ -197,4 +211,5 @@ def _beat(config: Config, environment: Mapping[str, str], stores: tuple[str, ...
         folder=ROOT,
         environment=environment,
         after=(MIGRATE, *stores),
+        routine=re.compile(r"Sending due task"),
     )

@@ -70,7 +70,7 @@ class Supervisor:
             check_space(self._config.home, first=first)
             home.make_folders(self._config)
             home.make_secrets(self._config)
-            home.write_gateway_settings(self._config)
+            home.write_settings(self._config)
             try:
                 await self._start_unless_stopped(first=first)
                 await self._stop.wait()
@@ -118,8 +118,11 @@ class Supervisor:
             return None
         account = postgres.account_for_root()
         data = services.postgres_folder(self._config)
-        await postgres.prepare(self._config.home, data, account)
+        await postgres.prepare(self._config.home, data, account, self._note_initdb)
         return account
+
+    def _note_initdb(self, pid: int) -> None:
+        self._record.add("initdb", pid, signal.SIGKILL, members=False)
 
     async def _start_child(self, child: Child) -> None:
         for name in child.spec.after:

@@ -33,7 +33,7 @@ def data(tmp_path):
 @pytest.fixture
 def prepare(data, account):
     data.parent.mkdir(mode=0o700)
-    return lambda: asyncio.run(postgres.prepare(data.parent, data, account))
+    return lambda: asyncio.run(postgres.prepare(data.parent, data, account, lambda _: None))
 
 
 @pytest.fixture
