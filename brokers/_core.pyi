@@ -1,15 +1,27 @@
 """The engine, compiled. What is documented here is checked against it by `mypy.stubtest`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 __all__ = [
     "BrokerError",
     "BrokerProcess",
+    "ClusterMetadata",
+    "CompactedError",
     "ConfigError",
+    "ConflictError",
+    "CorruptError",
+    "ExistsError",
+    "InvalidError",
+    "Metadata",
+    "MetadataError",
+    "NotFoundError",
     "StartError",
     "StoppedError",
     "StorageError",
+    "TooLargeError",
+    "UnavailableError",
+    "UnknownOutcomeError",
     "default_settings",
     "inspect",
     "resolve_settings",
@@ -31,6 +43,39 @@ class StartError(BrokerError):
 
 class StoppedError(BrokerError):
     """A broker that does not run."""
+
+class MetadataError(BrokerError):
+    """A call on metadata failed."""
+
+    kind: str
+    field: str | None
+
+class NotFoundError(MetadataError):
+    """What is named does not exist."""
+
+class ExistsError(MetadataError):
+    """What is to be made exists."""
+
+class ConflictError(MetadataError):
+    """Somebody else was faster, or has newer knowledge: read again."""
+
+class InvalidError(MetadataError):
+    """What is asked for cannot be; `field` says which argument is wrong."""
+
+class TooLargeError(MetadataError):
+    """A record would be too large."""
+
+class UnavailableError(MetadataError):
+    """Nothing happened; the same call may be made again."""
+
+class UnknownOutcomeError(MetadataError):
+    """It may have happened or not: read again."""
+
+class CompactedError(MetadataError):
+    """The history of changes does not reach back so far: list, and watch from there."""
+
+class CorruptError(MetadataError):
+    """What is stored cannot be understood: of a newer release, or damaged."""
 
 @final
 class BrokerProcess:
@@ -66,6 +111,32 @@ class BrokerProcess:
     @property
     def incarnation(self) -> int:
         """Which start of a broker of its cluster it is."""
+
+@final
+class Metadata:
+    """The metadata store of a cell. `brokers.metadata` is the way to it."""
+
+    def __new__(cls, path: str) -> Metadata:
+        """Opens the store in this file, which is made where there is none."""
+
+    def call(self, request: str) -> str:
+        """A call on the cell's own records, as JSON. Raises `MetadataError`."""
+
+    def watch(self, prefixes: Sequence[str], after_revision: int, timeout_s: float) -> str:
+        """Waits for changes of the cell's records behind a revision; `[]` after `timeout_s`."""
+
+    def interrupt(self) -> None:
+        """Ends the watches that other threads wait in."""
+
+    def cluster(self, cluster: str, broker_configs: Mapping[str, str]) -> ClusterMetadata:
+        """The metadata of a cluster, whose brokers are given these configs at their start."""
+
+@final
+class ClusterMetadata:
+    """The metadata of a cluster. `brokers.metadata` is the way to it."""
+
+    def call(self, request: str, timeout_s: float | None = None) -> str | None:
+        """A call as JSON; None where it takes longer than `timeout_s`. Raises `MetadataError`."""
 
 def version() -> str:
     """The broker's version."""

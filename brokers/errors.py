@@ -1,10 +1,45 @@
-"""What can go wrong with a broker, by what the caller can do about it.
+"""What can go wrong with a broker or with metadata, by what the caller can do about it.
 
-`BrokerError` is the parent of all. They are raised by the extension, in one place there.
+`BrokerError` is the parent of all, `MetadataError` of those below `brokers.metadata`; each of these
+has a `kind` (`not_found`, `exists`, `conflict`, `invalid`, `too_large`, `unavailable`, `unknown`,
+`compacted`, `corrupt`), and a `field` where an argument is wrong: a JSON pointer without the slash
+in front, such as `configs/retention.ms`. They are raised by the extension, in one place there.
 """
 
 from __future__ import annotations
 
-from brokers._core import BrokerError, ConfigError, StartError, StoppedError, StorageError
+from brokers._core import (
+    BrokerError,
+    CompactedError,
+    ConfigError,
+    ConflictError,
+    CorruptError,
+    ExistsError,
+    InvalidError,
+    MetadataError,
+    NotFoundError,
+    StartError,
+    StoppedError,
+    StorageError,
+    TooLargeError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 
-__all__ = ["BrokerError", "ConfigError", "StartError", "StoppedError", "StorageError"]
+__all__ = [
+    "BrokerError",
+    "CompactedError",
+    "ConfigError",
+    "ConflictError",
+    "CorruptError",
+    "ExistsError",
+    "InvalidError",
+    "MetadataError",
+    "NotFoundError",
+    "StartError",
+    "StoppedError",
+    "StorageError",
+    "TooLargeError",
+    "UnavailableError",
+    "UnknownOutcomeError",
+]

@@ -3,6 +3,7 @@
 //! Read `README.md` beside this crate for the map. One folder a concern; nothing outside `env`
 //! touches the real clock, randomness, disk or network.
 
+pub mod admin;
 pub mod auth;
 pub mod cache;
 pub mod cold;

@@ -12,6 +12,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
+use crate::admin::AdminError;
 use crate::ids::Incarnation;
 use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
 use crate::process::{
@@ -19,11 +20,66 @@ use crate::process::{
 };
 use crate::settings::{Settings, SettingsError};
 
+mod metadata;
+
+use metadata::{ClusterMetadata, Metadata};
+
 create_exception!(brokers._core, BrokerError, PyException, "Something about a broker failed.");
 create_exception!(brokers._core, ConfigError, BrokerError, "Settings that make no sense.");
 create_exception!(brokers._core, StorageError, BrokerError, "Storage that cannot be used.");
 create_exception!(brokers._core, StartError, BrokerError, "A broker that did not start.");
 create_exception!(brokers._core, StoppedError, BrokerError, "A broker that does not run.");
+
+create_exception!(brokers._core, MetadataError, BrokerError, "A call on metadata failed.");
+create_exception!(brokers._core, NotFoundError, MetadataError, "It does not exist.");
+create_exception!(brokers._core, ExistsError, MetadataError, "It exists already.");
+create_exception!(brokers._core, ConflictError, MetadataError, "Somebody else was faster.");
+create_exception!(brokers._core, InvalidError, MetadataError, "It cannot be.");
+create_exception!(brokers._core, TooLargeError, MetadataError, "It is too large.");
+create_exception!(brokers._core, UnavailableError, MetadataError, "Nothing happened; try again.");
+create_exception!(brokers._core, UnknownOutcomeError, MetadataError, "It may have happened.");
+create_exception!(brokers._core, CompactedError, MetadataError, "The history is shorter.");
+create_exception!(brokers._core, CorruptError, MetadataError, "What is stored makes no sense.");
+
+impl From<AdminError> for PyErr {
+    fn from(error: AdminError) -> Self {
+        match error {
+            AdminError::NotFound(text) => NotFoundError::new_err(text),
+            AdminError::Exists(text) => ExistsError::new_err(text),
+            AdminError::Conflict(text) => ConflictError::new_err(text),
+            AdminError::Invalid { field, message } => {
+                let error = InvalidError::new_err(message);
+                // What cannot be said of the error is left out of it.
+                let named = Python::attach(|python| error.value(python).setattr("field", field));
+                named.err().unwrap_or(error)
+            }
+            AdminError::TooLarge(text) => TooLargeError::new_err(text),
+            AdminError::Unavailable(text) => UnavailableError::new_err(text),
+            AdminError::Unknown(text) => UnknownOutcomeError::new_err(text),
+            AdminError::Compacted(text) => CompactedError::new_err(text),
+            AdminError::Corrupt(text) => CorruptError::new_err(text),
+        }
+    }
+}
+
+/// What each error says of itself: its kind, and the field that is wrong.
+fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    for (name, kind) in [
+        ("MetadataError", "metadata"),
+        ("NotFoundError", "not_found"),
+        ("ExistsError", "exists"),
+        ("ConflictError", "conflict"),
+        ("InvalidError", "invalid"),
+        ("TooLargeError", "too_large"),
+        ("UnavailableError", "unavailable"),
+        ("UnknownOutcomeError", "unknown"),
+        ("CompactedError", "compacted"),
+        ("CorruptError", "corrupt"),
+    ] {
+        module.getattr(name)?.setattr("kind", kind)?;
+    }
+    module.getattr("MetadataError")?.setattr("field", module.py().None())
+}
 
 impl From<SettingsError> for PyErr {
     fn from(error: SettingsError) -> Self {
@@ -202,7 +258,14 @@ impl BrokerProcess {
 mod _core {
     #[pymodule_export]
     use super::{
-        BrokerError, BrokerProcess, ConfigError, StartError, StoppedError, StorageError,
-        default_settings, inspect, resolve_settings, start_logs, version,
+        BrokerError, BrokerProcess, ClusterMetadata, CompactedError, ConfigError, ConflictError,
+        CorruptError, ExistsError, InvalidError, Metadata, MetadataError, NotFoundError,
+        StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
+        UnknownOutcomeError, default_settings, inspect, resolve_settings, start_logs, version,
     };
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        super::describe_errors(module)
+    }
 }

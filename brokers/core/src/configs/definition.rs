@@ -26,7 +26,7 @@ pub enum ConfigType {
 
 impl ConfigType {
     /// Kafka's name, as in its messages.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Boolean => "BOOLEAN",
             Self::String => "STRING",

@@ -18,6 +18,18 @@ pub enum ConfigSource {
     DefaultConfig = 5,
 }
 
+impl ConfigSource {
+    /// Kafka's name, as its admin client has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DynamicTopicConfig => "DYNAMIC_TOPIC_CONFIG",
+            Self::DynamicDefaultBrokerConfig => "DYNAMIC_DEFAULT_BROKER_CONFIG",
+            Self::StaticBrokerConfig => "STATIC_BROKER_CONFIG",
+            Self::DefaultConfig => "DEFAULT_CONFIG",
+        }
+    }
+}
+
 /// A value that holds where those before it are not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigSynonym {

@@ -17,7 +17,7 @@ use crate::partition::registry::Partitions;
 use crate::records::{BatchBuilder, ValidatedBatch};
 
 /// The topic that holds groups and their offsets.
-pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+pub use crate::metadata::names::OFFSETS_TOPIC;
 /// Who writes internal records; nobody pays for them.
 const PRINCIPAL: &str = "User:__freshet";
 /// Records of one batch, unpacked.

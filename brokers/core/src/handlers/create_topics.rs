@@ -18,11 +18,10 @@ use crate::auth::types::Operation;
 use crate::configs::topic::{describe_topic, replace_topic};
 use crate::ids::TopicId;
 use crate::metadata::cluster::NewTopic;
+use crate::metadata::names::METADATA_TOPIC;
 
 /// From this version on the response describes the topic.
 const DESCRIBED_FROM: i16 = 5;
-/// Kafka's own log of metadata, which no client may touch.
-const METADATA_TOPIC: &str = "__cluster_metadata";
 
 /// Handles the request.
 pub async fn handle(

@@ -10,15 +10,12 @@ use super::broker::Broker;
 use super::errors::ApiError;
 use crate::ids::{Incarnation, PartitionId};
 use crate::metadata::cluster::NewTopic;
+pub(super) use crate::metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
 use crate::metadata::schema::{Configs, PartitionRecord, Stored, TopicRecord};
 use crate::metadata::view::Topic;
 use crate::partition::Partition;
 use crate::protocol::leader::CurrentLeader;
 
-/// The topic of the group coordinator.
-pub(super) const OFFSETS_TOPIC: &str = crate::engine::groups::OFFSETS_TOPIC;
-/// Topics in which Kafka itself keeps state.
-const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
 /// How long a topic that was made for a request may take to open.
 const OPEN_TIME: Duration = Duration::from_secs(10);
 
@@ -31,11 +28,6 @@ pub(super) fn patience(timeout_ms: i32) -> Duration {
         Ok(ms @ 1..) => Duration::from_millis(ms),
         _ => PATIENCE_DEFAULT,
     }
-}
-
-/// Whether Kafka itself keeps state in a topic of this name.
-pub(super) fn is_internal(name: &str) -> bool {
-    INTERNAL_TOPICS.contains(&name)
 }
 
 /// A partition that cannot be served here, and who leads it as far as is known.

@@ -3,6 +3,19 @@
 /// The longest name of a topic, in characters.
 pub const TOPIC_NAME_MAX: usize = 249;
 
+/// The topic of the group coordinator.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// Kafka's own log of metadata, which no client may touch.
+pub const METADATA_TOPIC: &str = "__cluster_metadata";
+/// Topics in which Kafka itself keeps state.
+const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
+
+/// Whether Kafka itself keeps state in a topic of this name.
+#[must_use]
+pub fn is_internal_topic(name: &str) -> bool {
+    INTERNAL_TOPICS.contains(&name)
+}
+
 /// Why a name cannot be the name of a topic. The texts are Kafka's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {

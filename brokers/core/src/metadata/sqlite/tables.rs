@@ -1,5 +1,6 @@
 //! The tables and every statement on them. All functions block.
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 
 use crate::metadata::store::{Change, Entry, Expected, MetadataError, Page, Transaction, Write};
@@ -175,7 +176,7 @@ pub fn range(
     let mut entries: Vec<Entry> = {
         let mut statement = transaction.prepare_cached(
             "SELECT key, value, revision FROM entry
-             WHERE key >= ?1 AND (?2 IS NULL OR key < ?2) AND key > ?3 ORDER BY key LIMIT ?4",
+             WHERE key >= ?1 AND key < ?2 AND key > ?3 ORDER BY key LIMIT ?4",
         )?;
         // Every key sorts above the empty one. One more than asked for tells whether more follow.
         let (after, rows) = (after.unwrap_or(""), signed(limit.saturating_add(1)));
@@ -305,7 +306,7 @@ pub fn history(connection: &mut Connection, prefix: &str, after: u64) -> Result<
     }
     let mut statement = transaction.prepare_cached(
         "SELECT key, value, revision FROM change
-         WHERE revision > ?1 AND key >= ?2 AND (?3 IS NULL OR key < ?3)
+         WHERE revision > ?1 AND key >= ?2 AND key < ?3
          ORDER BY revision, key LIMIT ?4",
     )?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
@@ -347,9 +348,16 @@ fn entry_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry { key: row.get(0)?, value: value.into(), revision })
 }
 
+/// What sorts behind everything with this prefix and before all else: a text, or, where there is no
+/// such text, the empty blob, for blobs sort behind all texts. A plain comparison, with no `OR`,
+/// lets SQLite stop there instead of reading to the end of the table.
+fn end_of(prefix: &str) -> Value {
+    next_prefix(prefix).map_or_else(|| Value::Blob(Vec::new()), Value::Text)
+}
+
 /// The first text that sorts behind everything with this prefix; none where there is no such text.
 /// UTF-8 sorts by bytes as its characters do.
-fn end_of(prefix: &str) -> Option<String> {
+fn next_prefix(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
         let next = match last {
@@ -379,11 +387,11 @@ mod tests {
 
     #[test]
     fn end_of_a_prefix_is_the_next_text_of_its_length_or_less() {
-        assert_eq!(end_of("topic/").as_deref(), Some("topic0"));
-        assert_eq!(end_of("a\u{D7FF}").as_deref(), Some("a\u{E000}"));
-        assert_eq!(end_of("a\u{10FFFF}").as_deref(), Some("b"));
-        assert_eq!(end_of("\u{10FFFF}"), None);
-        assert_eq!(end_of(""), None);
+        assert_eq!(next_prefix("topic/").as_deref(), Some("topic0"));
+        assert_eq!(next_prefix("a\u{D7FF}").as_deref(), Some("a\u{E000}"));
+        assert_eq!(next_prefix("a\u{10FFFF}").as_deref(), Some("b"));
+        assert_eq!(next_prefix("\u{10FFFF}"), None);
+        assert_eq!(next_prefix(""), None);
     }
 
     #[test]

@@ -1,0 +1,401 @@
+"""The metadata of a cell and of its clusters, without a broker.
+
+`CellStore` is the store of a cell: what the control plane wants of its clusters, what the keeper
+sees of them, who wants them awake. `CellStore.cluster` is one cluster's own metadata: topics,
+configs, ACLs, users. It is the same whether the cluster sleeps or runs: a broker that runs sees a
+change within some tens of milliseconds.
+
+All calls may be made from any thread and hold no lock of the interpreter while they wait; a signal
+ends them. They raise the errors below `brokers.errors.MetadataError`. After a fork the child opens
+the store anew by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from brokers import _core
+from brokers.metadata_records import (
+    Acl,
+    BrokerStatus,
+    Change,
+    ClusterRecord,
+    ClusterSpec,
+    ClusterStatus,
+    Listing,
+    Mechanism,
+    Partition,
+    Phase,
+    RecordKind,
+    Sample,
+    SpecState,
+    Topic,
+    TopicConfig,
+    User,
+    WakeRequest,
+    sample_of,
+    spec_of,
+    status_of,
+    wake_of,
+)
+
+__all__ = [
+    "Acl",
+    "BrokerStatus",
+    "CellStore",
+    "Change",
+    "ClusterRecord",
+    "ClusterSpec",
+    "ClusterStatus",
+    "ClusterStore",
+    "Listing",
+    "Mechanism",
+    "Partition",
+    "Phase",
+    "RecordKind",
+    "Sample",
+    "SpecState",
+    "Topic",
+    "TopicConfig",
+    "User",
+    "WakeRequest",
+]
+
+T = TypeVar("T")
+
+RECORDS: Mapping[str, Callable[[Mapping[str, Any], int], Any]] = {
+    "spec": spec_of,
+    "status": status_of,
+    "wake": wake_of,
+    "sample": sample_of,
+}
+
+
+class CellStore:
+    """The metadata store of a cell: one file for all processes of the machine.
+
+    The file is made at the first call where there is none; its folder must exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._opened: _core.Metadata | None = None
+        self._process = 0
+        # Of parent processes: their threads are not here, so they are never closed.
+        self._inherited: list[_core.Metadata] = []
+
+    def put_spec(self, spec: ClusterSpec) -> int:
+        """Writes what is wanted of a cluster; gives the record's revision.
+
+        Raises `ConflictError` where a newer generation is stored; one of the same generation is
+        replaced. Raises `InvalidError`.
+        """
+        revision: int = self._call("put_spec", spec=record_json(spec))
+        return revision
+
+    def spec(self, cluster_id: str) -> ClusterSpec | None:
+        """What is wanted of a cluster."""
+        return stored(self._call("spec", cluster=cluster_id), spec_of)
+
+    def specs(self) -> Listing[ClusterSpec]:
+        """What is wanted of all clusters."""
+        return listing(self._call("specs"), spec_of)
+
+    def remove_spec(self, cluster_id: str) -> bool:
+        """Removes spec and wake request; tells whether there were any. The rest stays."""
+        return bool(self._call("remove_spec", cluster=cluster_id))
+
+    def remove_cluster(self, cluster_id: str) -> bool:
+        """Removes spec, status, wake request and sample; tells whether there were any.
+
+        The cluster's own metadata is `cluster(...).remove_all()`.
+        """
+        return bool(self._call("remove_cluster", cluster=cluster_id))
+
+    def put_status(self, cluster_id: str, status: ClusterStatus) -> int:
+        """Writes what is seen of a cluster; gives the record's revision.
+
+        A status that says the same as the stored one is no change.
+        """
+        revision: int = self._call("put_status", cluster=cluster_id, status=record_json(status))
+        return revision
+
+    def status(self, cluster_id: str) -> ClusterStatus | None:
+        """What is seen of a cluster; None where it was never started."""
+        return stored(self._call("status", cluster=cluster_id), status_of)
+
+    def statuses(self) -> Listing[ClusterStatus]:
+        """What is seen of all clusters."""
+        return listing(self._call("statuses"), status_of)
+
+    def request_wake(self, cluster_id: str, *, requested_at_ms: int, by: str) -> WakeRequest:
+        """Asks for a cluster to be woken; a request that is there stays. Gives what stands."""
+        request = {"requested_at_ms": requested_at_ms, "by": by}
+        answer = self._call("request_wake", cluster=cluster_id, request=request)
+        return wake_of(answer["record"], answer["revision"])
+
+    def wake(self, cluster_id: str) -> WakeRequest | None:
+        """The wake request of a cluster."""
+        return stored(self._call("wake", cluster=cluster_id), wake_of)
+
+    def wakes(self) -> Listing[WakeRequest]:
+        """All wake requests."""
+        return listing(self._call("wakes"), wake_of)
+
+    def remove_wake(self, cluster_id: str, revision: int) -> bool:
+        """Removes the wake request of this revision; a later one stays. Tells whether it did."""
+        return bool(self._call("remove_wake", cluster=cluster_id, revision=revision))
+
+    def put_sample(self, cluster_id: str, sample: Sample) -> int:
+        """Writes a sample in the place of the last one; gives its revision.
+
+        Raises `TooLargeError` above 768 KiB of JSON.
+        """
+        record = {**sample.content, "taken_at_ms": sample.taken_at_ms}
+        revision: int = self._call("put_sample", cluster=cluster_id, sample=record)
+        return revision
+
+    def sample(self, cluster_id: str) -> Sample | None:
+        """The last sample of a cluster."""
+        return stored(self._call("sample", cluster=cluster_id), sample_of)
+
+    def watch(
+        self, prefix: str | Sequence[str], after_revision: int, timeout_s: float
+    ) -> list[Change]:
+        """Waits for changes behind a revision; none where `timeout_s` seconds pass first.
+
+        `prefix` names kinds of records, as `"spec/"` or `("spec/", "wake/")`; `""` is all of them.
+        Begin behind the revision of a listing and go on behind that of the last change; whoever
+        does so misses nothing. Raises `CompactedError` where the history does not reach back that
+        far: list, and watch from there.
+        """
+        prefixes = [prefix] if isinstance(prefix, str) else list(prefix)
+        changes = json.loads(self._handle().watch(prefixes, after_revision, timeout_s))
+        return [
+            Change(
+                kind=change["kind"],
+                cluster_id=change["cluster"],
+                revision=change["revision"],
+                record=None
+                if change["record"] is None
+                else RECORDS[change["kind"]](change["record"], change["revision"]),
+            )
+            for change in changes
+        ]
+
+    def interrupt(self) -> None:
+        """Ends the calls of `watch` that other threads wait in: they give no changes."""
+        self._handle().interrupt()
+
+    def cluster(
+        self, cluster_id: str, broker_configs: Mapping[str, str] | None = None
+    ) -> ClusterStore:
+        """One cluster's own metadata; nothing is read yet.
+
+        `broker_configs` is what its brokers are given at their start, by Kafka's names: defaults of
+        topics follow from it.
+        """
+        return ClusterStore(self, cluster_id, dict(broker_configs or {}))
+
+    def _call(self, call: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
+        return json.loads(self._handle().call(json.dumps({"call": call, **arguments})))
+
+    def _handle(self) -> _core.Metadata:
+        with self._lock:
+            if self._opened is None or self._process != os.getpid():
+                if self._opened is not None:
+                    self._inherited.append(self._opened)
+                self._opened = _core.Metadata(str(self.path))
+                self._process = os.getpid()
+            return self._opened
+
+
+class ClusterStore:
+    """One cluster's own metadata. Made by `CellStore.cluster`."""
+
+    def __init__(self, cell: CellStore, cluster_id: str, broker_configs: Mapping[str, str]) -> None:
+        self.cluster_id = cluster_id
+        self._cell = cell
+        self._broker_configs = dict(broker_configs)
+        self._opened: tuple[_core.Metadata, _core.ClusterMetadata] | None = None
+
+    def create(self, kafka_cluster_id: str | None = None, *, scale: int = 1) -> ClusterRecord:
+        """Makes the cluster's record; one that is there stays as it is.
+
+        `kafka_cluster_id` is 22 characters of URL-safe base64; without it one is made up. Raises
+        `ConflictError` where the stored one is another.
+        """
+        return ClusterRecord(**self._call("create", cluster_id=kafka_cluster_id, scale=scale))
+
+    def record(self) -> ClusterRecord:
+        """The cluster's record. Raises `NotFoundError`."""
+        return ClusterRecord(**self._call("record"))
+
+    def set_scale(self, scale: int) -> ClusterRecord:
+        """Changes how many brokers it has when awake. Raises `NotFoundError`."""
+        return ClusterRecord(**self._call("set_scale", scale=scale))
+
+    def topics(self) -> list[Topic]:
+        """All topics, sorted by name, in one read of the store."""
+        return [Topic(**topic) for topic in self._call("topics")]
+
+    def topic(self, name: str) -> Topic:
+        """A topic. Raises `NotFoundError`."""
+        return Topic(**self._call("topic", name=name)["topic"])
+
+    def partitions(self, name: str) -> list[Partition]:
+        """The partitions of a topic. Raises `NotFoundError`."""
+        return [Partition(**facts) for facts in self._call("topic", name=name)["partitions"]]
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Makes a topic, checked as CreateTopics is; None is the cluster's default.
+
+        Nobody leads it at first: a broker that runs takes it (`wait_led`), or the next one does.
+        Raises `ExistsError`, `InvalidError` with the field (`name`, `partitions`,
+        `replication_factor`, `configs/<name>`), `NotFoundError` where there is no such cluster.
+        """
+        wanted = {"partitions": partitions, "replication_factor": replication_factor}
+        configs = dict(configs or {})
+        call = {"name": name, **wanted, "configs": configs, "validate_only": False}
+        return Topic(**self._call("create_topic", **call))
+
+    def validate_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Checks all that `create_topic` checks; gives what would be made, with an empty id."""
+        wanted = {"partitions": partitions, "replication_factor": replication_factor}
+        configs = dict(configs or {})
+        call = {"name": name, **wanted, "configs": configs, "validate_only": True}
+        return Topic(**self._call("create_topic", **call))
+
+    def alter_topic_configs(
+        self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> Topic:
+        """Sets configs of a topic; None goes back to the default. Others stay.
+
+        All of them are changed or none. Raises `NotFoundError`, `InvalidError` with the field
+        `configs/<name>`, or `configs` where values do not fit together.
+        """
+        call = {"name": name, "configs": dict(changes), "validate_only": validate_only}
+        return Topic(**self._call("alter_topic_configs", **call))
+
+    def create_partitions(self, name: str, partitions: int) -> Topic:
+        """Raises the number of partitions of a topic to `partitions`.
+
+        Raises `NotFoundError`, `InvalidError` where it would not be more.
+        """
+        return Topic(**self._call("create_partitions", name=name, partitions=partitions))
+
+    def delete_topic(self, name: str) -> Topic:
+        """Removes a topic for good; its data follows. Raises `NotFoundError`."""
+        return Topic(**self._call("delete_topic", name=name))
+
+    def topic_configs(self, name: str | None = None) -> list[TopicConfig]:
+        """Every config of a topic, sorted by name; without a name, of one that sets nothing."""
+        return [TopicConfig(**config) for config in self._call("topic_configs", name=name)]
+
+    def wait_led(self, name: str, timeout_s: float) -> bool:
+        """Waits until a live broker leads every partition; False where the time is over first.
+
+        Raises `NotFoundError` where the topic does not exist, or was removed meanwhile.
+        """
+        answer = self._handle().call(json.dumps({"call": "wait_led", "name": name}), timeout_s)
+        return answer is not None
+
+    def list_acls(self) -> list[Acl]:
+        """The access control list."""
+        return [Acl(**acl) for acl in self._call("list_acls")]
+
+    def add_acls(self, acls: Iterable[Acl]) -> None:
+        """Adds entries; those that are there stay.
+
+        Raises `InvalidError` with the field `acls/<place>/<name>`, and then adds none.
+        """
+        self._call("add_acls", acls=[asdict(acl) for acl in acls])
+
+    def remove_acls(self, acls: Iterable[Acl]) -> None:
+        """Removes entries; those that are not there are no error."""
+        self._call("remove_acls", acls=[asdict(acl) for acl in acls])
+
+    def list_users(self) -> list[User]:
+        """All users with a password, the service's own `__freshet` among them."""
+        return [User(**user) for user in self._call("list_users")]
+
+    def set_user(
+        self,
+        user: str,
+        password: str,
+        mechanism: Mechanism = "SCRAM-SHA-512",
+        *,
+        iterations: int | None = None,
+    ) -> None:
+        """Sets the password of a user for a mechanism; only what verifies it is kept.
+
+        Costs milliseconds of a core. `iterations` are PBKDF2 rounds, 4096 to 16384; without them
+        4096, as brokers expect. Raises `InvalidError` with the field.
+        """
+        given = {"user": user, "password": password, "mechanism": mechanism}
+        self._call("set_user", **given, iterations=iterations)
+
+    def remove_user(self, user: str) -> bool:
+        """Removes a user for all mechanisms; tells whether there was one."""
+        return bool(self._call("remove_user", user=user))
+
+    def remove_all(self) -> int:
+        """Removes every record of the cluster; gives how many. No broker may run.
+
+        It may stop half-way and be called again.
+        """
+        removed: int = self._call("remove_all")
+        return removed
+
+    def _call(self, call: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
+        answer = self._handle().call(json.dumps({"call": call, **arguments}))
+        if answer is None:
+            message = "a call without a limit has an answer"
+            raise AssertionError(message)
+        return json.loads(answer)
+
+    def _handle(self) -> _core.ClusterMetadata:
+        cell = self._cell._handle()
+        opened = self._opened
+        if opened is None or opened[0] is not cell:
+            opened = (cell, cell.cluster(self.cluster_id, self._broker_configs))
+            self._opened = opened
+        return opened[1]
+
+
+def record_json(record: ClusterSpec | ClusterStatus) -> dict[str, Any]:
+    """A record as it is stored, which is without its revision."""
+    return {name: value for name, value in asdict(record).items() if name != "revision"}
+
+
+def stored(answer: dict[str, Any] | None, read: Callable[[Mapping[str, Any], int], T]) -> T | None:
+    """The record that an answer tells of, if there is one."""
+    return None if answer is None else read(answer["record"], answer["revision"])
+
+
+def listing(answer: dict[str, Any], read: Callable[[Mapping[str, Any], int], T]) -> Listing[T]:
+    """The records that an answer tells of."""
+    records = answer["records"].items()
+    found = {name: read(entry["record"], entry["revision"]) for name, entry in records}
+    return Listing(found, answer["revision"])

@@ -1,0 +1,211 @@
+"""What the metadata of a cell and of its clusters consists of, as values.
+
+`revision` is the number of the transaction that last changed a record; two records that say the
+same are equal whatever their revisions are. Times are milliseconds since 1970, in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+SpecState = Literal["active", "suspended", "deleted"]
+Phase = Literal["asleep", "starting", "running", "stopping", "failed"]
+RecordKind = Literal["spec", "status", "wake", "sample"]
+Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """What the control plane wants of a cluster."""
+
+    id: str
+    name: str
+    organization_id: str
+    generation: int
+    """From 1; grows with each change."""
+    state: SpecState
+    scale: int
+    """How many brokers it has when awake."""
+    idle_timeout_ms: int
+    """It is put to sleep after this time without a client."""
+    ports: tuple[int, ...]
+    """The gateway's plain listeners on loopback, by slot."""
+    host: str
+    """Its label in the names of TLS listeners: lowercase letters, digits and dashes."""
+    connections_max: int
+    wakes_per_minute_max: int
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStatus:
+    """Where a broker is reached inside the cell. Addresses are `host:port`."""
+
+    slot: int
+    link: str
+    """For gateways."""
+    kafka: str
+    """The internal Kafka listener, for the control plane and the keeper."""
+    metrics: str
+    pid: int | None = None
+    """Its process, where the driver starts processes of this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """What the keeper sees of a cluster."""
+
+    observed_generation: int
+    phase: Phase
+    since_ms: int
+    brokers: tuple[BrokerStatus, ...] = ()
+    connections: int = 0
+    restarts: int = 0
+    message: str = ""
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeRequest:
+    """Somebody wants a cluster to run."""
+
+    requested_at_ms: int
+    by: str
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Groups, offsets and sizes of a cluster as the keeper last saw them."""
+
+    taken_at_ms: int
+    content: Mapping[str, Any]
+    """Between the keeper and the control plane; `v` and `taken_at_ms` are none of its keys."""
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of one of a cell's records; `record` is None where it was removed."""
+
+    kind: RecordKind
+    cluster_id: str
+    revision: int
+    record: ClusterSpec | ClusterStatus | WakeRequest | Sample | None
+
+
+class Listing(dict[str, T]):
+    """All records of a kind by cluster id; watch behind `revision` to miss nothing."""
+
+    def __init__(self, records: Mapping[str, T], revision: int) -> None:
+        super().__init__(records)
+        self.revision = revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRecord:
+    """A cluster as its brokers know it."""
+
+    cluster_id: str
+    """Kafka's: 22 characters of URL-safe base64."""
+    created_at_ms: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic."""
+
+    name: str
+    id: str
+    """As Kafka writes it: 22 characters of URL-safe base64."""
+    partitions: int
+    partitions_led: int
+    """How many of them a live broker leads: none of a cluster that sleeps."""
+    replication_factor: int
+    internal: bool
+    created_at_ms: int
+    configs: Mapping[str, str]
+    """What is set; defaults are not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition of a topic."""
+
+    partition: int
+    leader: int | None
+    """Node id of the live broker that leads it."""
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """A config of a topic."""
+
+    name: str
+    value: str | None
+    default: str | None
+    """What would hold if the topic said nothing."""
+    source: str
+    """Kafka's name: `DYNAMIC_TOPIC_CONFIG`, `DYNAMIC_DEFAULT_BROKER_CONFIG`,
+    `STATIC_BROKER_CONFIG` or `DEFAULT_CONFIG`."""
+    is_default: bool
+    """Whether the topic says nothing."""
+    type: str
+    """Kafka's name: `BOOLEAN`, `STRING`, `INT`, `SHORT`, `LONG`, `DOUBLE` or `LIST`."""
+    documentation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Acl:
+    """An entry of the access control list, by Kafka's names. Its identity is all of it."""
+
+    resource_type: str
+    """`TOPIC`, `GROUP`, `CLUSTER`, `TRANSACTIONAL_ID`, `DELEGATION_TOKEN` or `USER`."""
+    resource_name: str
+    """A name, a prefix, `*`, or `kafka-cluster`."""
+    pattern_type: str = "LITERAL"
+    """`LITERAL` or `PREFIXED`."""
+    principal: str
+    """`User:<name>` or `User:*`."""
+    host: str = "*"
+    operation: str
+    """`READ`, `WRITE`, `DESCRIBE`, …, or `ALL`."""
+    permission: str = "ALLOW"
+    """`ALLOW` or `DENY`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A user with a password for a mechanism."""
+
+    user: str
+    mechanism: Mechanism
+    iterations: int
+
+
+def spec_of(record: Mapping[str, Any], revision: int) -> ClusterSpec:
+    """The spec that JSON tells of."""
+    return ClusterSpec(**{**record, "ports": tuple(record["ports"])}, revision=revision)
+
+
+def status_of(record: Mapping[str, Any], revision: int) -> ClusterStatus:
+    """The status that JSON tells of."""
+    brokers = tuple(BrokerStatus(**broker) for broker in record["brokers"])
+    return ClusterStatus(**{**record, "brokers": brokers}, revision=revision)
+
+
+def wake_of(record: Mapping[str, Any], revision: int) -> WakeRequest:
+    """The wake request that JSON tells of."""
+    return WakeRequest(**record, revision=revision)
+
+
+def sample_of(record: Mapping[str, Any], revision: int) -> Sample:
+    """The sample that JSON tells of."""
+    content = {name: value for name, value in record.items() if name != "taken_at_ms"}
+    return Sample(taken_at_ms=record["taken_at_ms"], content=content, revision=revision)
