@@ -66,7 +66,7 @@ impl Shared {
                 let slice = async { timeout(SIGNAL_CHECK, &mut call).await };
                 match self.runtime().block_on(slice) {
                     Ok(outcome) => return Ok(outcome?),
-                    Err(_) => Python::attach(|python| python.check_signals())?,
+                    Err(_) => let_signals_run()?,
                 }
             }
         })
@@ -90,6 +90,11 @@ impl Shared {
         };
         Ok(changes_text(&changes))
     }
+}
+
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime only")]
+fn let_signals_run() -> PyResult<()> {
+    Python::attach(|python| python.check_signals())
 }
 
 impl Drop for Shared {
