@@ -103,12 +103,9 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 for task in tasks:
                     group.create_task(task)
-        except* StartError as failures:
+        except ExceptionGroup as failures:
             # The first to fail is the cause; others may have failed for want of it.
-            first_failure = failures.exceptions[0]
-            while isinstance(first_failure, ExceptionGroup):
-                first_failure = first_failure.exceptions[0]
-            raise first_failure from None
+            raise failures.exceptions[0] from None
         took_s = asyncio.get_running_loop().time() - begun
         self._say(f"All of it is up after {took_s:.1f} s.")
         self._output.show(banner(self._config))
