@@ -53,9 +53,18 @@ def running_database(name: str) -> Iterator[Database]:
             connection.execute(f"ALTER SYSTEM SET {setting}".encode())
         connection.execute("SELECT pg_reload_conf()")
     prepare_database(superuser=superuser, database=database)
+    _make_unguarded_role(superuser)
     try:
         yield database
     finally:
         with psycopg.connect(superuser, autocommit=True) as connection:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             connection.execute(drop)
+
+
+def _make_unguarded_role(superuser: str) -> None:
+    """The serving role's twin that row-level security does not bind, to test querysets alone."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'freshet_unguarded'")
+        if not found.fetchone():
+            connection.execute("CREATE ROLE freshet_unguarded LOGIN BYPASSRLS IN ROLE freshet_app")

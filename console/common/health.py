@@ -45,7 +45,7 @@ def check_parts(*, timeout_s: float) -> list[Part]:
     try:
         futures = {name: pool.submit(_run, _checks[name]) for name in names}
         wait(futures.values(), timeout=timeout_s)
-        return [Part(name, _message(futures[name], timeout_s)) for name in names]
+        return [Part(name, _message(name, futures[name], timeout_s)) for name in names]
     finally:
         # A check that hangs is left to itself: its own time limits end it.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -58,12 +58,12 @@ def _run(check: Check) -> None:
         connections.close_all()
 
 
-def _message(future: Future[None], timeout_s: float) -> str:
+def _message(name: str, future: Future[None], timeout_s: float) -> str:
     if not future.done():
         return f"no answer within {timeout_s:g} s"
     error = future.exception()
     if error is None:
         return ""
-    logger.warning("health.part_away", exc_info=error)
+    logger.warning("health.part_away part=%s error=%r", name, error)
     # The log says more; an address or a password in the message is nobody's business.
     return type(error).__name__

@@ -52,7 +52,7 @@ def dispatch_entry(entry_id: str) -> bool:
             wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
             entry.due_at = now() + timedelta(seconds=wait_s)
             entry.save(update_fields=["attempts", "due_at"])
-            logger.warning("outbox.broker_away", extra={"entry": entry.pk, "error": str(error)})
+            logger.warning("outbox.broker_away entry=%s error=%s", entry.pk, error)
             return False
         entry.delete()
         return True

@@ -145,12 +145,15 @@ def mail(config: Config) -> dict[str, Any]:
 
 def celery(config: Config) -> dict[str, Any]:
     """A task is acknowledged after it ran, so that a killed worker's tasks run again."""
-    options: dict[str, Any] = {}
+    # A request hands its tasks over after its commit: with the broker away it does not wait, and
+    # the outbox's sweep comes back to them.
+    options: dict[str, Any] = {"max_retries": 0}
     if config.queue.url.startswith("redis"):
-        options = {
+        options |= {
             "visibility_timeout": config.queue.visibility_timeout_s,
             "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
+            "socket_timeout": 5,
         }
     return {
         "CELERY_BROKER_URL": config.queue.url,
@@ -208,6 +211,7 @@ REST_FRAMEWORK = {
         "console.accounts.api.authentication.ApiKeyAuthentication",
         "console.accounts.api.authentication.ConsoleSessionAuthentication",
     ],
+    "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_PERMISSION_CLASSES": ["console.common.api.permissions.ActorMay"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],

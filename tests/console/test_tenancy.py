@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 # Who may look beyond one organisation, and why.
 SYSTEM_SCOPE_CALLERS = {
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
+    ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
     ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
     ("console/accounts/services/sessions.py", "organizations_of"),  # where the user belongs
     ("console/accounts/services/verification.py", "request_verification"),  # whose address it is

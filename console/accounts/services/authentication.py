@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Q
 
 from console.accounts import keys
 from console.accounts.models import ApiKey, Membership, User
@@ -35,10 +39,20 @@ def authenticate_key(*, text: str, address: str) -> Actor:
 
 
 def _note_use(key: ApiKey) -> None:
-    """Writes `last_used_at`, at most once in some minutes."""
+    """Has `last_used_at` written after the request, at most once in some minutes.
+
+    Within the request's transaction it would lock the key's row: requests with one key would wait
+    for each other, and revoking it for the longest of them.
+    """
+    if key.last_used_at is None or now() - key.last_used_at >= LAST_USED_STEP:
+        transaction.on_commit(partial(_write_last_use, key.pk))
+
+
+def _write_last_use(key_id: str) -> None:
     at = now()
-    if key.last_used_at is None or at - key.last_used_at >= LAST_USED_STEP:
-        ApiKey.objects.filter(pk=key.pk).update(last_used_at=at)
+    stale = Q(last_used_at=None) | Q(last_used_at__lte=at - LAST_USED_STEP)
+    with system_scope():
+        ApiKey.objects.filter(stale, pk=key_id).update(last_used_at=at)
 
 
 def actor_of_user(*, user: User, organization_id: str | None, address: str) -> Actor | None:

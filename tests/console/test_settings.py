@@ -1,0 +1,202 @@
+"""Settings: from file, environment and defaults; what production must say; Django's own check."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from console.settings.assemble import django_settings
+from console.settings.config import SECTIONS, ConfigError, load_config
+from console.settings.home import default_home, read_or_make_secret
+
+ROOT = Path(__file__).parents[2]
+PRODUCTION = """
+mode = "production"
+secret_key = "a long text of the operator's own, that nobody else knows, of 50 and more"
+
+[web]
+public_url = "https://console.example.org"
+allowed_hosts = ["console.example.org"]
+behind_proxy = true
+
+[database]
+host = "db.example.org"
+app_password = "one"
+owner_password = "other"
+sslmode = "verify-full"
+
+[queue]
+url = "amqps://freshet@queue.example.org/freshet"
+
+[mail]
+backend = "smtp"
+host = "mail.example.org"
+sender = "Freshet <no-reply@example.org>"
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+def load(home, text=None, **environ):
+    if text is not None:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "settings.toml").write_text(text)
+    return load_config({"FRESHET_HOME": str(home), **environ})
+
+
+def test_an_empty_home_is_one_machine_on_stand_ins(home):
+    config = load(home)
+    assert config.local
+    assert config.web.port == 8080
+    assert config.web.public_url == "http://localhost:8080"
+    assert config.database.host == str(home / "postgres")
+    assert config.queue.url == f"redis+socket://{home}/redis/redis.sock"
+    assert config.mail.folder == home / "mail"
+    assert config.cell.secret == home / "cell" / "secret"
+    assert not home.exists()
+
+
+def test_the_environment_wins_over_the_file_over_the_default(home):
+    text = "[web]\nport = 8081\n[gateway]\nkafka_port = 9000\n"
+    config = load(home, text, FRESHET_HTTP_PORT="8082", FRESHET_WEB_ALLOWED_HOSTS="a, b")
+    assert (config.web.port, config.gateway.kafka_port) == (8082, 9000)
+    assert config.web.public_url == "http://localhost:8082"
+    assert config.web.allowed_hosts == ("a", "b")
+
+
+def test_a_file_elsewhere_is_read(home, tmp_path):
+    file = tmp_path / "other.toml"
+    file.write_text('[cell]\nregion = "{home}"\n')
+    assert load(home, FRESHET_SETTINGS=str(file)).cell.region == str(home)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[web]\nprot = 1\n", "web.prot"),
+        ("[wep]\n", "wep"),
+        ("web = 1\n", "web"),
+        ('[web]\nport = "x"\n', "web.port"),
+        ("[web]\nport = true\n", "web.port"),
+        ("[web]\nbehind_proxy = 1\n", "web.behind_proxy"),
+        ("[web]\nallowed_hosts = 1\n", "web.allowed_hosts"),
+        ("[web]\nallowed_hosts = [1]\n", "web.allowed_hosts"),
+        ("[web]\nbind = 1\n", "web.bind"),
+        ('mode = "test"\n', "mode"),
+        ("[web\n", "settings.toml"),
+    ],
+)
+def test_what_is_wrong_is_named(home, text, named):
+    with pytest.raises(ConfigError, match=named):
+        load(home, text)
+
+
+def test_a_file_that_is_asked_for_must_be_there(home):
+    with pytest.raises(ConfigError, match=r"absent\.toml"):
+        load(home, FRESHET_SETTINGS=str(home / "absent.toml"))
+
+
+def test_production_names_all_that_is_missing(home):
+    with pytest.raises(ConfigError) as error:
+        load(home, 'mode = "production"\n')
+    for name in ("secret_key", "web.public_url", "mail.backend", "database.app_password"):
+        assert name in str(error.value)
+
+
+def test_every_setting_is_documented():
+    for section, kind in SECTIONS.items():
+        assert kind.__doc__
+        for field in dataclasses.fields(kind):
+            assert field.metadata["doc"].endswith("."), f"{section}.{field.name}"
+
+
+def test_production_serves_over_https_only(home):
+    settings = django_settings(load(home, PRODUCTION))
+    assert settings["SESSION_COOKIE_SECURE"]
+    assert settings["CSRF_COOKIE_SECURE"]
+    assert settings["SECURE_SSL_REDIRECT"]
+    assert settings["SECURE_PROXY_SSL_HEADER"] == ("HTTP_X_FORWARDED_PROTO", "https")
+    assert settings["EMAIL_BACKEND"].endswith("smtp.EmailBackend")
+    assert not settings["DEBUG"]
+
+
+def test_local_mode_serves_without_tls(home):
+    settings = django_settings(load(home))
+    assert not settings["SESSION_COOKIE_SECURE"]
+    assert not settings["SECURE_SSL_REDIRECT"]
+    assert not settings["DEBUG"]
+
+
+def test_the_serving_connection_is_not_the_owners(home):
+    databases = django_settings(load(home))["DATABASES"]
+    assert databases["default"]["USER"] == "freshet_app"
+    assert databases["owner"]["USER"] == "freshet_owner"
+    assert databases["default"]["NAME"] == databases["owner"]["NAME"]
+
+
+def test_the_secret_of_local_mode_is_made_once_and_for_its_owner_only(home):
+    file = home / "secret_key"
+    first = read_or_make_secret(file)
+    assert len(first) >= 50
+    assert read_or_make_secret(file) == first
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in home.iterdir()] == ["secret_key"]
+    assert django_settings(load(home))["SECRET_KEY"] == first
+
+
+def test_the_data_folder_follows_the_platform(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert default_home({"XDG_DATA_HOME": "/data"}) == Path("/data/freshet")
+    assert default_home({}).name == "freshet"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "Application Support" in str(default_home({}))
+
+
+def test_importing_the_configuration_reads_nothing(home):
+    """The keeper must not need a secret key, nor Django."""
+    script = (
+        "import sys, console.settings.config\n"
+        "assert 'django' not in sys.modules\n"
+        "assert 'console.settings.assemble' not in sys.modules\n"
+    )
+    environ = {**os.environ, "FRESHET_HOME": str(home), "FRESHET_SETTINGS": "absent.toml"}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, env=environ)
+    assert not home.exists()
+
+
+def manage(home, *arguments):
+    environ = {**os.environ, "FRESHET_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    environ.pop("DJANGO_SETTINGS_MODULE", None)
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_djangos_check_of_a_deployment_finds_nothing(home):
+    load(home, PRODUCTION)
+    result = manage(home, "check", "--deploy", "--fail-level", "DEBUG")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "no issues (0 silenced)" in result.stdout
+
+
+def test_djangos_check_can_find_something(home):
+    load(home, PRODUCTION.replace("https://", "http://").replace("production", "local"))
+    result = manage(home, "check", "--deploy", "--fail-level", "WARNING")
+    assert result.returncode != 0
+    assert "SECURE_SSL_REDIRECT" in result.stderr
+
+
+def test_every_migration_is_written(home):
+    result = manage(home, "makemigrations", "--check", "--dry-run")
+    assert "No changes detected" in result.stdout, result.stdout + result.stderr

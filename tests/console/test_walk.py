@@ -1,0 +1,166 @@
+"""Every route × method × actor: who may, who may not, and that foreign looks like absent."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+
+from console.accounts.models import ApiKey
+from console.common.actor import Permission, Role
+from console.common.clock import now
+from console.common.tenancy import organization_scope
+from tests.console.cases import assert_problem
+from tests.console.clients import ApiClient
+from tests.console.walk.resolver import served_routes
+from tests.console.walk.routes import WhoCalls, absent
+from tests.console.walk.tables import ROUTES
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ADDRESSES = sorted({route.path for route in ROUTES if route.path.startswith("/api/v1")})
+
+
+@pytest.fixture
+def without_row_security(django_db_setup, django_db_blocker):
+    """Connects as a role that row-level security does not bind: only querysets guard."""
+    del django_db_setup
+    with django_db_blocker.unblock():
+        settings = connections["default"].settings_dict
+        user = settings["USER"]
+        connections["default"].close()
+        settings["USER"] = "freshet_unguarded"
+        yield
+        connections["default"].close()
+        settings["USER"] = user
+
+
+def call(route, client, parameters):
+    address = route.address(parameters).removeprefix("/api/v1")
+    outside = not route.path.startswith("/api/v1")
+    if outside:
+        return client.client.get(route.address({"var": ""}).rstrip("."))
+    return client.request(route.method, address, route.body, query=dict(route.query))
+
+
+def key_of(who, tenant, other_tenant):
+    match who:
+        case WhoCalls.ANONYMOUS:
+            return None
+        case WhoCalls.OTHER_TENANT:
+            return other_tenant.key
+        case WhoCalls.VIEWER:
+            return tenant.keys[Role.VIEWER]
+        case _:
+            return tenant.keys[Role.ADMIN]
+
+
+def spoil(who, tenant):
+    """Revokes or expires the administrator's key, if that is who calls."""
+    change = {
+        WhoCalls.REVOKED: {"revoked_at": now()},
+        WhoCalls.EXPIRED: {"expires_at": now() - timedelta(seconds=1)},
+    }.get(who)
+    if change:
+        with organization_scope(tenant.id):
+            ApiKey.objects.filter(role=Role.ADMIN).update(**change)
+
+
+def check(route, who, response, tenant):
+    """What the actor may expect."""
+    if route.permission is None:
+        assert response.status_code in route.succeeds, response.content
+        assert tenant.id.encode() not in response.content
+    elif who in {WhoCalls.ANONYMOUS, WhoCalls.REVOKED, WhoCalls.EXPIRED}:
+        assert_problem(response, 401, "not_authenticated")
+    elif who is WhoCalls.VIEWER and route.permission is not Permission.READ:
+        assert_problem(response, 403, "permission_denied")
+    elif who is WhoCalls.OTHER_TENANT and route.names_something:
+        assert_problem(response, 404, "not_found")
+    else:
+        assert response.status_code in route.succeeds, response.content
+
+
+@pytest.mark.parametrize("who", list(WhoCalls), ids=str)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_walk(route, who, tenant, other_tenant):
+    parameters = route.parameters(tenant)
+    key = key_of(who, tenant, other_tenant)
+    spoil(who, tenant)
+    response = call(route, ApiClient(key), parameters)
+    check(route, who, response, tenant)
+    if who is WhoCalls.OTHER_TENANT:
+        assert tenant.id.encode() not in response.content
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["both guards", "querysets alone"])
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.permission], ids=lambda route: route.name
+)
+def test_what_is_foreign_looks_absent(request, route, guarded):
+    """With row-level security and without it: each of the two guards suffices."""
+    if not guarded:
+        request.getfixturevalue("without_row_security")
+    tenant = request.getfixturevalue("tenant")
+    stranger = ApiClient(request.getfixturevalue("other_tenant").key)
+    parameters = route.parameters(tenant)
+    foreign = call(route, stranger, parameters)
+    assert tenant.id.encode() not in foreign.content
+    for value in parameters.values():
+        assert value.encode() not in foreign.content
+    if route.names_something:
+        expected = call(route, ApiClient(tenant.keys[Role.ADMIN]), absent(parameters))
+        assert_problem(foreign, 404, "not_found")
+        assert nameless(foreign, parameters) == nameless(expected, absent(parameters))
+
+
+def nameless(response, parameters):
+    """An answer without what must differ: the request's id, and the names in the address."""
+    text = json.dumps({**response.json(), "request_id": ""})
+    for value in parameters.values():
+        text = text.replace(value, "…")
+    return response.status_code, text
+
+
+def test_every_served_route_is_known():
+    served = {
+        f"{method} {address}" for address, methods in served_routes().items() for method in methods
+    }
+    assert served == {route.name for route in ROUTES}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_other_methods_are_refused(address, tenant):
+    routes = [route for route in ROUTES if route.path == address]
+    client = ApiClient(tenant.key)
+    parameters = routes[0].parameters(tenant)
+    path = routes[0].address(parameters).removeprefix("/api/v1")
+    for method in (*METHODS, "OPTIONS"):
+        if method not in {route.method for route in routes}:
+            assert_problem(client.request(method, path, {}), 405, "method_not_allowed")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        "x",
+        "fk_",
+        "fk_a_b",
+        "fk_aaaaaaaaaaaaaaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "fk_" + "a" * 20 + "_" + "é" * 32,
+        "\x00",
+    ],
+)
+def test_what_is_no_key_is_refused(tenant, secret):
+    assert_problem(ApiClient(secret).get("/api-keys"), 401, "not_authenticated")
+
+
+def test_another_secret_of_a_real_key_is_refused(tenant):
+    wrong = tenant.key[:-1] + ("a" if tenant.key[-1] != "a" else "b")
+    assert_problem(ApiClient(wrong).get("/api-keys"), 401, "not_authenticated")
+
+
+def test_another_scheme_is_refused(tenant):
+    response = ApiClient().get("/api-keys", headers={"Authorization": f"Basic {tenant.key}"})
+    assert_problem(response, 401, "not_authenticated")
+    assert response["WWW-Authenticate"].startswith("Bearer")

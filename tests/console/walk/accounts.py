@@ -1,0 +1,55 @@
+"""Routes of accounts."""
+
+from __future__ import annotations
+
+from console.accounts import services
+from console.common.actor import Permission, Role, system_actor
+from console.common.tenancy import organization_scope
+from tests.console.factories import PASSWORD, Tenant
+from tests.console.walk.routes import Parameters, Route
+
+SIGN_UP = {"email": "new@walk.example", "password": PASSWORD, "organization_name": "New"}
+
+
+def an_api_key(tenant: Tenant) -> Parameters:
+    """A key that no other test uses."""
+    with organization_scope(tenant.id):
+        made = services.create_api_key(
+            actor=system_actor(tenant.id), name="walked", role=Role.VIEWER
+        )
+    return {"id": made.key.pk}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/api-keys", Permission.READ),
+    Route("POST", "/api/v1/api-keys", Permission.MANAGE, body={"name": "walk", "role": "viewer"}),
+    Route("DELETE", "/api/v1/api-keys/<id>", Permission.MANAGE, parameters=an_api_key),
+    Route("GET", "/api/v1/organizations/current", Permission.READ),
+    Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
+    Route("GET", "/api/v1/session", None),
+    # Every other key, and no key, is nobody to the session: wrong password, nobody's organisation.
+    Route(
+        "POST",
+        "/api/v1/session",
+        None,
+        body={"email": "nobody@walk.example", "password": PASSWORD},
+        succeeds=frozenset({401}),
+    ),
+    Route(
+        "PATCH",
+        "/api/v1/session",
+        None,
+        body={"organization_id": "org_aaaaaaaaaaaaaaaaaaaa"},
+        succeeds=frozenset({401}),
+    ),
+    Route("DELETE", "/api/v1/session", None),
+    Route("POST", "/api/v1/signup", None, body=SIGN_UP),
+    Route("POST", "/api/v1/signup/verification", None, body={"email": "nobody@walk.example"}),
+    Route(
+        "POST",
+        "/api/v1/signup/verify",
+        None,
+        body={"token": "made up"},
+        succeeds=frozenset({422}),
+    ),
+]
