@@ -193,6 +193,8 @@ def test_a_dead_link_is_found():
 def test_a_folder_without_readme_is_found():
     files = {"a/b/c.py", "a/README.md", "a/d/__init__.py", "brokers/core/src/lane/mod.rs"}
     assert tidy.folders_without_readme(files) == ["a/b", "brokers"]
+    features = {"frontend/README.md", "frontend/src/features/x/api/y.ts"}
+    assert tidy.folders_without_readme(features) == ["frontend/src/features"]
 
 
 @pytest.mark.parametrize(

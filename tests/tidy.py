@@ -16,6 +16,9 @@ FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 100
 BYTES_MAX = 1024 * 1024
 
+# Every feature of the console has the same shape, which this folder's page describes.
+FEATURES = PurePosixPath("frontend/src/features")
+
 SOURCE_SUFFIXES = {".py", ".pyi", ".rs", ".ts", ".tsx", ".go", ".c", ".sh"}
 
 # Written in pieces, so that this file obeys its own rules.
@@ -177,12 +180,15 @@ def decision_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
 def folders_without_readme(files: set[str]) -> list[str]:
     """Folders with source of their own and no README.md.
 
-    In the Rust crate a module's `//!` comment is its page, and a package that is still an empty
-    `__init__.py` is described by its parent, as are an application's migrations.
+    In the Rust crate a module's `//!` comment is its page, a package that is still an empty
+    `__init__.py` is described by its parent, as are an application's migrations, and the features
+    of the console share one page.
     """
     folders = set()
     for file in files:
         path = PurePosixPath(file)
+        if path.is_relative_to(FEATURES):
+            path = FEATURES / path.name
         migration = path.parent.name == "migrations"
         inside_crate = path.parts[:2] == ("brokers", "core") and len(path.parts) > 3
         if (

@@ -1,0 +1,111 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useLocation, useNavigate, useParams } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { clusterListQuery } from "@/features/clusters/api/clusters";
+import { groupListQuery } from "@/features/groups/api/groups";
+import { topicListQuery } from "@/features/topics/api/topics";
+import classes from "./Crumbs.module.css";
+import { Switcher } from "./Switcher";
+
+const TITLES: Record<string, string> = {
+  "": "Overview",
+  clusters: "Clusters",
+  access: "Access",
+  mail: "Local mail",
+  settings: "Settings",
+};
+
+/** Where one is; the name of a cluster, topic or group also switches to another. */
+export function Crumbs(): ReactElement {
+  const { pathname } = useLocation();
+  const params = useParams({ strict: false });
+  const top = pathname.split("/")[1] ?? "";
+  if (!params.clusterId) {
+    return (
+      <nav aria-label="Breadcrumbs" className={classes.root}>
+        <span className={classes.here}>{TITLES[top] ?? "Not found"}</span>
+      </nav>
+    );
+  }
+  return (
+    <nav aria-label="Breadcrumbs" className={classes.root}>
+      <Link to="/clusters" className={classes.up}>
+        Clusters
+      </Link>
+      <span aria-hidden="true">/</span>
+      <ClusterCrumb clusterId={params.clusterId} />
+      {params.topic !== undefined && (
+        <TopicCrumb clusterId={params.clusterId} topic={params.topic} />
+      )}
+      {params.group !== undefined && (
+        <GroupCrumb clusterId={params.clusterId} group={params.group} />
+      )}
+    </nav>
+  );
+}
+
+function ClusterCrumb({ clusterId }: { clusterId: string }): ReactElement {
+  const navigate = useNavigate();
+  const { data } = useQuery(clusterListQuery);
+  const options = data?.map((cluster) => ({ value: cluster.id, label: cluster.name })) ?? [];
+  return (
+    <Switcher
+      what="cluster"
+      value={clusterId}
+      options={options}
+      onPick={(id) => void navigate({ to: "/clusters/$clusterId", params: { clusterId: id } })}
+    />
+  );
+}
+
+function TopicCrumb({ clusterId, topic }: { clusterId: string; topic: string }): ReactElement {
+  const navigate = useNavigate();
+  const { data } = useQuery(topicListQuery(clusterId));
+  const options = data?.map(({ name }) => ({ value: name, label: name })) ?? [];
+  return (
+    <>
+      <span aria-hidden="true">/</span>
+      <Link to="/clusters/$clusterId/topics" params={{ clusterId }} className={classes.up}>
+        Topics
+      </Link>
+      <span aria-hidden="true">/</span>
+      <Switcher
+        what="topic"
+        value={topic}
+        options={options}
+        onPick={(name) =>
+          void navigate({
+            to: "/clusters/$clusterId/topics/$topic",
+            params: { clusterId, topic: name },
+          })
+        }
+      />
+    </>
+  );
+}
+
+function GroupCrumb({ clusterId, group }: { clusterId: string; group: string }): ReactElement {
+  const navigate = useNavigate();
+  const { data } = useQuery(groupListQuery(clusterId));
+  const options = data?.map(({ group: name }) => ({ value: name, label: name })) ?? [];
+  return (
+    <>
+      <span aria-hidden="true">/</span>
+      <Link to="/clusters/$clusterId/groups" params={{ clusterId }} className={classes.up}>
+        Groups
+      </Link>
+      <span aria-hidden="true">/</span>
+      <Switcher
+        what="group"
+        value={group}
+        options={options}
+        onPick={(name) =>
+          void navigate({
+            to: "/clusters/$clusterId/groups/$group",
+            params: { clusterId, group: name },
+          })
+        }
+      />
+    </>
+  );
+}

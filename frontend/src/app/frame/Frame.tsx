@@ -1,0 +1,35 @@
+import { useQuery } from "@tanstack/react-query";
+import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
+import { type ReactElement, useEffect } from "react";
+import { sessionQuery } from "@/features/session/api/session";
+import classes from "./Frame.module.css";
+import { Palette } from "./Palette";
+import { Rail } from "./Rail";
+import { TopLine } from "./TopLine";
+
+/** What stands around every page: the rail, the top line, the command palette. */
+export function Frame(): ReactElement | null {
+  const { data: session } = useQuery(sessionQuery);
+  const navigate = useNavigate();
+  const { href } = useLocation();
+  const ended = session === null;
+  useEffect(() => {
+    if (ended) void navigate({ to: "/signin", search: { next: href } });
+  }, [ended, navigate, href]);
+  if (!session) return null;
+  return (
+    <div className={classes.frame}>
+      <a href="#content" className={classes.skip}>
+        Skip to the content
+      </a>
+      <Rail session={session} />
+      <div className={classes.main}>
+        <TopLine />
+        <main id="content" className={classes.content} tabIndex={-1}>
+          <Outlet />
+        </main>
+      </div>
+      <Palette />
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+import { Spotlight, type SpotlightActionData } from "@mantine/spotlight";
+import { IconDatabase, IconList, IconSearch } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { type ReactElement, useMemo } from "react";
+import { clusterListQuery } from "@/features/clusters/api/clusters";
+import { topicListQuery } from "@/features/topics/api/topics";
+
+const PAGES = [
+  { to: "/", label: "Overview" },
+  { to: "/clusters", label: "Clusters" },
+  { to: "/access", label: "Access: API keys" },
+  { to: "/settings", label: "Settings" },
+] as const;
+
+const CLUSTER_PAGES = [
+  { to: "/clusters/$clusterId/connect", label: "Connect a client" },
+  { to: "/clusters/$clusterId/topics", label: "Topics" },
+  { to: "/clusters/$clusterId/groups", label: "Consumer groups" },
+  { to: "/clusters/$clusterId/credentials", label: "Credentials" },
+  { to: "/clusters/$clusterId/acls", label: "ACLs" },
+] as const;
+
+/** Ctrl-K: every page, every cluster, and every topic of the cluster at hand. */
+export function Palette(): ReactElement {
+  const navigate = useNavigate();
+  const { clusterId } = useParams({ strict: false });
+  const { data: clusters } = useQuery(clusterListQuery);
+  const topics = useQuery({ ...topicListQuery(clusterId ?? ""), enabled: clusterId !== undefined });
+  const actions = useMemo(() => {
+    const found: SpotlightActionData[] = PAGES.map(({ to, label }) => ({
+      id: to,
+      label,
+      onClick: () => void navigate({ to }),
+    }));
+    if (clusterId) {
+      for (const { to, label } of CLUSTER_PAGES) {
+        const go = () => void navigate({ to, params: { clusterId } });
+        found.push({ id: to, label, description: "In this cluster", onClick: go });
+      }
+    }
+    for (const { id, name } of clusters ?? []) {
+      const go = () => void navigate({ to: "/clusters/$clusterId", params: { clusterId: id } });
+      const leftSection = <IconDatabase size={16} />;
+      found.push({ id, label: name, description: "Cluster", leftSection, onClick: go });
+    }
+    for (const { name } of topics.data ?? []) {
+      if (!clusterId) break;
+      const params = { clusterId, topic: name };
+      const go = () => void navigate({ to: "/clusters/$clusterId/topics/$topic", params });
+      const leftSection = <IconList size={16} />;
+      found.push({
+        id: `topic ${name}`,
+        label: name,
+        description: "Topic",
+        leftSection,
+        onClick: go,
+      });
+    }
+    return found;
+  }, [navigate, clusterId, clusters, topics.data]);
+  return (
+    <Spotlight
+      actions={actions}
+      shortcut="mod + K"
+      limit={12}
+      nothingFound="Nothing of this name"
+      searchProps={{
+        leftSection: <IconSearch size={16} />,
+        placeholder: "Jump to a page, a cluster, a topic",
+        "aria-label": "Jump to",
+      }}
+    />
+  );
+}

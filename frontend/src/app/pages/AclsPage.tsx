@@ -1,0 +1,61 @@
+import { Button } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactElement } from "react";
+import { Empty } from "@/components/Empty";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { Section } from "@/components/Section";
+import { SidePanel } from "@/components/SidePanel";
+import { aclsQuery } from "@/features/acls/api/acls";
+import { AclTable } from "@/features/acls/components/AclTable";
+import { NewAclForm } from "@/features/acls/components/NewAclForm";
+import { credentialsQuery } from "@/features/credentials/api/credentials";
+import { topicListQuery } from "@/features/topics/api/topics";
+import { useClusterId } from "./useCluster";
+import { usePanel } from "./usePanel";
+
+export function AclsPage(): ReactElement {
+  const clusterId = useClusterId();
+  const panel = usePanel("new");
+  const { data, error, refetch } = useQuery(aclsQuery(clusterId));
+  const credentials = useQuery(credentialsQuery(clusterId)).data ?? [];
+  const topics = useQuery(topicListQuery(clusterId)).data ?? [];
+  const button = (
+    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+      Add ACLs
+    </Button>
+  );
+  return (
+    <>
+      <Section
+        title="ACLs"
+        lead="What no rule allows is refused; a deny is stronger than any allow."
+        actions={button}
+      >
+        {error && !data && (
+          <ErrorPanel
+            error={error}
+            what="The ACLs could not be read"
+            onRetry={() => void refetch()}
+          />
+        )}
+        {data?.length === 0 ? (
+          <Empty title="No ACL yet" action={button}>
+            Credentials with a role bring their rules along. For a credential with the role None,
+            add here what it may do.
+          </Empty>
+        ) : (
+          (data ?? !error) && <AclTable clusterId={clusterId} acls={data} />
+        )}
+      </Section>
+      <SidePanel opened={panel.opened} onClose={panel.close} title="Add ACLs">
+        <NewAclForm
+          clusterId={clusterId}
+          users={credentials.map((credential) => credential.username)}
+          topics={topics.map((topic) => topic.name)}
+          onDone={panel.close}
+        />
+      </SidePanel>
+    </>
+  );
+}

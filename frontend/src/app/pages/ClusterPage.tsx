@@ -1,0 +1,111 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { CopyText } from "@/components/CopyText";
+import { Section } from "@/components/Section";
+import { Tile, Tiles } from "@/components/Tile";
+import { StateNote } from "@/features/clusters/components/StateNote";
+import { groupListQuery } from "@/features/groups/api/groups";
+import { GroupTable } from "@/features/groups/components/GroupTable";
+import { topicListQuery } from "@/features/topics/api/topics";
+import { TopicTable } from "@/features/topics/components/TopicTable";
+import type { Cluster, ListenerName } from "@/lib/api/types";
+import { formatCount } from "@/lib/format/bytes";
+import { formatLag, formatLagSeconds, sumLag } from "@/lib/format/lag";
+import { formatDuration } from "@/lib/format/time";
+import classes from "./ClusterPage.module.css";
+import { useCluster, useClusterId } from "./useCluster";
+
+/** A cluster at a glance: its state, where it is reached, its topics and its groups. */
+export function ClusterPage(): ReactElement {
+  const clusterId = useClusterId();
+  const cluster = useCluster();
+  const topics = useQuery(topicListQuery(clusterId)).data;
+  const groups = useQuery(groupListQuery(clusterId)).data;
+  const worst = groups && sumLag(groups);
+  const partitions = topics?.reduce((sum, topic) => sum + topic.partitions, 0);
+  const params = { clusterId };
+  return (
+    <>
+      {cluster && <StateNote cluster={cluster} />}
+      <Tiles>
+        <Tile label="Topics" value={topics && formatCount(topics.length)} />
+        <Tile
+          label="Partitions"
+          value={partitions === undefined ? undefined : formatCount(partitions)}
+        />
+        <Tile label="Consumer groups" value={groups && formatCount(groups.length)} />
+        <Tile
+          label="Worst lag"
+          value={worst && formatLagSeconds(worst.lag_seconds)}
+          note={worst && worst.lag !== null ? `${formatLag(worst.lag)} records in all` : undefined}
+        />
+        <Tile
+          label="Idle time"
+          value={cluster && formatDuration(cluster.spec.idle_timeout_s)}
+          note="then it sleeps"
+        />
+      </Tiles>
+      <Section
+        title="Endpoints"
+        actions={
+          <Link to="/clusters/$clusterId/connect" params={params} className={classes.link}>
+            Connect a client
+          </Link>
+        }
+      >
+        <Endpoints cluster={cluster} />
+      </Section>
+      {topics?.length !== 0 && (
+        <Section
+          title="Topics"
+          actions={
+            <Link to="/clusters/$clusterId/topics" params={params} className={classes.link}>
+              All topics
+            </Link>
+          }
+        >
+          <TopicTable clusterId={clusterId} topics={topics?.slice(0, SHOWN)} />
+        </Section>
+      )}
+      {groups && groups.length > 0 && (
+        <Section
+          title="Consumer groups"
+          actions={
+            <Link to="/clusters/$clusterId/groups" params={params} className={classes.link}>
+              All groups
+            </Link>
+          }
+        >
+          <GroupTable clusterId={clusterId} groups={groups.slice(0, SHOWN)} />
+        </Section>
+      )}
+    </>
+  );
+}
+
+const SHOWN = 5;
+
+const NAMES: Record<ListenerName, string> = {
+  SASL_PLAINTEXT: "Plain, on this machine only",
+  SASL_SSL: "TLS",
+};
+
+function Endpoints({ cluster }: { cluster: Cluster | undefined }): ReactElement {
+  return (
+    <dl className={classes.endpoints}>
+      {cluster?.endpoints.map(({ listener, bootstrap_servers }) => (
+        <div key={listener}>
+          <dt>{NAMES[listener]}</dt>
+          <dd>
+            <CopyText value={bootstrap_servers} what="the address" />
+          </dd>
+          <dd className={classes.protocol}>{listener}</dd>
+        </div>
+      ))}
+      {cluster?.endpoints.length === 0 && (
+        <p className={classes.none}>None yet. They appear once the cluster has been placed.</p>
+      )}
+    </dl>
+  );
+}

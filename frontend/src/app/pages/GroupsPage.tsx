@@ -1,0 +1,46 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { Empty } from "@/components/Empty";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { Section } from "@/components/Section";
+import { groupListQuery } from "@/features/groups/api/groups";
+import { GroupTable } from "@/features/groups/components/GroupTable";
+import { SampleNote } from "./SampleNote";
+import { useCluster, useClusterId } from "./useCluster";
+
+export function GroupsPage(): ReactElement {
+  const clusterId = useClusterId();
+  const cluster = useCluster();
+  const { data, error, refetch } = useQuery(groupListQuery(clusterId));
+  return (
+    <Section
+      title="Consumer groups"
+      lead="Consumers that share the work of reading, and how far each group is behind."
+    >
+      <SampleNote cluster={cluster} />
+      {error && !data && (
+        <ErrorPanel
+          error={error}
+          what="The groups could not be read"
+          onRetry={() => void refetch()}
+        />
+      )}
+      {data?.length === 0 ? (
+        <Empty
+          title="No consumer group yet"
+          action={
+            <Link to="/clusters/$clusterId/connect" params={{ clusterId }}>
+              See the consumers in five languages
+            </Link>
+          }
+        >
+          A group appears as soon as a consumer with a <code>group.id</code> subscribes to a topic.
+          Its lag is shown here in records and in seconds.
+        </Empty>
+      ) : (
+        (data ?? !error) && <GroupTable clusterId={clusterId} groups={data} />
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,22 @@
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { EntryCard } from "@/features/session/components/EntryCard";
+import { SignInForm } from "@/features/session/components/SignInForm";
+
+export function SignInPage(): ReactElement {
+  const navigate = useNavigate();
+  const { next } = useSearch({ from: "/signin" });
+  return (
+    <EntryCard
+      title="Sign in"
+      lead="To the console of your organization."
+      foot={
+        <>
+          No account yet? <Link to="/signup">Sign up</Link>
+        </>
+      }
+    >
+      <SignInForm onDone={() => void navigate({ href: next ?? "/" })} />
+    </EntryCard>
+  );
+}

@@ -1,0 +1,49 @@
+import { Button } from "@mantine/core";
+import { IconPencilPlus } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { SidePanel } from "@/components/SidePanel";
+import { MessageExplorer } from "@/features/messages/components/MessageExplorer";
+import { ProduceForm } from "@/features/messages/components/ProduceForm";
+import { topicQuery } from "@/features/topics/api/topics";
+import { usePanel } from "./usePanel";
+
+export function TopicMessagesPage(): ReactElement {
+  const { clusterId, topic: name } = useParams({
+    from: "/frame/clusters/$clusterId/topics/$topic",
+  });
+  const search = useSearch({ from: "/frame/clusters/$clusterId/topics/$topic/" });
+  const navigate = useNavigate();
+  const panel = usePanel("produce");
+  const partitions = useQuery(topicQuery(clusterId, name)).data?.partitions ?? 1;
+  const { from = "newest", partition, offset, timestamp } = search;
+  return (
+    <>
+      <MessageExplorer
+        clusterId={clusterId}
+        topic={name}
+        partitions={partitions}
+        place={{ from, partition, offset, timestamp }}
+        onPlace={(place) => void navigate({ to: ".", search: place })}
+        firstStep={
+          <>
+            Produce one here, or{" "}
+            <Link to="/clusters/$clusterId/connect" params={{ clusterId }}>
+              connect a client
+            </Link>{" "}
+            that writes to <code>{name}</code>.
+          </>
+        }
+        actions={
+          <Button leftSection={<IconPencilPlus size={14} />} onClick={panel.open}>
+            Produce
+          </Button>
+        }
+      />
+      <SidePanel opened={panel.opened} onClose={panel.close} title={`Produce to ${name}`}>
+        <ProduceForm clusterId={clusterId} topic={name} partitions={partitions} />
+      </SidePanel>
+    </>
+  );
+}

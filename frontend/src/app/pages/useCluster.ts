@@ -1,0 +1,16 @@
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import { clusterQuery } from "@/features/clusters/api/clusters";
+import type { Cluster } from "@/lib/api/types";
+
+/** The id of the cluster that the address names. */
+export function useClusterId(): string {
+  const { clusterId } = useParams({ strict: false });
+  if (clusterId === undefined) throw new Error("this page is not inside a cluster");
+  return clusterId;
+}
+
+/** The cluster that the address names, once it is read. */
+export function useCluster(): Cluster | undefined {
+  return useQuery(clusterQuery(useClusterId())).data;
+}

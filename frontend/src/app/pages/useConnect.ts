@@ -1,0 +1,29 @@
+import { useQuery } from "@tanstack/react-query";
+import { useCreateCredential } from "@/features/credentials/api/credentials";
+import { topicListQuery } from "@/features/topics/api/topics";
+
+/** `console-20260301-140509`: says where the credential is from, and differs each time. */
+function credentialName(now: Date): string {
+  return `console-${now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}`;
+}
+
+interface Connect {
+  topics: string[];
+  createCredential: () => void;
+  creating: boolean;
+  error: Error | null;
+}
+
+/** What the snippets of a cluster need besides the cluster: topics, and a way to a credential. */
+export function useConnect(clusterId: string): Connect {
+  const topics = useQuery(topicListQuery(clusterId)).data ?? [];
+  const create = useCreateCredential(clusterId);
+  return {
+    topics: topics.map((topic) => topic.name),
+    createCredential: () => {
+      create.mutate({ name: credentialName(new Date()), role: "full" });
+    },
+    creating: create.isPending,
+    error: create.error,
+  };
+}

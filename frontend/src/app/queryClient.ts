@@ -1,0 +1,23 @@
+import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { isStatus } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { Problem } from "@/lib/api/problem";
+
+/** What the server refused stays refused; what did not arrive is worth another try. */
+function worthRetry(failures: number, error: Error): boolean {
+  if (error instanceof Problem && error.status >= 400 && error.status < 500) return false;
+  return failures < 2;
+}
+
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      // The session ended meanwhile: the frame sees it and leads to the sign-in.
+      if (isStatus(error, 401)) queryClient.setQueryData(keys.session, null);
+    },
+  }),
+  defaultOptions: {
+    queries: { retry: worthRetry, staleTime: 1_000, refetchOnWindowFocus: true },
+    mutations: { retry: false },
+  },
+});

@@ -1,0 +1,136 @@
+import { Skeleton } from "@mantine/core";
+import {
+  type ColumnDef,
+  type SortingState,
+  createSortedRowModel,
+  rowSortingFeature,
+  sortFn_alphanumeric,
+  sortFn_basic,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { type ReactElement, type ReactNode, useMemo, useState } from "react";
+import classes from "./DataTable.module.css";
+
+const features = tableFeatures({
+  rowSortingFeature,
+  sortedRowModel: createSortedRowModel(),
+  sortFns: { alphanumeric: sortFn_alphanumeric, basic: sortFn_basic },
+});
+
+/** A column: what its cells show, and what they sort by. Without `sortBy` it does not sort. */
+export interface Column<Row> {
+  id: string;
+  header: string;
+  cell: (row: Row) => ReactNode;
+  sortBy?: (row: Row) => string | number;
+  /** Numbers stand right. */
+  align?: "right";
+  width?: string | number;
+}
+
+interface Props<Row> {
+  /** For screen readers: "Topics of the cluster". */
+  label: string;
+  columns: Column<Row>[];
+  /** Undefined while it loads: the table then keeps its shape. */
+  rows: readonly Row[] | undefined;
+  rowId: (row: Row) => string;
+  initialSort?: SortingState;
+}
+
+const NONE: never[] = [];
+
+/** The one table of the console: rows of 36 px, sorting by its headers, a skeleton of its own. */
+export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
+  const { label, columns, rows, rowId, initialSort } = props;
+  const [sorting, setSorting] = useState<SortingState>(initialSort ?? []);
+  const definitions = useMemo(() => columns.map(definitionOf), [columns]);
+  const table = useTable({
+    features,
+    columns: definitions,
+    data: rows ?? (NONE as readonly Row[]),
+    getRowId: rowId,
+    state: { sorting },
+    onSortingChange: setSorting,
+    enableSortingRemoval: false,
+  });
+  return (
+    <div className={classes.scroll}>
+      <table className={classes.table} aria-label={label} aria-busy={rows === undefined}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Heading
+                key={column.id}
+                column={column}
+                sorted={sorting.find((s) => s.id === column.id)}
+                onSort={() => table.getColumn(column.id)?.toggleSorting()}
+              />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows === undefined ? (
+            <SkeletonRows columns={columns} />
+          ) : (
+            table.getRowModel().rows.map((row) => (
+              <tr key={row.id}>
+                {columns.map((column) => (
+                  <td key={column.id} data-align={column.align}>
+                    {column.cell(row.original)}
+                  </td>
+                ))}
+              </tr>
+            ))
+          )}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function definitionOf<Row extends object>(column: Column<Row>): ColumnDef<typeof features, Row> {
+  const { id, sortBy } = column;
+  return sortBy
+    ? { id, accessorFn: sortBy, sortFn: "basic", sortDescFirst: false }
+    : { id, enableSorting: false };
+}
+
+interface HeadingProps<Row> {
+  column: Column<Row>;
+  sorted: { desc: boolean } | undefined;
+  onSort: () => void;
+}
+
+function Heading<Row>({ column, sorted, onSort }: HeadingProps<Row>): ReactElement {
+  const order = sorted ? (sorted.desc ? "descending" : "ascending") : undefined;
+  return (
+    <th scope="col" data-align={column.align} style={{ width: column.width }} aria-sort={order}>
+      {column.sortBy ? (
+        <button type="button" className={classes.sort} onClick={onSort}>
+          {column.header}
+          <span aria-hidden="true">{sorted ? (sorted.desc ? " ↓" : " ↑") : ""}</span>
+        </button>
+      ) : (
+        column.header
+      )}
+    </th>
+  );
+}
+
+function SkeletonRows<Row>({ columns }: { columns: Column<Row>[] }): ReactElement {
+  return (
+    <>
+      {["a", "b", "c", "d"].map((key) => (
+        <tr key={key}>
+          {columns.map((column, index) => (
+            <td key={column.id}>
+              <Skeleton height={10} width={index === 0 ? "60%" : "40%"} />
+            </td>
+          ))}
+        </tr>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,21 @@
+import type { ReactElement, ReactNode } from "react";
+import classes from "./Empty.module.css";
+
+interface Props {
+  title: string;
+  /** What would be here, and what it is for. */
+  children: ReactNode;
+  /** The first step: a button, or the exact command. */
+  action?: ReactNode;
+}
+
+/** What stands in the place of a list that has nothing yet. */
+export function Empty({ title, children, action }: Props): ReactElement {
+  return (
+    <div className={classes.root}>
+      <h3 className={classes.title}>{title}</h3>
+      <div className={classes.text}>{children}</div>
+      {action && <div className={classes.action}>{action}</div>}
+    </div>
+  );
+}

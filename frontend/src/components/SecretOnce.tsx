@@ -1,0 +1,33 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import type { ReactElement } from "react";
+import { CopyText } from "./CopyText";
+
+interface Props {
+  /** Label → value; every value can be copied. */
+  values: [string, string][];
+  onDone: () => void;
+  children?: ReactElement;
+}
+
+/** Shows a secret the only time that it is ever shown. */
+export function SecretOnce({ values, onDone, children }: Props): ReactElement {
+  return (
+    <Stack gap="md">
+      <Alert variant="light" color="yellow" title="Copy it now">
+        The secret is shown this once. Freshet keeps only a verifier of it and cannot show it again.
+      </Alert>
+      {values.map(([label, value]) => (
+        <div key={label}>
+          <Text size="xs" c="dimmed">
+            {label}
+          </Text>
+          <CopyText value={value} what={label.toLowerCase()} />
+        </div>
+      ))}
+      {children}
+      <Group justify="flex-end">
+        <Button onClick={onDone}>I have copied it</Button>
+      </Group>
+    </Stack>
+  );
+}

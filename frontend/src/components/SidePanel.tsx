@@ -1,0 +1,26 @@
+import { Drawer } from "@mantine/core";
+import type { ReactElement, ReactNode } from "react";
+
+interface Props {
+  opened: boolean;
+  onClose: () => void;
+  title: string;
+  size?: number;
+  children: ReactNode;
+}
+
+/** A panel at the side of the page: the list behind it stays in view. */
+export function SidePanel({ opened, onClose, title, size, children }: Props): ReactElement {
+  return (
+    <Drawer
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      size={size}
+      overlayProps={{ backgroundOpacity: 0.25 }}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {children}
+    </Drawer>
+  );
+}

@@ -1,0 +1,149 @@
+import { Button, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { IconSearch } from "@tabler/icons-react";
+import { type ReactElement, useMemo, useState } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import type { Acl } from "@/lib/api/types";
+import { useCreateAcls, useDeleteAcl } from "../api/acls";
+import { aclId, aclWords } from "../templates";
+import classes from "./AclTable.module.css";
+
+interface Props {
+  clusterId: string;
+  acls: readonly Acl[] | undefined;
+}
+
+const FILTER_FROM = 8;
+
+/** Access rules. A deleted one can be put back from its notice: that is its undo. */
+export function AclTable({ clusterId, acls }: Props): ReactElement {
+  const [search, setSearch] = useState("");
+  const create = useCreateAcls(clusterId);
+  const remove = useDeleteAcl(clusterId);
+  const { mutate: put } = create;
+  const { mutate: drop } = remove;
+  const columns = useMemo(
+    () =>
+      columnsOf((acl) => {
+        drop(acl, { onSuccess: () => showUndo(acl, () => put([acl])) });
+      }),
+    [drop, put],
+  );
+  const wanted = search.trim().toLowerCase();
+  const shown = acls?.filter((acl) => aclId(acl).toLowerCase().includes(wanted));
+  return (
+    <>
+      {(acls?.length ?? 0) >= FILTER_FROM && (
+        <TextInput
+          mb="sm"
+          maw={320}
+          size="xs"
+          leftSection={<IconSearch size={14} />}
+          placeholder="Find by principal, resource or operation"
+          aria-label="Find an ACL"
+          value={search}
+          onChange={(event) => {
+            setSearch(event.currentTarget.value);
+          }}
+        />
+      )}
+      {remove.error && <ErrorPanel error={remove.error} what="The rule was not deleted" />}
+      {create.error && <ErrorPanel error={create.error} what="The rule was not put back" />}
+      <DataTable
+        label="ACLs"
+        columns={columns}
+        rows={shown}
+        rowId={aclId}
+        initialSort={[{ id: "principal", desc: false }]}
+      />
+    </>
+  );
+}
+
+function showUndo(acl: Acl, undo: () => void): void {
+  const id = `acl ${aclId(acl)}`;
+  notifications.show({
+    id,
+    autoClose: 12_000,
+    title: "The rule is deleted",
+    message: (
+      <>
+        {aclWords(acl)}.{" "}
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          onClick={() => {
+            undo();
+            notifications.hide(id);
+          }}
+        >
+          Undo
+        </Button>
+      </>
+    ),
+  });
+}
+
+function columnsOf(onDelete: (acl: Acl) => void): Column<Acl>[] {
+  return [
+    {
+      id: "principal",
+      header: "Principal",
+      sortBy: (acl) => acl.principal,
+      cell: (acl) => <code className={classes.mono}>{acl.principal}</code>,
+    },
+    {
+      id: "permission",
+      header: "Permission",
+      width: 110,
+      cell: (acl) => (
+        <span className={acl.permission === "DENY" ? classes.deny : undefined}>
+          {acl.permission === "DENY" ? "Deny" : "Allow"}
+        </span>
+      ),
+    },
+    {
+      id: "operation",
+      header: "Operation",
+      width: 150,
+      sortBy: (acl) => acl.operation,
+      cell: (acl) => acl.operation,
+    },
+    {
+      id: "resource",
+      header: "Resource",
+      sortBy: (acl) => `${acl.resource_type} ${acl.resource_name}`,
+      cell: (acl) => (
+        <>
+          <span className={classes.kind}>
+            {acl.resource_type.toLowerCase().replaceAll("_", " ")}
+          </span>{" "}
+          <code className={classes.mono}>{acl.resource_name}</code>
+          {acl.pattern_type === "PREFIXED" && (
+            <span className={classes.kind}> and what follows</span>
+          )}
+        </>
+      ),
+    },
+    {
+      id: "delete",
+      header: "",
+      align: "right",
+      width: 90,
+      cell: (acl) => (
+        <Button
+          variant="subtle"
+          color="gray"
+          size="compact-xs"
+          aria-label={`Delete: ${aclWords(acl)} for ${acl.principal}`}
+          onClick={() => {
+            onDelete(acl);
+          }}
+        >
+          Delete
+        </Button>
+      ),
+    },
+  ];
+}

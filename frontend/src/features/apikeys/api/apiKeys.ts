@@ -1,0 +1,42 @@
+import {
+  queryOptions,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, body, done } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { allPages } from "@/lib/api/pages";
+import { SLOW } from "@/lib/api/polling";
+import type { ApiKeyRole, ApiKeySecret } from "@/lib/api/types";
+
+/** The organization's keys for the REST interface, without their secrets. */
+export const apiKeysQuery = queryOptions({
+  queryKey: keys.apiKeys,
+  queryFn: () =>
+    allPages((cursor) => body(api.GET("/api/v1/api-keys", { params: { query: { cursor } } }))),
+  ...SLOW,
+});
+
+export interface NewApiKey {
+  name: string;
+  role: ApiKeyRole;
+}
+
+export function useCreateApiKey(): UseMutationResult<ApiKeySecret, Error, NewApiKey> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: NewApiKey) => body(api.POST("/api/v1/api-keys", { body: input })),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
+  });
+}
+
+/** Revokes a key: the next request with it is refused. */
+export function useRevokeApiKey(): UseMutationResult<void, Error, string> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (id: string) =>
+      done(api.DELETE("/api/v1/api-keys/{id}", { params: { path: { id } } })),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
+  });
+}

@@ -1,0 +1,102 @@
+import {
+  queryOptions,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, body } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { allPages } from "@/lib/api/pages";
+import { LIVE } from "@/lib/api/polling";
+import type { Cluster, Operation } from "@/lib/api/types";
+
+/** All clusters of the organization. */
+export const clusterListQuery = queryOptions({
+  queryKey: keys.clusterList,
+  queryFn: () =>
+    allPages((cursor) => body(api.GET("/api/v1/clusters", { params: { query: { cursor } } }))),
+  ...LIVE,
+});
+
+/** One cluster with its state as observed now. */
+export const clusterQuery = (clusterId: string) =>
+  queryOptions({
+    queryKey: keys.cluster(clusterId),
+    queryFn: () =>
+      body(
+        api.GET("/api/v1/clusters/{cluster_id}", { params: { path: { cluster_id: clusterId } } }),
+      ),
+    ...LIVE,
+  });
+
+/** Where clusters can be made. */
+export const regionsQuery = queryOptions({
+  queryKey: keys.regions,
+  queryFn: async () => (await body(api.GET("/api/v1/regions"))).items,
+  staleTime: 600_000,
+});
+
+export interface NewCluster {
+  name: string;
+  region: string;
+}
+
+export function useCreateCluster(): UseMutationResult<Operation, Error, NewCluster> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: NewCluster) => body(api.POST("/api/v1/clusters", { body: input })),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.clusters }),
+  });
+}
+
+export interface ClusterChange {
+  name?: string;
+  idle_timeout_s?: number;
+}
+
+/** Changes a cluster, unless somebody else did since `generation` was read. */
+export function useUpdateCluster(
+  cluster: Cluster,
+): UseMutationResult<Cluster, Error, ClusterChange> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (change: ClusterChange) =>
+      body(
+        api.PATCH("/api/v1/clusters/{cluster_id}", {
+          params: { path: { cluster_id: cluster.id } },
+          headers: { "If-Match": `"${String(cluster.generation)}"` },
+          body: change,
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.clusters }),
+  });
+}
+
+/** Wakes a cluster now, or puts it to sleep now. */
+export function usePower(clusterId: string): UseMutationResult<Operation, Error, "wake" | "sleep"> {
+  const client = useQueryClient();
+  const params = { path: { cluster_id: clusterId } };
+  return useMutation({
+    mutationFn: (action: "wake" | "sleep") =>
+      body(
+        action === "wake"
+          ? api.POST("/api/v1/clusters/{cluster_id}:wake", { params })
+          : api.POST("/api/v1/clusters/{cluster_id}:sleep", { params }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.cluster(clusterId) }),
+  });
+}
+
+/** Deletes a cluster; `name` confirms which. */
+export function useDeleteCluster(clusterId: string): UseMutationResult<Operation, Error, string> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (name: string) =>
+      body(
+        api.DELETE("/api/v1/clusters/{cluster_id}", {
+          params: { path: { cluster_id: clusterId }, query: { name } },
+        }),
+      ),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.clusters }),
+  });
+}

@@ -1,0 +1,67 @@
+import { Button, Group, Select, Stack, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactElement } from "react";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { formErrors } from "@/lib/api/problem";
+import { regionsQuery, useCreateCluster } from "../api/clusters";
+
+interface Props {
+  onDone: (clusterId: string) => void;
+  onCancel: () => void;
+}
+
+/** Makes a cluster: a name and a region are all it needs. */
+export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
+  const regions = useQuery(regionsQuery);
+  const create = useCreateCluster();
+  const form = useForm({
+    initialValues: { name: "", region: "" },
+    validate: { name: (name) => (name.trim() ? null : "Name the cluster") },
+  });
+  const only = regions.data?.[0]?.id ?? "";
+  const submit = form.onSubmit((values) => {
+    create.mutate(
+      { name: values.name.trim(), region: values.region || only },
+      {
+        onSuccess: (operation) => {
+          onDone(operation.resource_id);
+        },
+        onError: (error) => {
+          form.setErrors(formErrors(error));
+        },
+      },
+    );
+  });
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack gap="md">
+        <TextInput
+          label="Name"
+          description="Letters, digits and dashes"
+          data-autofocus
+          autoComplete="off"
+          spellCheck={false}
+          {...form.getInputProps("name")}
+        />
+        <Select
+          label="Region"
+          data={regions.data?.map(({ id, name }) => ({ value: id, label: name })) ?? []}
+          allowDeselect={false}
+          {...form.getInputProps("region")}
+          value={form.values.region || only}
+        />
+        {regions.error && <ErrorPanel error={regions.error} what="The regions could not be read" />}
+        {create.error && <ErrorPanel error={create.error} what="The cluster was not created" />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending} disabled={!regions.data}>
+            Create cluster
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

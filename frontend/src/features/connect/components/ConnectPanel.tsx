@@ -1,0 +1,93 @@
+import { Button, Stack, Tabs } from "@mantine/core";
+import { type ReactElement, useState } from "react";
+import { CodeBlock } from "@/components/CodeBlock";
+import type { Cluster } from "@/lib/api/types";
+import { type FreshCredential, useFreshCredential } from "@/lib/freshCredentials";
+import { type Choice, connectionOf } from "../connection";
+import { LANGUAGES } from "../snippets";
+import { ChoiceBar } from "./ChoiceBar";
+import classes from "./ConnectPanel.module.css";
+
+interface Props {
+  cluster: Cluster;
+  topics: string[];
+  /** Makes a credential and has the page remember it. */
+  onCreateCredential: () => void;
+  creating: boolean;
+}
+
+/** How to connect a client, as code that runs as pasted. */
+export function ConnectPanel(props: Props): ReactElement {
+  const { cluster, topics, onCreateCredential, creating } = props;
+  const fresh = useFreshCredential(cluster.id);
+  const [choice, setChoice] = useState<Choice>({ caPath: "ca.pem" });
+  const connection = connectionOf(cluster, topics, choice, fresh);
+  return (
+    <Stack gap="md">
+      <ChoiceBar
+        endpoints={cluster.endpoints}
+        topics={topics}
+        connection={connection}
+        onChange={(change) => {
+          setChoice({ ...choice, ...change });
+        }}
+      />
+      <Notice fresh={fresh} onCreate={onCreateCredential} creating={creating} />
+      <Tabs defaultValue="kcat" keepMounted={false}>
+        <Tabs.List mb="sm">
+          {LANGUAGES.map(({ id, label }) => (
+            <Tabs.Tab key={id} value={id}>
+              {label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {LANGUAGES.map(({ id, blocks }) => (
+          <Tabs.Panel key={id} value={id}>
+            <Stack gap="sm">
+              {blocks(connection).map(({ title, code }) => (
+                <CodeBlock key={title} title={title} code={code} />
+              ))}
+            </Stack>
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+      {connection.listener === "SASL_SSL" && (
+        <p className={classes.hint}>
+          The gateway made its own certificate authority. The file is
+          <code> gateway/ca.pem </code> in Freshet&apos;s home folder. Where a client does not
+          resolve
+          <code> .localhost </code> names, add them to the hosts file.
+        </p>
+      )}
+    </Stack>
+  );
+}
+
+interface NoticeProps {
+  fresh: FreshCredential | undefined;
+  onCreate: () => void;
+  creating: boolean;
+}
+
+function Notice({ fresh, onCreate, creating }: NoticeProps): ReactElement {
+  return (
+    <div className={classes.notice} data-ready={fresh !== undefined || undefined}>
+      {fresh ? (
+        <span>
+          The credential <code>{fresh.username}</code> is filled in. Its password is known to this
+          page only until it is reloaded.
+        </span>
+      ) : (
+        <>
+          <span>
+            The snippets need a credential. Passwords are not kept, so one that was made earlier
+            cannot be filled in.
+          </span>
+          <Button onClick={onCreate} loading={creating}>
+            Create a credential and fill it in
+          </Button>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,13 @@
+import type { CredentialRole } from "@/lib/api/types";
+
+export const ROLES: { value: CredentialRole; label: string; grants: string }[] = [
+  { value: "full", label: "Full", grants: "Reads, writes and manages every topic and group" },
+  { value: "producer", label: "Producer", grants: "Writes to every topic" },
+  { value: "consumer", label: "Consumer", grants: "Reads every topic, in any group" },
+  { value: "none", label: "None", grants: "Nothing until you add ACLs for it" },
+];
+
+/** What a role is called. */
+export function roleLabel(role: CredentialRole): string {
+  return ROLES.find(({ value }) => value === role)?.label ?? role;
+}

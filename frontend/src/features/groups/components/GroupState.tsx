@@ -1,0 +1,24 @@
+import type { ReactElement } from "react";
+import classes from "./GroupState.module.css";
+
+/** What Kafka's states of a group mean to who looks at it. */
+const MEANINGS: Record<string, { word: string; tone: string; title: string }> = {
+  Stable: { word: "Stable", tone: "running", title: "Members read their partitions." },
+  Empty: { word: "Empty", tone: "asleep", title: "No members; the offsets are kept." },
+  PreparingRebalance: { word: "Rebalancing", tone: "waking", title: "Members are joining." },
+  CompletingRebalance: { word: "Rebalancing", tone: "waking", title: "Partitions are assigned." },
+  Assigning: { word: "Assigning", tone: "waking", title: "Partitions are assigned." },
+  Reconciling: { word: "Reconciling", tone: "waking", title: "Members take up partitions." },
+  Dead: { word: "Dead", tone: "quiet", title: "The group is being removed." },
+};
+
+/** A group's state as word, shape and colour. */
+export function GroupState({ state }: { state: string }): ReactElement {
+  const { word, tone, title } = MEANINGS[state] ?? { word: state, tone: "quiet", title: state };
+  return (
+    <span className={classes.root} data-tone={tone} title={title}>
+      <span className={classes.shape} aria-hidden="true" />
+      {word}
+    </span>
+  );
+}

@@ -1,0 +1,57 @@
+import {
+  infiniteQueryOptions,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, body } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import type { ProduceBody } from "@/lib/api/schema";
+import type { Produced } from "@/lib/api/types";
+
+/** Where reading begins. */
+export interface Start {
+  from: "newest" | "oldest" | "offset" | "timestamp";
+  partition?: number;
+  offset?: number;
+  timestamp?: string;
+}
+
+const PAGE_LIMIT = 100;
+
+/** Pages of a topic's records. Reading joins no group and commits nothing. */
+export const messagesQuery = (clusterId: string, topic: string, start: Start) =>
+  infiniteQueryOptions({
+    queryKey: keys.messages(clusterId, topic, start),
+    queryFn: ({ pageParam }) =>
+      body(
+        api.GET("/api/v1/clusters/{cluster_id}/topics/{name}/messages", {
+          params: {
+            path: { cluster_id: clusterId, name: topic },
+            query: { ...start, limit: PAGE_LIMIT, cursor: pageParam },
+          },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** Produces one record and waits until it is durable. */
+export function useProduce(
+  clusterId: string,
+  topic: string,
+): UseMutationResult<Produced, Error, ProduceBody> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: ProduceBody) =>
+      body(
+        api.POST("/api/v1/clusters/{cluster_id}/topics/{name}/messages", {
+          params: { path: { cluster_id: clusterId, name: topic } },
+          body: input,
+        }),
+      ),
+    onSuccess: () =>
+      client.invalidateQueries({ queryKey: [...keys.topic(clusterId, topic), "messages"] }),
+  });
+}

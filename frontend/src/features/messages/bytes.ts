@@ -1,0 +1,42 @@
+import type { RecordBytes } from "@/lib/api/types";
+
+export function bytesOf(content: RecordBytes): Uint8Array {
+  const binary = atob(content.base64);
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+/** JSON laid out for reading; null where the bytes are not JSON text. */
+export function prettyJson(content: RecordBytes | null): string | null {
+  if (content?.text == null || content.truncated) return null;
+  try {
+    return JSON.stringify(JSON.parse(content.text), null, 2);
+  } catch {
+    return null;
+  }
+}
+
+const WIDTH = 16;
+
+/** A hex dump with offsets and printable ASCII, 16 bytes a line. */
+export function hexDump(bytes: Uint8Array): string {
+  const lines: string[] = [];
+  for (let at = 0; at < bytes.length; at += WIDTH) {
+    const row = [...bytes.subarray(at, at + WIDTH)];
+    const hex = row.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    const ascii = row.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${hex.padEnd(WIDTH * 3 - 1)}  ${ascii}`);
+  }
+  return lines.join("\n");
+}
+
+const LINE_MAX = 400;
+
+/** Bytes as one line of a table: text without breaks, or the first bytes in hex. */
+export function oneLine(content: RecordBytes | null): string {
+  if (content === null) return "null";
+  if (content.text !== null) {
+    return content.text.slice(0, LINE_MAX).replace(/\s+/g, " ");
+  }
+  const head = [...bytesOf(content).subarray(0, 32)];
+  return `0x${head.map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

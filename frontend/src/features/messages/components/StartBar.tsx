@@ -1,0 +1,85 @@
+import { Group, NumberInput, SegmentedControl, Select, TextInput } from "@mantine/core";
+import type { ReactElement } from "react";
+
+export type From = "newest" | "oldest" | "offset" | "timestamp" | "live";
+
+export interface Place {
+  from: From;
+  partition?: number;
+  offset?: number;
+  timestamp?: string;
+}
+
+interface Props {
+  place: Place;
+  partitions: number;
+  onChange: (place: Place) => void;
+}
+
+const MODES: { value: From; label: string }[] = [
+  { value: "newest", label: "Newest" },
+  { value: "oldest", label: "Oldest" },
+  { value: "offset", label: "Offset" },
+  { value: "timestamp", label: "Time" },
+  { value: "live", label: "Live" },
+];
+
+/** Where reading begins, and in which partition. */
+export function StartBar({ place, partitions, onChange }: Props): ReactElement {
+  const numbers = Array.from({ length: partitions }, (_, number) => ({
+    value: String(number),
+    label: `Partition ${String(number)}`,
+  }));
+  return (
+    <Group gap="xs">
+      <SegmentedControl
+        size="xs"
+        aria-label="Start from"
+        data={MODES}
+        value={place.from}
+        onChange={(from) => {
+          onChange({ from: from as From, partition: place.partition });
+        }}
+      />
+      {place.from === "offset" && (
+        <NumberInput
+          size="xs"
+          w={130}
+          aria-label="Offset"
+          placeholder="Offset"
+          min={0}
+          allowDecimal={false}
+          value={place.offset ?? 0}
+          onChange={(value) => {
+            onChange({ ...place, offset: typeof value === "number" ? value : 0 });
+          }}
+        />
+      )}
+      {place.from === "timestamp" && (
+        <TextInput
+          size="xs"
+          type="datetime-local"
+          step={1}
+          aria-label="Time, in your zone"
+          value={place.timestamp ?? ""}
+          onChange={(event) => {
+            onChange({ ...place, timestamp: event.currentTarget.value || undefined });
+          }}
+        />
+      )}
+      {place.from !== "live" && (
+        <Select
+          size="xs"
+          w={140}
+          aria-label="Partition"
+          data={[{ value: "", label: "All partitions" }, ...numbers]}
+          allowDeselect={false}
+          value={place.partition === undefined ? "" : String(place.partition)}
+          onChange={(picked) => {
+            onChange({ ...place, partition: picked ? Number(picked) : undefined });
+          }}
+        />
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,88 @@
+import {
+  type QueryClient,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+  type UseMutationResult,
+} from "@tanstack/react-query";
+import { api, body, done, isStatus, setCsrfToken } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { forgetCredentials } from "@/lib/freshCredentials";
+import type { Session } from "@/lib/api/types";
+
+async function readSession(): Promise<Session | null> {
+  try {
+    const session = await body(api.GET("/api/v1/session"));
+    setCsrfToken(session.csrf_token);
+    return session.user ? session : null;
+  } catch (error) {
+    if (isStatus(error, 401)) return null;
+    throw error;
+  }
+}
+
+/** Who is signed in; null for nobody. */
+export const sessionQuery = queryOptions({
+  queryKey: keys.session,
+  queryFn: readSession,
+  staleTime: 60_000,
+});
+
+/** Forgets everything of the last session and reads the new one, with its CSRF token. */
+async function renew(client: QueryClient): Promise<void> {
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== keys.session[0] });
+  await client.fetchQuery({ ...sessionQuery, staleTime: 0 });
+}
+
+export interface SignIn {
+  email: string;
+  password: string;
+}
+
+/** Signs in. The session's CSRF token is known when it ends. */
+export function useSignIn(): UseMutationResult<void, Error, SignIn> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (input: SignIn) => {
+      await done(api.POST("/api/v1/session", { body: input }));
+      await renew(client);
+    },
+  });
+}
+
+export interface SignUp extends SignIn {
+  organization_name: string;
+}
+
+/** Signs up and in; the service also makes a first cluster with a sample topic. */
+export function useSignUp(): UseMutationResult<void, Error, SignUp> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (input: SignUp) => {
+      await done(api.POST("/api/v1/signup", { body: { ...input, session: true } }));
+      await renew(client);
+    },
+  });
+}
+
+/** Signs out. */
+export function useSignOut(): UseMutationResult<void, Error, void> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => done(api.DELETE("/api/v1/session")),
+    onSuccess: () => {
+      forgetCredentials();
+      client.clear();
+      client.setQueryData(keys.session, null);
+    },
+  });
+}
+
+/** Confirms a mail address with the token of the mail's link. */
+export function useVerifyMail(): UseMutationResult<void, Error, string> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (token: string) => done(api.POST("/api/v1/signup/verify", { body: { token } })),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
+  });
+}

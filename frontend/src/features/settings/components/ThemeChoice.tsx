@@ -1,0 +1,24 @@
+import { type MantineColorScheme, SegmentedControl, useMantineColorScheme } from "@mantine/core";
+import type { ReactElement } from "react";
+
+const CHOICES: { value: MantineColorScheme; label: string }[] = [
+  { value: "auto", label: "As the system" },
+  { value: "light", label: "Light" },
+  { value: "dark", label: "Dark" },
+];
+
+/** Light or dark, kept in this browser. */
+export function ThemeChoice(): ReactElement {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  return (
+    <SegmentedControl
+      size="xs"
+      aria-label="Theme"
+      data={CHOICES}
+      value={colorScheme}
+      onChange={(value) => {
+        setColorScheme(value as MantineColorScheme);
+      }}
+    />
+  );
+}

@@ -1,0 +1,55 @@
+import { Switch, TextInput } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
+import { type ReactElement, useState } from "react";
+import type { TopicDetail } from "@/lib/api/types";
+import { isOwn } from "../configs";
+import { ConfigRow } from "./ConfigRow";
+import classes from "./ConfigTable.module.css";
+
+interface Props {
+  clusterId: string;
+  topic: TopicDetail;
+}
+
+/** All configs of a topic: value, default, where the value is from, what it does. Edit in place. */
+export function ConfigTable({ clusterId, topic }: Props): ReactElement {
+  const [search, setSearch] = useState("");
+  const [onlySet, setOnlySet] = useState(false);
+  const wanted = search.trim().toLowerCase();
+  const shown = topic.configs.filter(
+    (config) =>
+      (!onlySet || isOwn(config.source)) &&
+      (config.name.includes(wanted) || config.doc.toLowerCase().includes(wanted)),
+  );
+  return (
+    <>
+      <div className={classes.tools}>
+        <TextInput
+          size="xs"
+          w={280}
+          leftSection={<IconSearch size={14} />}
+          placeholder="Find by name or meaning"
+          aria-label="Find a config"
+          value={search}
+          onChange={(event) => {
+            setSearch(event.currentTarget.value);
+          }}
+        />
+        <Switch
+          size="xs"
+          label="Only what this topic sets"
+          checked={onlySet}
+          onChange={(event) => {
+            setOnlySet(event.currentTarget.checked);
+          }}
+        />
+      </div>
+      <div className={classes.list} role="list" aria-label="Configs">
+        {shown.map((config) => (
+          <ConfigRow key={config.name} clusterId={clusterId} topic={topic.name} config={config} />
+        ))}
+        {shown.length === 0 && <p className={classes.none}>No config matches.</p>}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+/**
+ * The one place where query keys are made. They nest, so that invalidating `keys.cluster(id)`
+ * also refreshes everything inside that cluster.
+ */
+const cluster = (id: string) => ["clusters", "one", id] as const;
+const topics = (id: string) => [...cluster(id), "topics"] as const;
+const topic = (id: string, name: string) => [...topics(id), "one", name] as const;
+const groups = (id: string) => [...cluster(id), "groups"] as const;
+
+export const keys = {
+  session: ["session"] as const,
+  readiness: ["readiness"] as const,
+  regions: ["regions"] as const,
+  localMail: ["local-mail"] as const,
+  apiKeys: ["api-keys"] as const,
+  operation: (id: string) => ["operations", id] as const,
+  clusters: ["clusters"] as const,
+  clusterList: ["clusters", "list"] as const,
+  cluster,
+  topics,
+  topicList: (id: string) => [...topics(id), "list"] as const,
+  topic,
+  messages: (id: string, name: string, start: object) =>
+    [...topic(id, name), "messages", start] as const,
+  groups,
+  groupList: (id: string) => [...groups(id), "list"] as const,
+  group: (id: string, name: string) => [...groups(id), "one", name] as const,
+  credentials: (id: string) => [...cluster(id), "credentials"] as const,
+  acls: (id: string) => [...cluster(id), "acls"] as const,
+};

@@ -1,0 +1,18 @@
+import type { Page } from "./types";
+
+/** A list longer than this is cut: the page says so, and no browser holds more with ease. */
+const ITEMS_MAX = 5_000;
+
+/** Follows a list's cursors to its end. */
+export async function allPages<T>(
+  read: (cursor: string | undefined) => Promise<Page<T>>,
+): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await read(cursor);
+    items.push(...page.items);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined && items.length < ITEMS_MAX);
+  return items;
+}

@@ -1,0 +1,27 @@
+import { formatCount } from "./bytes";
+import { formatDuration } from "./time";
+
+export interface Lag {
+  lag: number | null;
+  lag_seconds: number | null;
+}
+
+/** Lag in records; a partition without a committed offset has none. */
+export function formatLag(records: number | null): string {
+  return records === null ? "–" : formatCount(records);
+}
+
+/** Lag in seconds as a length of time; unknown when the service could not tell. */
+export function formatLagSeconds(seconds: number | null): string {
+  return seconds === null ? "–" : formatDuration(seconds);
+}
+
+/** The sum of records and the worst seconds over partitions; null where nothing is known. */
+export function sumLag(partitions: readonly Lag[]): Lag {
+  const known = partitions.flatMap((p) => (p.lag === null ? [] : [p.lag]));
+  const seconds = partitions.flatMap((p) => (p.lag_seconds === null ? [] : [p.lag_seconds]));
+  return {
+    lag: known.length > 0 ? known.reduce((sum, lag) => sum + lag, 0) : null,
+    lag_seconds: seconds.length > 0 ? Math.max(...seconds) : null,
+  };
+}

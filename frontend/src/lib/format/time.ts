@@ -1,0 +1,52 @@
+const STEPS: [number, string][] = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
+
+/** Formats a length of time in seconds by its two largest units: `3700` → `1 h 1 min`. */
+export function formatDuration(seconds: number): string {
+  if (seconds < 0) return `-${formatDuration(-seconds)}`;
+  if (seconds > 0 && seconds < 1) return `${String(Math.round(seconds * 1000))} ms`;
+  const parts: string[] = [];
+  let rest = Math.round(seconds);
+  for (const [size, unit] of STEPS) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(`${String(count)} ${unit}`);
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.length > 0 ? parts.join(" ") : "0 s";
+}
+
+/** How long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. */
+export function formatRelative(instant: Date, now: Date): string {
+  const seconds = (now.getTime() - instant.getTime()) / 1000;
+  if (Math.abs(seconds) < 1) return "now";
+  const coarse = coarsen(Math.abs(seconds));
+  return seconds > 0 ? `${coarse} ago` : `in ${coarse}`;
+}
+
+/** How long ago an instant was, without "ago": `12 min`. What lies ahead is `1 s`. */
+export function formatAge(instant: Date, now: Date): string {
+  return coarsen((now.getTime() - instant.getTime()) / 1000);
+}
+
+function coarsen(seconds: number): string {
+  for (const [size, unit] of STEPS) {
+    if (seconds >= size) return `${String(Math.floor(seconds / size))} ${unit}`;
+  }
+  return "1 s";
+}
+
+const two = (value: number): string => String(value).padStart(2, "0");
+
+/** An instant to the millisecond in the browser's zone: `2026-03-01 14:05:09.120`. */
+export function formatInstant(instant: Date): string {
+  const day = [instant.getMonth() + 1, instant.getDate()].map(two).join("-");
+  const time = [instant.getHours(), instant.getMinutes(), instant.getSeconds()].map(two).join(":");
+  const milliseconds = String(instant.getMilliseconds()).padStart(3, "0");
+  return `${String(instant.getFullYear())}-${day} ${time}.${milliseconds}`;
+}

@@ -1,0 +1,26 @@
+import { useSyncExternalStore } from "react";
+
+let now = new Date();
+let timer: ReturnType<typeof setInterval> | undefined;
+const listeners = new Set<() => void>();
+
+function tick(): void {
+  now = new Date();
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(tick, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** The present to the second. All who use it share one timer, so that they tick together. */
+export function useNow(): Date {
+  return useSyncExternalStore(subscribe, () => now);
+}
