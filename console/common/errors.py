@@ -143,6 +143,14 @@ class LimitReached(UserError):
     title = "A limit is reached"
 
 
+class BodyTooLarge(UserError):
+    """More than an operation takes."""
+
+    code = "body_too_large"
+    status = 413
+    title = "The body is too large"
+
+
 class TooManyRequests(UserError):
     """A published limit on how often. `retry_after_s` says when to come back."""
 

@@ -10,15 +10,22 @@ first), and combines the cases that apply:
 
 from __future__ import annotations
 
+import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from console.common.actor import Role
 from console.common.ids import is_id
 from tests.console.clients import ApiClient
 from tests.console.factories import Tenant
+
+# SQL queries of each list endpoint, by the case's `path`: a committed baseline.
+QUERY_COUNTS = Path(__file__).with_name("query_counts.json")
 
 
 def assert_problem(response: Any, status: int, code: str | None = None) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def assert_problem(response: Any, status: int, code: str | None = None) -> dict[
 class ResourceCases:
     """What all cases know of the resource under test."""
 
-    # Below `/api/v1`. `collection_path` may be overridden for nested resources.
+    # Below `/api/v1`; with `{…}` for what a nested resource lies in (`collection` fills it in).
     path: str
     # The member that names an item in its address.
     key = "id"
@@ -109,6 +116,21 @@ class ListCases(ResourceCases):
     def test_list_refuses_bad_pages(self, owner: ApiClient, collection: str, query: Any) -> None:
         document = assert_problem(owner.get(collection, query=query), 422, "validation_failed")
         assert document["errors"][0]["pointer"] == f"?{next(iter(query))}"
+
+    def test_list_costs_as_many_queries_as_it_did(
+        self, owner: ApiClient, collection: str, item: Any
+    ) -> None:
+        """A number that grows with the items, or from one change to the next, is looked at."""
+        del item
+        counts = []
+        for _ in range(2):
+            with CaptureQueriesContext(connection) as queries:
+                owner.get(collection)
+            counts.append(len(queries))
+            assert owner.post(collection, self.body()).status_code in {201, 202}
+        known = json.loads(QUERY_COUNTS.read_text())
+        expected = known.get(self.path, f'write it into {QUERY_COUNTS.name} as "{self.path}"')
+        assert counts == [expected, expected]
 
     def test_list_is_closed_to_the_anonymous(self, collection: str) -> None:
         assert_problem(ApiClient().get(collection), 401, "not_authenticated")

@@ -2,8 +2,11 @@
 
 import pytest
 
-from tests.console.clients import ApiClient
-from tests.console.factories import make_tenant
+# Its assertions say what differs, as a test's own do.
+pytest.register_assert_rewrite("tests.console.cases")
+
+from tests.console.clients import ApiClient  # noqa: E402
+from tests.console.factories import make_tenant  # noqa: E402
 
 
 @pytest.fixture

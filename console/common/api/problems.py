@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
+from django.core.exceptions import RequestDataTooBig
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions, status
@@ -97,6 +98,8 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
             return errors.NotAuthenticated()
         case DjangoPermissionDenied() | exceptions.PermissionDenied():
             return errors.PermissionDenied(_detail(error))
+        case RequestDataTooBig():
+            return errors.BodyTooLarge()
         case exceptions.APIException():
             return _framework_error(error)
         case OperationalError():

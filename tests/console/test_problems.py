@@ -1,0 +1,174 @@
+"""Every error is a problem document; names of requests; locks; identifiers; cursors."""
+
+import dataclasses
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection
+from django.test import RequestFactory
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from console.accounts.services import api_keys
+from console.common import errors, ids, locks
+from console.common.api import pagination, problems
+from console.common.conf import config
+from console.common.requests import client_address
+from tests.console.cases import assert_problem
+from tests.console.clients import ApiClient
+
+
+class Inner(serializers.Serializer[Any]):
+    count = serializers.IntegerField(min_value=1)
+
+
+class Outer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    configs = serializers.DictField(child=serializers.IntegerField())
+    items = serializers.ListField(child=serializers.CharField(max_length=2))
+    many = Inner(many=True)  # type: ignore[assignment]
+
+
+def test_pointers_reach_into_nested_bodies():
+    body = {
+        "configs": {"a/b~c": "x"},
+        "items": ["ok", "long"],
+        "many": [{"count": 1}, {"count": 0}, {}],
+    }
+    serializer = Outer(data=body)
+    with pytest.raises(exceptions.ValidationError) as error:
+        serializer.is_valid(raise_exception=True)
+    found = problems.as_app_error(error.value)
+    assert isinstance(found, errors.ValidationFailed)
+    assert [(each.pointer, each.code) for each in found.errors] == [
+        ("/name", "required"),
+        ("/configs/a~1b~0c", "invalid"),
+        ("/items/1", "max_length"),
+        ("/many/1/count", "min_value"),
+        ("/many/2/count", "required"),
+    ]
+
+
+def test_an_error_of_the_whole_body_points_to_it():
+    found = problems.as_app_error(exceptions.ValidationError({"non_field_errors": ["no"]}))
+    assert found is not None
+    assert [(each.pointer, each.detail) for each in found.errors] == [("/", "no")]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (exceptions.ParseError(), 400, "malformed_request"),
+        (exceptions.MethodNotAllowed("PUT"), 405, "method_not_allowed"),
+        (exceptions.UnsupportedMediaType("text/plain"), 415, "unsupported_media_type"),
+        (exceptions.NotFound(), 404, "not_found"),
+        (exceptions.NotAuthenticated(), 401, "not_authenticated"),
+        (exceptions.PermissionDenied(), 403, "permission_denied"),
+        (OperationalError(), 503, "unavailable"),
+        (errors.LimitReached(quota=errors.Quota("x", 1, 1)), 403, "limit_reached"),
+    ],
+)
+def test_known_errors_have_a_status_and_a_code(error, status, code):
+    found = problems.as_app_error(error)
+    assert found is not None
+    assert (found.status, found.code) == (status, code)
+
+
+def test_an_unforeseen_error_says_nothing_of_itself(api, monkeypatch, caplog):
+    def fail(**_):
+        message = "the password is secret"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(api_keys, "record_audit", fail)
+    response = api().post("/api-keys", {"name": "ci"})
+    document = assert_problem(response, 500, "internal_error")
+    assert "secret" not in json.dumps(document)
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_body_that_is_too_large_is_refused(api, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    assert_problem(api().post("/api-keys", {"name": "x" * 2000}), 413, "body_too_large")
+
+
+def test_a_host_that_is_not_ours_is_refused(client):
+    assert_problem(client.get("/healthz", headers={"Host": "evil.example"}), 400)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("given", "kept"), [("trace-0123456", True), ("x", False), ("a b", False)])
+def test_a_harmless_name_of_a_request_is_kept(given, kept):
+    response = ApiClient().get("/api-keys", headers={"X-Request-Id": given})
+    assert (response["X-Request-Id"] == given) is kept
+    assert response.json()["request_id"] == response["X-Request-Id"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "forwarded", "expected"),
+    [
+        (False, "9.9.9.9", "1.2.3.4"),
+        (True, "9.9.9.9, 8.8.8.8", "8.8.8.8"),
+        (True, "", "1.2.3.4"),
+    ],
+)
+def test_only_a_proxy_of_ours_is_believed(monkeypatch, behind, forwarded, expected):
+    web = dataclasses.replace(config().web, behind_proxy=behind)
+    monkeypatch.setattr(settings, "FRESHET", dataclasses.replace(config(), web=web))
+    headers = {"X-Forwarded-For": forwarded} if forwarded else {}
+    request = RequestFactory().get("/", REMOTE_ADDR="1.2.3.4", headers=headers)
+    assert client_address(request) == expected
+
+
+def test_identifiers_are_told_by_their_kind():
+    made = ids.new_id("cl")
+    assert ids.is_id(made, "cl")
+    assert not ids.is_id(made, "org")
+    assert not ids.is_id("cl_x", "cl")
+    assert len({ids.new_id("cl") for _ in range(1000)}) == 1000
+
+
+@pytest.mark.django_db
+def test_a_lock_is_taken_once_by_one_transaction():
+    assert locks.try_lock("kind", "name")
+    assert locks.lock_key("kind", "name") != locks.lock_key("kindn", "ame")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+        assert cursor.fetchone()[0] >= 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lock_needs_a_transaction_to_end_with():
+    with pytest.raises(RuntimeError, match="there is none"):
+        locks.try_lock("kind", "name")
+
+
+def request_with(**query):
+    return cast("Request", SimpleNamespace(query_params=query))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])
+def test_pages_of_a_sequence_repeat_and_hide_nothing(limit):
+    names = [f"topic-{number:02}" for number in range(7)]
+    seen, cursor = [], None
+    while True:
+        request = request_with(limit=str(limit), **({"cursor": cursor} if cursor else {}))
+        page, cursor = pagination.page_of(request, names[::-1], key=str)
+        seen += page
+        if cursor is None:
+            break
+    assert seen == names
+
+
+@pytest.mark.parametrize("cursor", ["x", "W10", "WyJhIiwiYiJd", "bnVsbA", "é"])
+def test_a_cursor_that_no_list_gave_is_refused(cursor):
+    with pytest.raises(errors.ValidationFailed):
+        pagination.read_cursor(request_with(cursor=cursor), 1)
+
+
+def test_a_cursor_with_another_kind_of_value_is_refused(api):
+    cursor = pagination._write_cursor(["not a time", "key_x"])
+    document = assert_problem(api().get("/api-keys", query={"cursor": cursor}), 422)
+    assert document["errors"][0]["pointer"] == "?cursor"
