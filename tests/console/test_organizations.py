@@ -1,0 +1,82 @@
+"""The organisation of the caller, and the standing that billing gives it."""
+
+import pytest
+
+from console.accounts import services
+from console.accounts.choices import Standing
+from console.accounts.models import Organization
+from console.accounts.signals import standing_changed
+from console.common.actor import Role
+from console.common.clock import now
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from tests.console.cases import assert_problem
+
+CURRENT = "/organizations/current"
+
+
+def test_a_key_shows_its_own_organization(api, tenant, other_tenant):
+    for each in (tenant, other_tenant):
+        response = api(each.key).get(CURRENT)
+        assert response.json()["id"] == each.id
+        assert response["ETag"] == '"1"'
+
+
+def test_an_administrator_renames_it(api, tenant):
+    response = api(tenant.keys[Role.ADMIN]).patch(CURRENT, {"name": "Acme & Sons"})
+    assert response.status_code == 200
+    assert (response.json()["name"], response.json()["generation"]) == ("Acme & Sons", 2)
+    assert response["ETag"] == '"2"'
+    assert api().get(CURRENT).json() == response.json()
+
+
+def test_the_same_name_is_no_change(api):
+    response = api().patch(CURRENT, {"name": "Acme"})
+    assert response.json()["generation"] == 1
+    assert api().patch(CURRENT, {}).json()["generation"] == 1
+
+
+def test_of_two_who_saw_the_same_the_second_is_told(api):
+    seen = {"If-Match": api().get(CURRENT)["ETag"]}
+    assert api().patch(CURRENT, {"name": "One"}, headers=seen).status_code == 200
+    document = assert_problem(
+        api().patch(CURRENT, {"name": "Two"}, headers=seen), 412, "precondition_failed"
+    )
+    assert document["etag"] == '"2"'
+    assert api().patch(CURRENT, {"name": "Two"}, headers={"If-Match": "*"}).status_code == 200
+
+
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.BILLING, Role.VIEWER])
+def test_others_do_not_rename_it(api, tenant, role):
+    assert_problem(api(tenant.keys[role]).patch(CURRENT, {"name": "x"}), 403, "permission_denied")
+
+
+def test_a_change_of_standing_is_told_once_and_audited(tenant):
+    heard = []
+
+    def note(organization_id, standing, **_):
+        heard.append((organization_id, standing))
+
+    standing_changed.connect(note)
+    try:
+        for expected in (True, False):
+            changed = services.set_standing(
+                organization_id=tenant.id, standing=Standing.SUSPENDED, reason="unpaid"
+            )
+            assert changed is expected
+    finally:
+        standing_changed.disconnect(note)
+    assert heard == [(tenant.id, Standing.SUSPENDED)]
+    with organization_scope(tenant.id):
+        assert not Organization.objects.get().may_be_reached(local=True)
+        entry = AuditEntry.objects.get(action="organization.set_standing")
+    assert entry.detail == {"standing": "suspended", "reason": "unpaid"}
+
+
+@pytest.mark.parametrize(
+    ("verified", "local", "reachable"),
+    [(False, False, False), (False, True, True), (True, False, True)],
+)
+def test_who_is_not_verified_has_no_public_endpoint_but_on_one_machine(verified, local, reachable):
+    organization = Organization(name="x", verified_at=now() if verified else None)
+    assert organization.may_be_reached(local=local) is reachable
