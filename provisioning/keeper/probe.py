@@ -1,0 +1,49 @@
+"""Asks a broker for its metrics, over HTTP on loopback or inside the cell."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+
+# Connections that came over the link listener: those of tenants' clients.
+CONNECTIONS = re.compile(rb"^freshet_client_connections (\S+)", re.MULTILINE)
+ANSWER_BYTES_MAX = 64 * 1024 * 1024
+
+
+async def scrape(address: str, *, timeout_s: float) -> bytes | None:
+    """The text of `/metrics` at `host:port`; None where it is not to be had in time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _get(address)
+    except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return None
+
+
+def connections_in(metrics: bytes) -> int | None:
+    """Connections of tenants' clients; None where the broker does not tell."""
+    match = CONNECTIONS.search(metrics)
+    if match is None:
+        return None
+    try:
+        count = float(match.group(1))
+    except ValueError:
+        return None
+    return int(count) if math.isfinite(count) and count >= 0 else None
+
+
+async def _get(address: str) -> bytes | None:
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    try:
+        request = f"GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+        writer.write(request.encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        status, *lines = head.lower().split(b"\r\n")
+        headers = dict(line.split(b":", 1) for line in lines if b":" in line)
+        length = int(headers.get(b"content-length", b"-1"))
+        if status.split(b" ")[1] != b"200" or not 0 <= length <= ANSWER_BYTES_MAX:
+            return None
+        return await reader.readexactly(length)
+    finally:
+        writer.close()

@@ -1,0 +1,56 @@
+"""Brokers as processes of this machine: what every driver does, and what only this one does."""
+
+import os
+import signal
+
+import pytest
+
+from brokers.secrets import super_password
+from provisioning.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.drivers.local import LocalDriver
+from provisioning.drivers.slot import LocalOptions
+from tests.provisioning.driver_conformance import DriverConformance, Rig
+
+
+class LocalRig(Rig):
+    """Real brokers over folders of the test."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.run = folder / "run"
+        for name in ("dfs", "bucket"):
+            (folder / name).mkdir()
+
+    def driver(self):
+        return LocalDriver(self.run, LocalOptions())
+
+    def plan(self, cluster_id, **sections):
+        password = super_password(bytes(32), cluster_id)
+        settings = {
+            "storage": {
+                "dfs": self.folder / "dfs",
+                "bucket": self.folder / "bucket",
+                "metadata": self.folder / "metadata.sqlite",
+                "cluster": cluster_id,
+            },
+            "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN"], **sections.get("listener", {})},
+            "security": {"users": [{"name": "__freshet", "password": password}]},
+            "topics": {"offsets_partitions": 4},
+            "threads": {"runtime": 1},
+        }
+        return ClusterPlan(cluster_id, (BrokerPlan(cluster_id, 0, settings),))
+
+    def crash(self, broker):
+        os.kill(broker.pid, signal.SIGKILL)
+
+    async def abandon(self, driver):
+        await driver.close()
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return LocalRig(tmp_path)
+
+
+class TestLocalDriver(DriverConformance):
+    """The conformance suite over local processes."""
