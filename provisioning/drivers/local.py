@@ -123,7 +123,8 @@ class LocalDriver:
         await self.stop(cluster_id, clean=False)
         gone = [slot.wait_gone() for slot in self._slots.get(cluster_id, {}).values()]
         try:
-            await asyncio.wait_for(asyncio.gather(*gone), KILL_S)
+            async with asyncio.timeout(KILL_S):
+                await asyncio.gather(*gone)
             await asyncio.to_thread(_remove_tree, folder)
         except (TimeoutError, OSError) as error:
             return Outcome(Answer.UNKNOWN, f"{cluster_id} is not removed yet: {error}")

@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 PROC = Path("/proc")
+PASSED_ON = re.compile(r"PATH|HOME|TZ|TMPDIR|LANG|LC_\w+|LD_\w+|PYTHON\w*|RUST_\w+|VIRTUAL_ENV")
 # How often a process is looked at where the kernel cannot tell of its end.
 POLL_S = 0.05
 
@@ -142,7 +144,8 @@ def spawn(command: Sequence[str], *, output: Path, errors: Path) -> Process:
     """Starts a process of its own session, which outlives us. Raises `OSError`.
 
     Standard output goes to a new file, so that a predecessor cannot write into it, and standard
-    error is appended to `errors`; both are private. Of ours it inherits the environment only.
+    error is appended to `errors`; both are private. Of our environment it gets what finds programs
+    and libraries, and no variable that may hold a secret.
     """
     output.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -153,11 +156,20 @@ def spawn(command: Sequence[str], *, output: Path, errors: Path) -> Process:
         files.callback(os.close, err)
         # The console's Ctrl-C is for us: in a session of its own a child never sees it.
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=_environment(os.environ),
+            start_new_session=True,
         )
     # It stays ours until we wait for it, so its pid is its own.
     identity = identify(child.pid) or Identity(child.pid, "")
     return Process(identity, child, _pidfd(child.pid))
+
+
+def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in ours.items() if PASSED_ON.fullmatch(name)}
 
 
 def adopt(identity: Identity) -> Process | None:

@@ -1,0 +1,169 @@
+"""`python -m provisioning.keeper --config keeper.toml`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+
+from brokers.errors import BrokerError
+from brokers.secrets import read_cell_secret
+from provisioning.drivers.backoff import Backoff
+from provisioning.drivers.local import LocalDriver
+from provisioning.drivers.logs import LogLimits
+from provisioning.drivers.slot import LocalOptions
+from provisioning.keeper.cellstore import CellRecords
+from provisioning.keeper.clock import Clock
+from provisioning.keeper.cluster import Cell
+from provisioning.keeper.groups import sample_groups
+from provisioning.keeper.http import Pages
+from provisioning.keeper.keeper import Keeper
+from provisioning.keeper.lock import KeeperLock
+from provisioning.keeper.metrics import Metrics
+from provisioning.keeper.settings import KeeperSettings, SettingsError, load_settings
+from provisioning.keeper.store import AsyncStore
+
+LOGGER = logging.getLogger("provisioning.keeper")
+
+EXIT_STOPPED = 0
+EXIT_NOT_STARTED = 1
+EXIT_USAGE = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    root = argparse.ArgumentParser(
+        prog="python -m provisioning.keeper",
+        description="Starts, wakes and replaces the brokers of a cell until SIGTERM or SIGINT.",
+    )
+    root.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
+    return root
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a keeper; returns the status to exit with."""
+    given = parser().parse_args(arguments)
+    try:
+        settings = load_settings(given.config)
+        secret = read_cell_secret(settings.cell.secret)
+        settings.keeper.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (SettingsError, BrokerError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_USAGE
+    logging.basicConfig(
+        level=settings.keeper.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        return asyncio.run(keep(settings, secret))
+    except (BrokerError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_NOT_STARTED
+
+
+async def keep(settings: KeeperSettings, secret: bytes) -> int:
+    """Keeps the cell until a signal; first waits for another keeper's end, where there is one."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A console's Ctrl-C comes with its supervisor's SIGTERM: the second changes nothing.
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics = Metrics()
+    keeper: Keeper | None = None
+    pages = Pages(
+        lambda: metrics.render(keeper.phases() if keeper else {}),
+        lambda: keeper.unwell() if keeper else None,
+    )
+    address = await pages.start(settings.keeper.metrics)
+    lock = KeeperLock(settings.keeper.folder / "keeper.lock")
+    try:
+        if not await lead(lock, settings, stop):
+            return EXIT_STOPPED if stop.is_set() else EXIT_NOT_STARTED
+        metrics.leading = True
+        keeper = Keeper(cell(settings, secret, metrics))
+        await keeper.start()
+        # A supervisor that does not listen is no reason to stop.
+        say(f"ready metrics={address} pid={os.getpid()}")
+        await until_stopped(keeper, stop)
+        return EXIT_STOPPED
+    finally:
+        await pages.close()
+        lock.release()
+
+
+async def lead(lock: KeeperLock, settings: KeeperSettings, stop: asyncio.Event) -> bool:
+    """Takes the lock. False where another keeper has it, and we do not wait or no longer."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    holder = lock.try_acquire(now)
+    if holder is None:
+        return True
+    if not settings.keeper.standby:
+        sys.stderr.write(f"{holder.description} keeps this cell\n")
+        return False
+    LOGGER.warning("%s keeps this cell; standing by", holder.description)
+    acquiring = asyncio.create_task(lock.acquire(now))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if acquiring.done():
+        await acquiring
+        LOGGER.warning("taking over the cell")
+        return True
+    acquiring.cancel()
+    return False
+
+
+async def until_stopped(keeper: Keeper, stop: asyncio.Event) -> None:
+    """Runs it until it is asked to stop; raises what ended it before."""
+    running = asyncio.create_task(keeper.run())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running
+    finally:
+        running.cancel()
+        stopping.cancel()
+        await asyncio.wait({running, stopping})
+        await keeper.close()
+
+
+def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
+    """What all clusters share."""
+    own = settings.driver
+    options = LocalOptions(
+        backoff=Backoff(
+            first_s=own.backoff_first_ms / 1000,
+            max_s=own.backoff_max_ms / 1000,
+            quiet_s=own.backoff_quiet_ms / 1000,
+        ),
+        log=LogLimits(bytes_max=own.log_bytes_max, files=own.log_files),
+        start_timeout_s=own.start_timeout_ms / 1000,
+        stop_timeout_s=own.stop_timeout_ms / 1000,
+        stop_timeout_awaited_s=own.stop_timeout_awaited_ms / 1000,
+    )
+    return Cell(
+        settings=settings,
+        secret=secret,
+        driver=LocalDriver(settings.keeper.folder / "run", options),
+        store=AsyncStore(CellRecords(settings.cell.metadata), metrics),
+        clock=Clock(),
+        metrics=metrics,
+        sample_groups=sample_groups,
+    )
+
+
+def say(line: str) -> None:
+    """Tells whoever supervises, in one line on standard output."""
+    try:
+        os.write(1, f"{line}\n".encode())
+    except OSError:
+        LOGGER.debug("nobody listens on standard output")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

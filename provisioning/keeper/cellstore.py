@@ -1,0 +1,119 @@
+"""The cell's metadata store as the keeper sees it: over `brokers.metadata.CellStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from brokers import metadata
+from brokers.errors import BrokerError
+from provisioning.keeper.records import (
+    BrokerStatus,
+    Phase,
+    Spec,
+    SpecState,
+    Status,
+    StoreError,
+    Wake,
+    Wanted,
+)
+
+WATCHED = ("spec/", "wake/")
+
+
+class CellRecords:
+    """Specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = metadata.CellStore(path)
+
+    def wanted(self) -> Wanted:
+        """All specs and wake requests."""
+        with _as_store_error():
+            specs = self._store.specs()
+            wakes = self._store.wakes()
+        return Wanted(
+            specs={cluster_id: _spec(spec) for cluster_id, spec in specs.items()},
+            wakes={
+                cluster_id: Wake(wake.requested_at_ms, wake.by, wake.revision)
+                for cluster_id, wake in wakes.items()
+            },
+            # What changed between the two listings is told again.
+            revision=min(specs.revision, wakes.revision),
+        )
+
+    def statuses(self) -> Mapping[str, Status]:
+        """All statuses, by cluster id."""
+        with _as_store_error():
+            statuses = self._store.statuses()
+        return {cluster_id: _status(status) for cluster_id, status in statuses.items()}
+
+    def put_status(self, cluster_id: str, status: Status) -> None:
+        """Writes a status."""
+        brokers = tuple(metadata.BrokerStatus(**asdict(broker)) for broker in status.brokers)
+        record = metadata.ClusterStatus(
+            observed_generation=status.observed_generation,
+            phase=status.phase.value,
+            since_ms=status.since_ms,
+            brokers=brokers,
+            connections=status.connections,
+            restarts=status.restarts,
+            message=status.message,
+        )
+        with _as_store_error():
+            self._store.put_status(cluster_id, record)
+
+    def remove_wake(self, cluster_id: str, revision: int) -> None:
+        """Removes a wake request, unless there is a later one."""
+        with _as_store_error():
+            self._store.remove_wake(cluster_id, revision)
+
+    def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
+        """Writes a sample."""
+        with _as_store_error():
+            sample = metadata.Sample(taken_at_ms=taken_at_ms, content=content)
+            self._store.put_sample(cluster_id, sample)
+
+    def watch(self, after_revision: int, timeout_s: float) -> int:
+        """See `Store.watch`."""
+        with _as_store_error():
+            changes = self._store.watch(WATCHED, after_revision, timeout_s)
+        return changes[-1].revision if changes else after_revision
+
+    def interrupt(self) -> None:
+        """Ends a watch that another thread waits in."""
+        with _as_store_error():
+            self._store.interrupt()
+
+
+@contextmanager
+def _as_store_error() -> Iterator[None]:
+    try:
+        yield
+    # A record of a newer release lacks or has fields that this one does not expect.
+    except (BrokerError, OSError, ValueError, TypeError, KeyError) as error:
+        raise StoreError(str(error) or type(error).__name__) from error
+
+
+def _spec(spec: metadata.ClusterSpec) -> Spec:
+    return Spec(
+        cluster_id=spec.id,
+        generation=spec.generation,
+        state=SpecState(spec.state),
+        scale=spec.scale,
+        idle_timeout_ms=spec.idle_timeout_ms,
+    )
+
+
+def _status(status: metadata.ClusterStatus) -> Status:
+    return Status(
+        observed_generation=status.observed_generation,
+        phase=Phase(status.phase),
+        since_ms=status.since_ms,
+        brokers=tuple(BrokerStatus(**asdict(broker)) for broker in status.brokers),
+        connections=status.connections,
+        restarts=status.restarts,
+        message=status.message,
+    )

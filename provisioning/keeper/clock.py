@@ -1,0 +1,19 @@
+"""The keeper's one clock."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """Unix time in milliseconds that never goes back while the keeper runs.
+
+    Nothing that keeps data safe reads it: a wrong time costs an early or a late sleep.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ms(self) -> int:
+        """Now."""
+        return (time.monotonic_ns() + self._offset_ns) // 1_000_000

@@ -1,0 +1,350 @@
+"""One cluster under the keeper's eye: looks, decides, does, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brokers.secrets import SUPER_USER, super_password
+from provisioning.drivers.base import (
+    Answer,
+    BrokerState,
+    ClusterObservation,
+    ClusterPlan,
+    Driver,
+    Outcome,
+)
+from provisioning.keeper.clock import Clock
+from provisioning.keeper.decide import (
+    Action,
+    Apply,
+    ForgetWake,
+    Remove,
+    Replace,
+    Rules,
+    Scrape,
+    Stop,
+    TakeSample,
+    View,
+    decide,
+)
+from provisioning.keeper.metrics import Metrics
+from provisioning.keeper.plan import cluster_plan
+from provisioning.keeper.prober import Pace, Prober
+from provisioning.keeper.records import (
+    BrokerStatus,
+    Phase,
+    Spec,
+    SpecState,
+    Status,
+    StoreError,
+    Wake,
+)
+from provisioning.keeper.sampler import SampleGroups, Sampler
+from provisioning.keeper.settings import KeeperSettings
+from provisioning.keeper.store import AsyncStore
+
+LOGGER = logging.getLogger(__name__)
+
+# A request to the driver that takes longer counts as lost.
+DRIVER_TIMEOUT_S = 20.0
+# Until a request or a write that failed is tried again.
+RETRY_S = 0.5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What all clusters of a cell share."""
+
+    settings: KeeperSettings
+    secret: bytes
+    driver: Driver
+    store: AsyncStore
+    clock: Clock
+    metrics: Metrics
+    sample_groups: SampleGroups
+
+    @property
+    def rules(self) -> Rules:
+        """The bounds of decisions."""
+        loop = self.settings.keeper
+        return Rules(
+            stopping_grace_ms=loop.stopping_grace_ms,
+            retry_failed_ms=loop.retry_failed_ms,
+            failures_max=loop.failures_max,
+            unanswered_max=loop.unanswered_max,
+        )
+
+
+class Cluster:
+    """One cluster. It has a task of its own, so that a slow one delays nobody."""
+
+    def __init__(self, cluster_id: str, cell: Cell, status: Status | None, *, kept: bool) -> None:
+        self.cluster_id = cluster_id
+        self._cell = cell
+        self._spec: Spec | None = None
+        self._wake: Wake | None = None
+        self._status = status
+        self._stored = status
+        self._written_ms = 0
+        self._applied: ClusterPlan | None = None
+        self._refused = ""
+        self._busy_ms = cell.clock.now_ms()
+        self._restarts = 0
+        self._woken_ms: int | None = None
+        self._kept = kept
+        self._leaving = False
+        self._vacant = not kept
+        self._changed = asyncio.Event()
+        loop = cell.settings.keeper
+        pace = Pace(loop.scrape_interval_ms / 1000, loop.scrape_timeout_ms / 1000)
+        self._prober = Prober(cell.clock, cell.metrics, pace, self.poke)
+        self._sampler = Sampler(
+            cluster_id,
+            self._take_sample,
+            store=cell.store,
+            clock=cell.clock,
+            metrics=cell.metrics,
+            timeout_s=loop.sample_timeout_ms / 1000,
+            done=self.poke,
+        )
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that was decided last."""
+        return Phase.ASLEEP if self._status is None else self._status.phase
+
+    @property
+    def brokers(self) -> tuple[BrokerStatus, ...]:
+        """The brokers that serve, as decided last."""
+        return () if self._status is None else self._status.brokers
+
+    @property
+    def vacant(self) -> bool:
+        """Whether no broker was there at the last look, and the status says so."""
+        return self._vacant
+
+    @property
+    def over(self) -> bool:
+        """Whether the cluster is none any more and nothing is left of it."""
+        return self._spec is None and self._wake is None and self._vacant and not self._kept
+
+    def update(self, spec: Spec | None, wake: Wake | None) -> None:
+        """What the metadata store says now."""
+        if spec != self._spec or wake != self._wake:
+            self._spec, self._wake = spec, wake
+            self.poke()
+
+    def leave(self) -> None:
+        """The keeper ends: has its brokers stop."""
+        self._leaving = True
+        self.poke()
+
+    def poke(self) -> None:
+        """Has it look again."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        probing = asyncio.create_task(self._prober.run(), name=f"probe {self.cluster_id}")
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self._step()
+                except Exception:
+                    # A defect in the handling of one cluster must not leave it without a keeper.
+                    LOGGER.exception("%s: a step failed", self.cluster_id)
+                    self._poke_later()
+                await self._changed.wait()
+        finally:
+            probing.cancel()
+            await self._sampler.close()
+
+    async def _step(self) -> None:
+        observed = await self._observe()
+        now_ms = self._cell.clock.now_ms()
+        if observed.known:
+            self._prober.look_at(observed.brokers)
+        self._note_busy(observed, now_ms)
+        view = self._view(observed, now_ms)
+        decision = decide(view, self._cell.rules)
+        self._note_restarts(observed)
+        self._note_phase(view, decision.status)
+        starts = Apply() in decision.actions
+        if starts:
+            await self._apply()
+        if decision.status is not None:
+            await self._tell(decision.status)
+        for action in decision.actions:
+            await self._do(action)
+        self._vacant = observed.known and not observed.brokers and not starts
+        if self.phase is Phase.RUNNING and now_ms >= self._next_sample_ms():
+            self._start_sample()
+
+    async def _observe(self) -> ClusterObservation:
+        try:
+            async with asyncio.timeout(DRIVER_TIMEOUT_S):
+                return await self._cell.driver.observe(self.cluster_id)
+        except (OSError, TimeoutError) as error:
+            LOGGER.warning("%s: cannot be observed: %s", self.cluster_id, error)
+            self._poke_later()
+            return ClusterObservation(self.cluster_id, known=False)
+
+    def _view(self, observed: ClusterObservation, now_ms: int) -> View:
+        return View(
+            now_ms=now_ms,
+            spec=self._spec,
+            status=self._status,
+            wake=self._wake,
+            observed=observed,
+            stored=self._is_stored(),
+            applied=self._applied is not None and self._applied == self._plan(),
+            refused=self._refused,
+            reading=self._prober.reading,
+            busy_ms=self._busy_ms,
+            sampled_ms=self._sampler.attempted_ms,
+            unanswered=self._prober.unanswered,
+            restarts=self._restarts,
+            kept=self._kept,
+            leaving=self._leaving,
+        )
+
+    def _plan(self) -> ClusterPlan | None:
+        if self._spec is None or self._spec.state is not SpecState.ACTIVE:
+            return None
+        return cluster_plan(self._spec, self._cell.settings, self._cell.secret)
+
+    def _note_busy(self, observed: ClusterObservation, now_ms: int) -> None:
+        """Idle is only what is known to be."""
+        reading = self._prober.reading
+        serves = observed.brokers and all(b.state is BrokerState.RUNNING for b in observed.brokers)
+        at_work = self.phase in {Phase.RUNNING, Phase.STOPPING} and self._wake is None
+        if not (serves and at_work and reading is not None and reading.connections == 0):
+            self._busy_ms = now_ms
+
+    def _note_restarts(self, observed: ClusterObservation) -> None:
+        if observed.known:
+            self._cell.metrics.count("restarts", max(observed.restarts - self._restarts, 0))
+            self._restarts = observed.restarts
+
+    def _note_phase(self, view: View, status: Status | None) -> None:
+        if status is None or status.phase is view.phase:
+            return
+        metrics, wake = self._cell.metrics, view.wake
+        if status.phase is Phase.STARTING and wake is not None:
+            metrics.count("wakes")
+            self._woken_ms = wake.requested_at_ms
+            LOGGER.info("%s: woken by %s", self.cluster_id, wake.by)
+        elif status.phase is Phase.RUNNING and self._woken_ms is not None:
+            metrics.woke(max(view.now_ms - self._woken_ms, 0) / 1000)
+            self._woken_ms = None
+        elif status.phase is Phase.ASLEEP:
+            metrics.count("sleeps", int(view.phase is Phase.STOPPING and not self._leaving))
+            LOGGER.info("%s: asleep", self.cluster_id)
+        elif status.phase is Phase.FAILED:
+            LOGGER.error("%s: failed: %s", self.cluster_id, status.message)
+
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Apply():
+                pass  # before the status
+            case Stop():
+                self._applied = None
+                await self._ask(self._cell.driver.stop(self.cluster_id, clean=True))
+            case Replace(slot):
+                LOGGER.warning("%s/%d: does not answer, and is replaced", self.cluster_id, slot)
+                self._cell.metrics.count("replacements")
+                self._prober.forget(slot)
+                await self._ask(self._cell.driver.replace(self.cluster_id, slot))
+            case Remove():
+                self._applied = None
+                outcome = await self._ask(self._cell.driver.remove(self.cluster_id))
+                self._kept = outcome.answer is not Answer.ACCEPTED
+                self.poke()
+            case Scrape():
+                grace_s = self._cell.settings.keeper.stopping_grace_ms / 1000
+                asyncio.get_running_loop().call_later(grace_s, self._prober.soon)
+            case TakeSample():
+                self._start_sample()
+            case ForgetWake(revision):
+                await self._forget_wake(revision)
+
+    async def _apply(self) -> None:
+        plan = self._plan()
+        if plan is None:
+            return
+        self._kept = True
+        outcome = await self._ask(self._cell.driver.apply(plan))
+        self._refused = outcome.message if outcome.answer is Answer.REFUSED else ""
+        self._applied = plan if outcome.answer is Answer.ACCEPTED else None
+
+    async def _ask(self, request: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """A request to the driver; one whose outcome is not known is repeated."""
+        try:
+            async with asyncio.timeout(DRIVER_TIMEOUT_S):
+                outcome = await request
+        except (OSError, TimeoutError) as error:
+            outcome = Outcome(Answer.UNKNOWN, str(error) or "no answer in time")
+        if outcome.answer is Answer.UNKNOWN:
+            self._cell.metrics.count("driver_unknown")
+            LOGGER.warning("%s: outcome unknown: %s", self.cluster_id, outcome.message)
+            self._poke_later()
+        elif outcome.answer is Answer.REFUSED:
+            LOGGER.warning("%s: refused: %s", self.cluster_id, outcome.message)
+            self.poke()
+        return outcome
+
+    async def _tell(self, status: Status) -> None:
+        """Writes the status where it changed; one that cannot be written is written later."""
+        self._status = status
+        if status == self._stored:
+            return
+        now_ms = self._cell.clock.now_ms()
+        interval_ms = self._cell.settings.keeper.connections_interval_ms
+        # How many are connected changes all the time, and nobody acts on it.
+        if self._is_stored() and now_ms - self._written_ms < interval_ms:
+            return
+        try:
+            await self._cell.store.put_status(self.cluster_id, status)
+        except StoreError:
+            self._poke_later()
+            return
+        changed = self._stored is None or self._stored.phase is not status.phase
+        self._stored, self._written_ms = status, now_ms
+        if changed:
+            # What was decided may rest on the write.
+            self.poke()
+
+    def _is_stored(self) -> bool:
+        if self._status is None or self._stored is None:
+            return self._status is self._stored
+        return replace(self._status, connections=0) == replace(self._stored, connections=0)
+
+    async def _forget_wake(self, revision: int) -> None:
+        try:
+            await self._cell.store.remove_wake(self.cluster_id, revision)
+        except StoreError:
+            self._poke_later()
+            return
+        if self._wake is not None and self._wake.revision == revision:
+            self._wake = None
+
+    def _next_sample_ms(self) -> int:
+        interval_ms = self._cell.settings.keeper.sample_interval_ms
+        return max(self._sampler.attempted_ms + interval_ms, self._sampler.next_ms)
+
+    def _start_sample(self) -> None:
+        bootstrap = ",".join(broker.kafka for broker in self.brokers)
+        if bootstrap:
+            self._sampler.start(bootstrap)
+
+    def _take_sample(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
+        password = super_password(self._cell.secret, self.cluster_id)
+        return self._cell.sample_groups(bootstrap, SUPER_USER, password)
+
+    def _poke_later(self) -> None:
+        asyncio.get_running_loop().call_later(RETRY_S, self.poke)

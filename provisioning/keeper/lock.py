@@ -1,0 +1,74 @@
+"""One keeper a cell at a time: a lock on a file of the machine, which ends with its holder."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the lock, as it wrote down itself."""
+
+    pid: int | None
+    since: str
+
+    @property
+    def description(self) -> str:
+        """For people."""
+        if self.pid is None:
+            return "another keeper"
+        return f"another keeper (pid {self.pid}, since {self.since})"
+
+
+class KeeperLock:
+    """Held from `try_acquire` until `release` or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def try_acquire(self, now: str) -> Holder | None:
+        """Takes the lock and writes down who has it; gives the holder where it is taken.
+
+        Raises `OSError` where the file cannot be opened.
+        """
+        # Not inherited by brokers, so it ends with this process alone.
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.fdopen(handle, "r+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with file:
+                return _holder(file.read())
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "since": now}))
+        file.flush()
+        self._file = file
+        return None
+
+    async def acquire(self, now: str) -> None:
+        """Waits until the lock is free, and takes it."""
+        while self.try_acquire(now) is not None:
+            await asyncio.sleep(POLL_S)
+
+    def release(self) -> None:
+        """Gives it back."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _holder(text: str) -> Holder:
+    try:
+        written = json.loads(text)
+        return Holder(int(written["pid"]), str(written["since"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder(None, "")

@@ -1,0 +1,53 @@
+"""The brokers that a cluster asks for, as plans: pure."""
+
+from __future__ import annotations
+
+from brokers.secrets import SUPER_USER, link_secret, super_password
+from provisioning.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.keeper.records import Spec
+from provisioning.keeper.settings import KeeperSettings
+
+# A free port each: brokers are found through the cluster's status.
+ANY_PORT = "127.0.0.1:0"
+
+
+def cluster_plan(spec: Spec, settings: KeeperSettings, cell_secret: bytes) -> ClusterPlan:
+    """One broker for each slot of its scale, with settings as `python -m brokers serve` takes them.
+
+    Of the cell's secret a broker gets only what is derived for its own cluster.
+    """
+    brokers = tuple(
+        BrokerPlan(spec.cluster_id, slot, _settings(spec, slot, settings, cell_secret))
+        for slot in range(spec.scale)
+    )
+    return ClusterPlan(spec.cluster_id, brokers)
+
+
+def _settings(
+    spec: Spec, slot: int, settings: KeeperSettings, cell_secret: bytes
+) -> dict[str, dict[str, object]]:
+    cell = settings.cell
+    own: dict[str, dict[str, object]] = {
+        "storage": {
+            "dfs": cell.dfs,
+            "bucket": cell.bucket,
+            "metadata": cell.metadata,
+            "cluster": spec.cluster_id,
+        },
+        "broker": {"node_id": slot},
+        "listener": {
+            "kafka": ANY_PORT,
+            "sasl": ["PLAIN", "SCRAM-SHA-512"],
+            "link": ANY_PORT,
+            "link_secret": link_secret(cell_secret, spec.cluster_id),
+            "metrics": ANY_PORT,
+        },
+        "security": {
+            "super_users": [f"User:{SUPER_USER}"],
+            "users": [
+                {"name": SUPER_USER, "password": super_password(cell_secret, spec.cluster_id)}
+            ],
+            "allow_everyone_if_no_acl_found": False,
+        },
+    }
+    return {**{name: dict(values) for name, values in settings.broker.items()}, **own}

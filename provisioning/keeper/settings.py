@@ -1,0 +1,180 @@
+"""The keeper's settings: one TOML file. `docs/reference/keeper-settings.md` describes each."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from brokers.config import toml_value
+
+Settings = Mapping[str, Mapping[str, object]]
+
+# Settings of brokers that the keeper decides itself.
+OWN = {"storage", "listener", "security", "broker"}
+
+
+class SettingsError(Exception):
+    """Settings that make no sense; the text names the setting."""
+
+
+@dataclass(frozen=True)
+class CellSettings:
+    """Where the cell's data lies. Must be set."""
+
+    metadata: Path
+    dfs: Path
+    bucket: Path
+    secret: Path
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """The keeper itself. Times in milliseconds."""
+
+    folder: Path
+    metrics: str = "127.0.0.1:0"
+    standby: bool = True
+    stop_brokers_on_exit: bool = False
+    stop_timeout_ms: int = 15_000
+    scrape_interval_ms: int = 1_000
+    scrape_timeout_ms: int = 2_000
+    sample_interval_ms: int = 5_000
+    sample_timeout_ms: int = 5_000
+    connections_interval_ms: int = 5_000
+    stopping_grace_ms: int = 100
+    retry_failed_ms: int = 10_000
+    failures_max: int = 5
+    unanswered_max: int = 15
+    log_level: str = "info"
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """The driver of local processes. Times in milliseconds, sizes in bytes."""
+
+    kind: str = "local"
+    start_timeout_ms: int = 120_000
+    stop_timeout_ms: int = 30_000
+    stop_timeout_awaited_ms: int = 2_000
+    backoff_first_ms: int = 100
+    backoff_max_ms: int = 30_000
+    backoff_quiet_ms: int = 5_000
+    log_bytes_max: int = 16 * 1024 * 1024
+    log_files: int = 3
+
+
+@dataclass(frozen=True)
+class KeeperSettings:
+    """All settings. `broker`: further settings of every broker, by section."""
+
+    cell: CellSettings
+    keeper: LoopSettings
+    driver: DriverSettings = field(default_factory=DriverSettings)
+    broker: Settings = field(default_factory=dict)
+
+
+def load_settings(path: str | Path) -> KeeperSettings:
+    """Reads a settings file. Raises `SettingsError`, which names the file and the setting."""
+    try:
+        return parse_settings(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, SettingsError) as error:
+        message = f"{path}: {error}"
+        raise SettingsError(message) from error
+
+
+def parse_settings(text: str) -> KeeperSettings:
+    """Settings from TOML. Relative paths are taken from the working directory."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(str(error)) from error
+    _refuse_unknown(given, {"cell", "keeper", "driver", "broker"}, "")
+    cell = CellSettings(**_section(CellSettings, given, "cell"))
+    loop = LoopSettings(**_section(LoopSettings, given, "keeper"))
+    driver = DriverSettings(**_section(DriverSettings, given, "driver"))
+    settings = KeeperSettings(cell, loop, driver, _brokers(given.get("broker", {})))
+    _check(settings)
+    return settings
+
+
+def settings_toml(settings: KeeperSettings) -> str:
+    """The settings as TOML, for whoever starts a keeper."""
+    lines = []
+    for name in ("cell", "keeper", "driver"):
+        section = getattr(settings, name)
+        lines.append(f"[{name}]")
+        names = [each.name for each in dataclasses.fields(section)]
+        lines += [f"{name} = {toml_value(getattr(section, name))}" for name in names]
+        lines.append("")
+    for name, values in settings.broker.items():
+        lines.append(f"[broker.{name}]")
+        lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:
+    table = given.get(name, {})
+    if not isinstance(table, dict):
+        message = f"{name} is a section"
+        raise SettingsError(message)
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    _refuse_unknown(table, set(fields), f"{name}.")
+    missing = [
+        each.name
+        for each in fields.values()
+        if each.default is dataclasses.MISSING and each.name not in table
+    ]
+    if missing:
+        message = f"{name}.{missing[0]} must be set"
+        raise SettingsError(message)
+    return {key: _value(value, fields[key].type, f"{name}.{key}") for key, value in table.items()}
+
+
+def _value(value: object, kind: object, name: str) -> object:
+    wanted: dict[object, tuple[type, Callable[[Any], object]]] = {
+        "str": (str, str),
+        "int": (int, int),
+        "bool": (bool, bool),
+        "Path": (str, lambda text: Path(text).absolute()),
+    }
+    plain, convert = wanted[kind]
+    if type(value) is not plain or value == "":
+        message = f"{name} is {value!r}, want {'a path' if kind == 'Path' else kind}"
+        raise SettingsError(message)
+    return convert(value)
+
+
+def _brokers(given: object) -> Settings:
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        message = "broker has sections only, as a broker's settings have"
+        raise SettingsError(message)
+    for name in given:
+        if name in OWN:
+            message = f"broker.{name}: the keeper itself sets it"
+            raise SettingsError(message)
+    return given
+
+
+def _check(settings: KeeperSettings) -> None:
+    if settings.driver.kind != "local":
+        message = f"driver.kind is {settings.driver.kind!r}; there is `local`"
+        raise SettingsError(message)
+    for name in ("keeper", "driver"):
+        section = getattr(settings, name)
+        for each in dataclasses.fields(section):
+            value = getattr(section, each.name)
+            if each.type == "int" and value < 1:
+                message = f"{name}.{each.name} is {value}, want 1 or more"
+                raise SettingsError(message)
+
+
+def _refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        message = f"unknown setting {prefix}{unknown[0]}"
+        raise SettingsError(message)

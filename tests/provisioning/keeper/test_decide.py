@@ -1,0 +1,509 @@
+"""What the keeper decides: a table of cases, and what holds of every decision."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provisioning.drivers.base import (
+    BrokerObservation,
+    BrokerState,
+    ClusterObservation,
+    Endpoints,
+)
+from provisioning.keeper.decide import (
+    Apply,
+    ForgetWake,
+    Reading,
+    Remove,
+    Replace,
+    Rules,
+    Scrape,
+    Stop,
+    TakeSample,
+    View,
+    decide,
+)
+from provisioning.keeper.records import Phase, Spec, SpecState, Status, Wake
+
+RULES = Rules()
+NOW = 1_000_000_000
+IDLE = 60_000
+SPEC = Spec(
+    cluster_id="cl_a",
+    generation=3,
+    state=SpecState.ACTIVE,
+    scale=1,
+    idle_timeout_ms=IDLE,
+)
+WAKE = Wake(requested_at_ms=NOW - 50, by="gateway", revision=17)
+FORGET = ForgetWake(17)
+ENDPOINTS = Endpoints("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")
+
+
+def broker(state, **fields):
+    endpoints = ENDPOINTS if state is BrokerState.RUNNING else None
+    return BrokerObservation(0, state, name="pid 1", endpoints=endpoints, pid=1, **fields)
+
+
+RUNS = broker(BrokerState.RUNNING)
+STARTS = broker(BrokerState.STARTING)
+STOPS = broker(BrokerState.STOPPING)
+WAITS = broker(BrokerState.WAITING, failures=2, message="ended")
+CRASHES = broker(BrokerState.WAITING, failures=5, message="ended with status 9")
+REFUSES = broker(BrokerState.FAILED, failures=1, message="refused its settings")
+
+
+def view(phase=None, *brokers, since=NOW - 10_000, **fields):
+    status = None if phase is None else Status(3, phase, since)
+    fields.setdefault("spec", SPEC)
+    return View(
+        now_ms=NOW,
+        status=status,
+        wake=fields.pop("wake", None),
+        observed=ClusterObservation("cl_a", brokers),
+        **{"busy_ms": NOW, **fields},
+    )
+
+
+IDLE_VIEW = {"applied": True, "reading": Reading(NOW - 5, 0), "busy_ms": NOW - IDLE}
+SAMPLED = {**IDLE_VIEW, "sampled_ms": NOW}
+SUSPENDED = replace(SPEC, state=SpecState.SUSPENDED)
+DELETED = replace(SPEC, state=SpecState.DELETED)
+
+CASES = {
+    # asleep
+    "never started, nobody asks": (view(), [], Phase.ASLEEP),
+    "never started, woken": (view(wake=WAKE), [Apply()], Phase.STARTING),
+    "asleep, woken": (view(Phase.ASLEEP, wake=WAKE), [Apply()], Phase.STARTING),
+    "asleep, but a start's status was lost": (
+        view(Phase.ASLEEP, STARTS),
+        [Apply()],
+        Phase.STARTING,
+    ),
+    "asleep, an earlier stop still on its way": (view(Phase.ASLEEP, STOPS), [], Phase.ASLEEP),
+    # starting
+    "starting": (view(Phase.STARTING, STARTS, applied=True, wake=WAKE), [], Phase.STARTING),
+    "starting, the reply was lost": (view(Phase.STARTING, STARTS), [Apply()], Phase.STARTING),
+    "starting, and it serves": (
+        view(Phase.STARTING, RUNS, applied=True, wake=WAKE),
+        [FORGET],
+        Phase.RUNNING,
+    ),
+    # running
+    "running, a client": (
+        view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 1), "busy_ms": NOW}),
+        [],
+        Phase.RUNNING,
+    ),
+    "running, a new keeper": (view(Phase.RUNNING, RUNS), [Apply()], Phase.RUNNING),
+    "running, its broker died with the keeper": (view(Phase.RUNNING), [Apply()], Phase.STARTING),
+    "running, its broker ended": (
+        view(Phase.RUNNING, WAITS, applied=True),
+        [],
+        Phase.STARTING,
+    ),
+    "running, it does not answer": (
+        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 15),)),
+        [Replace(0)],
+        Phase.RUNNING,
+    ),
+    "running, it did not answer often": (
+        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 14),)),
+        [],
+        Phase.RUNNING,
+    ),
+    # idle
+    "idle for long, no sample yet": (
+        view(Phase.RUNNING, RUNS, **IDLE_VIEW),
+        [TakeSample()],
+        Phase.RUNNING,
+    ),
+    "idle for long, sampled": (view(Phase.RUNNING, RUNS, **SAMPLED), [Scrape()], Phase.STOPPING),
+    "idle not for long": (
+        view(Phase.RUNNING, RUNS, **{**SAMPLED, "busy_ms": NOW - IDLE + 1}),
+        [],
+        Phase.RUNNING,
+    ),
+    "idle, but a wake request": (
+        view(Phase.RUNNING, RUNS, wake=WAKE, **SAMPLED),
+        [FORGET],
+        Phase.RUNNING,
+    ),
+    "the metric is missing": (
+        view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
+        [],
+        Phase.RUNNING,
+    ),
+    "no reading": (view(Phase.RUNNING, RUNS, **{**SAMPLED, "reading": None}), [], Phase.RUNNING),
+    "idle, but never to sleep": (
+        view(Phase.RUNNING, RUNS, spec=replace(SPEC, idle_timeout_ms=0), **SAMPLED),
+        [],
+        Phase.RUNNING,
+    ),
+    # stopping
+    "stopping, not read again": (
+        view(Phase.STOPPING, RUNS, since=NOW - 50, **SAMPLED),
+        [Scrape()],
+        Phase.STOPPING,
+    ),
+    "stopping, read too soon": (
+        view(Phase.STOPPING, RUNS, since=NOW - 104, **SAMPLED),
+        [Scrape()],
+        Phase.STOPPING,
+    ),
+    "stopping, still idle": (
+        view(Phase.STOPPING, RUNS, since=NOW - 105, **SAMPLED),
+        [Stop()],
+        Phase.STOPPING,
+    ),
+    "stopping, a client came": (
+        view(Phase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, 2)}),
+        [],
+        Phase.RUNNING,
+    ),
+    "stopping, it does not tell": (
+        view(Phase.STOPPING, RUNS, **{**SAMPLED, "reading": Reading(NOW, None)}),
+        [],
+        Phase.RUNNING,
+    ),
+    "stopping, gateways cannot know": (
+        view(Phase.STOPPING, RUNS, stored=False, **SAMPLED),
+        [],
+        Phase.RUNNING,
+    ),
+    "stopping, woken before the stop": (
+        view(Phase.STOPPING, RUNS, wake=WAKE, **SAMPLED),
+        [FORGET],
+        Phase.RUNNING,
+    ),
+    "stopping, woken after the stop": (
+        view(Phase.STOPPING, STOPS, wake=WAKE),
+        [Apply()],
+        Phase.STARTING,
+    ),
+    "stopping, stopped": (view(Phase.STOPPING, STOPS), [], Phase.STOPPING),
+    "stopping, gone": (view(Phase.STOPPING), [], Phase.ASLEEP),
+    "stopping, gone, woken": (view(Phase.STOPPING, wake=WAKE), [Apply()], Phase.STARTING),
+    "stopping, it crashed before the stop": (
+        view(Phase.STOPPING, WAITS, applied=True),
+        [Stop()],
+        Phase.STOPPING,
+    ),
+    # failed
+    "its settings are refused": (
+        view(Phase.STARTING, REFUSES, applied=True, wake=WAKE),
+        [FORGET],
+        Phase.FAILED,
+    ),
+    "the driver refuses": (view(Phase.STARTING, refused="no"), [], Phase.FAILED),
+    "it ends again and again": (
+        view(Phase.STARTING, CRASHES, applied=True, wake=WAKE),
+        [],
+        Phase.FAILED,
+    ),
+    "it ends again and again, and is tried": (
+        view(Phase.FAILED, replace(CRASHES, state=BrokerState.STARTING), applied=True),
+        [],
+        Phase.FAILED,
+    ),
+    "failed, and it serves after all": (
+        view(Phase.FAILED, replace(RUNS, failures=5), applied=True, wake=WAKE),
+        [FORGET],
+        Phase.RUNNING,
+    ),
+    "failed, nobody asks": (view(Phase.FAILED, REFUSES, applied=True), [], Phase.FAILED),
+    "failed, woken later": (
+        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE),
+        [Apply(), FORGET],
+        Phase.STARTING,
+    ),
+    "failed, woken at once": (
+        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW - 9_999),
+        [FORGET],
+        Phase.FAILED,
+    ),
+    "failed, the clock was set back": (
+        view(Phase.FAILED, REFUSES, applied=True, wake=WAKE, since=NOW + 9_999),
+        [Apply(), FORGET],
+        Phase.STARTING,
+    ),
+    "failed, a new spec": (
+        view(Phase.FAILED, REFUSES, since=NOW, spec=replace(SPEC, generation=4)),
+        [Apply()],
+        Phase.STARTING,
+    ),
+    "failed before this keeper": (view(Phase.FAILED), [], Phase.FAILED),
+    # may not run
+    "suspended": (
+        view(Phase.RUNNING, RUNS, spec=SUSPENDED, wake=WAKE),
+        [FORGET, Stop()],
+        Phase.STOPPING,
+    ),
+    "suspended, it stops": (view(Phase.STOPPING, STOPS, spec=SUSPENDED), [], Phase.STOPPING),
+    "suspended, stopped": (view(Phase.STOPPING, spec=SUSPENDED, kept=True), [], Phase.ASLEEP),
+    "suspended, woken": (view(Phase.ASLEEP, spec=SUSPENDED, wake=WAKE), [FORGET], Phase.ASLEEP),
+    "suspended while it fails": (view(Phase.FAILED, CRASHES, spec=SUSPENDED), [Stop()], "stopping"),
+    "deleted": (view(Phase.RUNNING, RUNS, spec=DELETED, kept=True), [Stop()], Phase.STOPPING),
+    "deleted, stopped": (
+        view(Phase.STOPPING, spec=DELETED, kept=True),
+        [Remove()],
+        Phase.ASLEEP,
+    ),
+    "deleted, removed": (view(Phase.ASLEEP, spec=DELETED), [], Phase.ASLEEP),
+    # no spec
+    "purged, it runs": (view(Phase.RUNNING, RUNS, spec=None, kept=True), [Stop()], None),
+    "purged, something is kept": (
+        view(Phase.ASLEEP, spec=None, kept=True, wake=WAKE),
+        [Remove(), FORGET],
+        None,
+    ),
+    "purged": (view(spec=None), [], None),
+    # the keeper ends
+    "leaving": (view(Phase.RUNNING, RUNS, wake=WAKE, leaving=True), [Stop()], Phase.STOPPING),
+    "leaving, stopped": (view(Phase.STOPPING, wake=WAKE, leaving=True), [], Phase.ASLEEP),
+    "leaving, failed": (view(Phase.FAILED, leaving=True), [], Phase.FAILED),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_table(name):
+    given_view, actions, phase = CASES[name]
+    decision = decide(given_view, RULES)
+    assert list(decision.actions) == actions
+    assert (decision.status and decision.status.phase) == phase
+
+
+def status_of(given_view):
+    """The status that is decided; there is a spec, so there is one."""
+    status = decide(given_view, RULES).status
+    assert status is not None
+    return status
+
+
+def test_not_knowing_decides_nothing():
+    unknown = view(Phase.RUNNING, RUNS, **SAMPLED)
+    unknown = replace(unknown, observed=ClusterObservation("cl_a", known=False))
+    decision = decide(unknown, RULES)
+    assert decision.actions == ()
+    assert decision.status == unknown.status
+
+
+def test_a_status_tells_what_serves():
+    status = status_of(view(Phase.STARTING, RUNS, applied=True))
+    described = status.brokers[0]
+    assert (described.kafka, described.metrics, described.link) == (
+        ENDPOINTS.kafka,
+        ENDPOINTS.metrics,
+        ENDPOINTS.link,
+    )
+    assert (described.slot, described.pid) == (0, 1)
+    assert status.observed_generation == 3
+    assert status.since_ms == NOW
+    assert status_of(view(Phase.RUNNING, STARTS, applied=True)).brokers == ()
+
+
+def test_since_is_kept_within_a_phase():
+    assert status_of(view(Phase.RUNNING, RUNS, applied=True)).since_ms == NOW - 10_000
+
+
+def test_restarts_count_since_it_woke():
+    running = view(Phase.RUNNING, RUNS, applied=True, restarts=4)
+    running = replace(
+        running,
+        status=replace(running.status, restarts=2),
+        observed=replace(running.observed, restarts=5),
+    )
+    assert status_of(running).restarts == 3
+    asleep = replace(running, status=replace(running.status, phase=Phase.ASLEEP))
+    assert status_of(asleep).restarts == 1
+
+
+def test_all_slots_of_the_scale_are_asked_for():
+    two = replace(SPEC, scale=2)
+    partly = view(Phase.RUNNING, RUNS, spec=two, applied=True)
+    assert Apply() in decide(partly, RULES).actions
+
+
+BROKERS = st.builds(
+    broker,
+    st.sampled_from(BrokerState),
+    failures=st.integers(0, 6),
+    message=st.sampled_from(["", "ended"]),
+)
+VIEWS = st.builds(
+    view,
+    st.none() | st.sampled_from(Phase),
+    *[],
+    since=st.integers(NOW - 100_000, NOW + 100),
+    spec=st.none()
+    | st.builds(
+        Spec,
+        st.just("cl_a"),
+        st.integers(1, 5),
+        st.sampled_from(SpecState),
+        st.integers(1, 2),
+        st.sampled_from([0, 1, IDLE]),
+    ),
+    wake=st.none() | st.just(WAKE),
+    stored=st.booleans(),
+    applied=st.booleans(),
+    refused=st.sampled_from(["", "no"]),
+    reading=st.none()
+    | st.builds(Reading, st.integers(NOW - 1000, NOW), st.none() | st.integers(0, 2)),
+    busy_ms=st.integers(NOW - 2 * IDLE, NOW),
+    sampled_ms=st.integers(NOW - 2 * IDLE, NOW),
+    unanswered=st.sampled_from([(), ((0, 3),), ((0, 20),)]),
+    kept=st.booleans(),
+    leaving=st.booleans(),
+).flatmap(
+    lambda v: st.lists(BROKERS, max_size=1).map(
+        lambda brokers: replace(v, observed=ClusterObservation("cl_a", tuple(brokers)))
+    )
+)
+
+
+@given(VIEWS)
+def test_what_may_not_run_is_never_started(v):
+    allowed = v.spec is not None and v.spec.state is SpecState.ACTIVE and not v.leaving
+    if not allowed:
+        assert Apply() not in decide(v, RULES).actions
+
+
+@given(VIEWS)
+def test_a_broker_with_clients_is_stopped_only_where_it_may_not_run(v):
+    serves = any(b.state is BrokerState.RUNNING for b in v.observed.brokers)
+    known_idle = v.reading is not None and v.reading.connections == 0
+    allowed = v.spec is not None and v.spec.state is SpecState.ACTIVE and not v.leaving
+    if allowed and serves and not known_idle:
+        assert Stop() not in decide(v, RULES).actions
+
+
+@given(VIEWS)
+def test_gateways_know_before_an_idle_cluster_is_stopped(v):
+    allowed = v.spec is not None and v.spec.state is SpecState.ACTIVE and not v.leaving
+    serves = any(b.state is BrokerState.RUNNING for b in v.observed.brokers)
+    if allowed and serves and Stop() in decide(v, RULES).actions:
+        assert v.phase is Phase.STOPPING
+        assert v.stored
+        assert v.wake is None
+        assert v.reading.taken_ms >= v.status.since_ms + RULES.stopping_grace_ms
+
+
+@given(VIEWS)
+def test_files_go_only_once_nothing_runs(v):
+    if Remove() in decide(v, RULES).actions:
+        assert v.observed.brokers == ()
+        assert v.spec is None or v.spec.state is SpecState.DELETED
+
+
+@given(VIEWS)
+def test_a_wake_request_is_forgotten_only_where_it_was_answered(v):
+    decision = decide(v, RULES)
+    if v.wake is None:
+        assert not any(isinstance(action, ForgetWake) for action in decision.actions)
+    elif FORGET in decision.actions and v.spec is not None:
+        may_not = v.spec.state is not SpecState.ACTIVE
+        serves = any(b.state is BrokerState.RUNNING for b in v.observed.brokers)
+        failed = Phase.FAILED in {v.phase, status_of(v).phase}
+        assert may_not or serves or failed
+
+
+@given(VIEWS)
+def test_start_and_stop_exclude_each_other(v):
+    actions = decide(v, RULES).actions
+    assert len({type(a) for a in actions} & {Apply, Stop, Remove}) <= 1
+    assert len(set(actions)) == len(actions)
+
+
+@given(VIEWS)
+def test_the_status_is_about_the_spec_and_tells_when(v):
+    status = decide(v, RULES).status
+    assert (status is None) == (v.spec is None)
+    if status is not None and v.status is not None and status.phase is v.status.phase:
+        assert status.since_ms == v.status.since_ms
+    if status is not None and status.phase is Phase.RUNNING:
+        assert status.brokers
+
+
+@given(VIEWS, st.integers(0, 3))
+def test_it_settles_where_the_driver_does_as_it_is_told(v, crashes):
+    """Driven by its own decisions, a cluster comes to rest: running, asleep, failed or gone."""
+    world = World(v, crashes)
+    for _ in range(200):
+        if world.step():
+            break
+    else:
+        raise AssertionError(world.view)
+    assert world.view.wake is None or v.leaving
+
+
+class World:
+    """A driver that does as it is told, and a cell without clients, in steps of a second."""
+
+    def __init__(self, v, crashes):
+        self.view = replace(v, stored=True, unanswered=())
+        self.crashes = crashes
+
+    def step(self):
+        """Takes a step; True where nothing was to be done and nothing will change."""
+        v = self.view
+        decision = decide(v, RULES)
+        changes = {"now_ms": v.now_ms + 1000, "status": decision.status, "refused": ""}
+        for action in decision.actions:
+            changes |= self.done(action)
+        if not decision.actions:
+            changes |= self.moved()
+        before = (v.status, v.observed, ())
+        still = before == (decision.status, changes.get("observed", v.observed), decision.actions)
+        self.view = replace(v, **changes)
+        return still and self.at_rest()
+
+    def at_rest(self):
+        brokers = self.view.observed.brokers
+        sleeps = self.view.spec is not None and self.view.spec.idle_timeout_ms > 0
+        if not brokers:
+            return True
+        return brokers[0].state is BrokerState.FAILED or (
+            brokers[0].state is BrokerState.RUNNING and not sleeps
+        )
+
+    def done(self, action):
+        v = self.view
+        match action:
+            case Apply():
+                states = {b.slot: b for b in v.observed.brokers}
+                slots = range(v.spec.scale)
+                kept = tuple(self.applied(states.get(slot), slot) for slot in slots)
+                return {"applied": True, "observed": self.observed(*kept), "kept": True}
+            case Stop():
+                stops = tuple(replace(b, state=BrokerState.STOPPING) for b in v.observed.brokers)
+                return {"applied": False, "observed": self.observed(*stops)}
+            case Remove():
+                return {"kept": False, "observed": self.observed()}
+        readings = {"reading": Reading(v.now_ms + 1000, 0), "sampled_ms": v.now_ms}
+        return {"wake": None} if isinstance(action, ForgetWake) else readings
+
+    def applied(self, before, slot):
+        if before is None or before.state in {BrokerState.FAILED, BrokerState.STOPPING}:
+            return replace(STARTS, slot=slot)
+        return before
+
+    def moved(self):
+        """What happens while nobody does anything."""
+        brokers = []
+        for each in self.view.observed.brokers:
+            if each.state in {BrokerState.STARTING, BrokerState.WAITING}:
+                if self.crashes:
+                    self.crashes -= 1
+                    brokers.append(replace(WAITS, slot=each.slot))
+                else:
+                    brokers.append(replace(RUNS, slot=each.slot))
+            elif each.state is not BrokerState.STOPPING:
+                brokers.append(each)
+        reading = Reading(self.view.now_ms, 0)
+        return {"observed": self.observed(*brokers), "reading": reading}
+
+    def observed(self, *brokers):
+        return ClusterObservation("cl_a", brokers)

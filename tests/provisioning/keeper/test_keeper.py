@@ -1,0 +1,371 @@
+"""The keeper with real brokers: wakes, sleeps, replaces, and goes on when others fail."""
+
+import asyncio
+import signal
+import threading
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from provisioning.drivers.process import identify
+from provisioning.keeper.probe import connections_in, scrape
+from provisioning.keeper.records import Phase, SpecState
+from tests.provisioning.driver_conformance import LossyDriver
+from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, kill, until
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path, stop_brokers_on_exit=True)
+
+
+def alive(pid):
+    return identify(pid) is not None
+
+
+def test_a_wake_request_starts_a_cluster_that_never_ran(world):
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            await world.until_phase(Phase.ASLEEP)
+            assert list((world.folder / "keeper/run").iterdir()) == []
+            world.wake()
+            broker = await world.running()
+            metrics = await scrape(broker.metrics, timeout_s=LIMIT_S)
+            assert metrics is not None
+            assert connections_in(metrics) == 0
+            await until(lambda: world.store.peek_wake(CLUSTER) is None)
+            assert world.phases() == [Phase.ASLEEP, Phase.STARTING, Phase.RUNNING]
+        assert world.status().phase is Phase.ASLEEP
+        assert world.status().brokers == ()
+        assert not alive(broker.pid)
+
+    asyncio.run(scenario())
+
+
+def test_an_idle_cluster_sleeps_and_wakes_again(world):
+    async def scenario():
+        async with world.keeping():
+            world.want(idle_timeout_ms=200)
+            world.wake()
+            broker = await world.running()
+            await world.until_phase(Phase.ASLEEP)
+            assert not alive(broker.pid)
+            assert world.phases()[-3:] == [Phase.RUNNING, Phase.STOPPING, Phase.ASLEEP]
+            world.wake()
+            again = await world.running(other_than=broker.pid)
+            assert again.pid != broker.pid
+
+    asyncio.run(scenario())
+
+
+def test_a_client_keeps_it_awake(world):
+    async def scenario():
+        async with world.keeping():
+            world.want(idle_timeout_ms=200)
+            world.wake()
+            broker = await world.running()
+            client = await world.client(broker)
+            await world.until(lambda status: status.connections == 1)
+            # Many looks later it still runs: the sampler's count tells how time went.
+            taken = len(world.sampled)
+            await until(lambda: len(world.sampled) >= taken + 5)
+            assert world.status().phase is Phase.RUNNING
+            assert world.status().brokers == (broker,)
+            await client.close()
+            await world.until_phase(Phase.ASLEEP)
+
+    world.loop["connections_interval_ms"] = 1
+    asyncio.run(scenario())
+
+
+def test_a_sample_is_taken_while_it_runs_and_before_it_sleeps(world):
+    async def scenario():
+        async with world.keeping():
+            world.want(idle_timeout_ms=300)
+            world.wake()
+            broker = await world.running()
+            status = await world.until_phase(Phase.ASLEEP)
+        assert len(world.sampled) >= 2
+        assert set(world.sampled) == {broker.kafka}
+        taken_ms, content = world.store.samples[CLUSTER]
+        assert content["groups"] == [{"group": "orders", "sample": len(world.sampled)}]
+        assert taken_ms <= status.since_ms
+
+    asyncio.run(scenario())
+
+
+def test_a_killed_broker_is_replaced(world):
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            first = await world.running()
+            kill(first.pid)
+            second = await world.running(other_than=first.pid)
+            status = await world.until_phase(Phase.RUNNING)
+            assert status.restarts == 1
+            kill(second.pid)
+            await world.running(other_than=second.pid)
+            assert world.status().restarts == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_does_not_answer_is_replaced(world):
+    world.loop |= {"unanswered_max": 3, "scrape_timeout_ms": 50}
+
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            first = await world.running()
+            kill(first.pid, signal.SIGSTOP)
+            await world.running(other_than=first.pid)
+            assert not alive(first.pid)
+
+    asyncio.run(scenario())
+
+
+def test_a_suspended_cluster_stops_and_does_not_wake(world):
+    async def scenario():
+        async with world.keeping():
+            spec = world.want()
+            world.wake()
+            broker = await world.running()
+            client = await world.client(broker)
+            world.store.put_spec(replace(spec, generation=2, state=SpecState.SUSPENDED))
+            status = await world.until_phase(Phase.ASLEEP)
+            assert status.message == "suspended"
+            assert status.observed_generation == 2
+            assert not alive(broker.pid)
+            await client.close()
+            world.wake()
+            await until(lambda: world.store.peek_wake(CLUSTER) is None)
+            assert world.status().phase is Phase.ASLEEP
+            world.store.put_spec(replace(spec, generation=3))
+            world.wake()
+            await world.running()
+
+    asyncio.run(scenario())
+
+
+def test_a_deleted_cluster_leaves_nothing_and_is_forgotten(world):
+    async def scenario():
+        async with world.keeping() as keeper:
+            spec = world.want()
+            world.wake()
+            broker = await world.running()
+            run = world.folder / "keeper/run" / CLUSTER
+            assert run.exists()
+            world.store.put_spec(replace(spec, generation=2, state=SpecState.DELETED))
+            await world.until_phase(Phase.ASLEEP)
+            await until(lambda: not run.exists())
+            assert not alive(broker.pid)
+            world.store.remove_spec(CLUSTER)
+            world.want("cl_other")
+            await world.until_phase(Phase.ASLEEP, "cl_other")
+            await until(lambda: keeper.phases().total() == 1)
+
+    asyncio.run(scenario())
+
+
+def test_a_purged_cluster_is_stopped(world):
+    async def scenario():
+        async with world.keeping() as keeper:
+            world.want()
+            world.wake()
+            broker = await world.running()
+            world.store.remove_spec(CLUSTER)
+            await until(lambda: not alive(broker.pid))
+            await until(lambda: not (world.folder / "keeper/run" / CLUSTER).exists())
+            world.want("cl_other")
+            await until(lambda: CLUSTER not in keeper.cluster_ids())
+
+    asyncio.run(scenario())
+
+
+def test_brokers_are_replaced_while_the_metadata_store_fails(world):
+    async def scenario():
+        async with world.keeping() as keeper:
+            world.want()
+            world.wake()
+            first = await world.running()
+            world.store.fail("locked")
+            await until(lambda: keeper.unwell() is not None)
+            kill(first.pid)
+            await until(lambda: keeper.broker_pids(CLUSTER) not in ([], [first.pid]))
+            assert world.status().brokers[0].pid == first.pid, "nothing could be written"
+            world.store.fail(None)
+            second = await world.running(other_than=first.pid)
+            assert [second.pid] == keeper.broker_pids(CLUSTER)
+            await until(lambda: keeper.unwell() is None)
+
+    asyncio.run(scenario())
+
+
+def test_an_idle_cluster_does_not_sleep_while_nobody_could_wake_it(world):
+    async def scenario():
+        async with world.keeping() as keeper:
+            world.want(idle_timeout_ms=300)
+            world.wake()
+            broker = await world.running()
+            world.store.fail("locked")
+            await until(lambda: keeper.unwell() is not None)
+            taken = len(world.sampled)
+            await until(lambda: len(world.sampled) >= taken + 10)
+            assert alive(broker.pid)
+            world.store.fail(None)
+            await world.until_phase(Phase.ASLEEP)
+            assert not alive(broker.pid)
+
+    asyncio.run(scenario())
+
+
+def test_a_keeper_that_starts_while_the_store_fails_waits_for_it(world):
+    world.store.fail("disk I/O error")
+
+    async def scenario():
+        async with world.keeping() as keeper:
+            world.want()
+            world.wake()
+            await until(lambda: keeper.unwell() is not None)
+            world.store.fail(None)
+            await world.running()
+
+    asyncio.run(scenario())
+
+
+def test_the_next_keeper_takes_brokers_over(world):
+    world.loop["stop_brokers_on_exit"] = False
+
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            first = await world.running()
+        assert alive(first.pid)
+        async with world.keeping() as keeper:
+            await until(lambda: keeper.broker_pids(CLUSTER) == [first.pid])
+            assert await scrape(first.metrics, timeout_s=LIMIT_S)
+            kill(first.pid)
+            second = await world.running(other_than=first.pid)
+        # Killed while there is no keeper.
+        kill(second.pid)
+        await until(lambda: not alive(second.pid))
+        world.loop["stop_brokers_on_exit"] = True
+        async with world.keeping():
+            await world.running(other_than=second.pid)
+
+    asyncio.run(scenario())
+
+
+def test_refused_settings_make_it_failed_with_a_message(world):
+    world.broker = {**world.broker, "threads": {"runtime": -1}}
+
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            status = await world.until_phase(Phase.FAILED)
+            assert "threads.runtime" in status.message
+            await until(lambda: world.store.peek_wake(CLUSTER) is None)
+        world.broker = {**world.broker, "threads": {"runtime": 1}}
+        world.loop["retry_failed_ms"] = 1
+        async with world.keeping():
+            world.wake()
+            await world.running()
+
+    asyncio.run(scenario())
+
+
+def test_lost_replies_of_the_driver_cost_nothing(world):
+    lossy: list[LossyDriver] = []
+
+    def wrap(driver):
+        lossy.append(LossyDriver(driver, done=len(lossy) == 0))
+        return lossy[-1]
+
+    world.wrap = wrap
+
+    async def scenario():
+        for _ in range(2):
+            async with world.keeping():
+                world.want(idle_timeout_ms=200)
+                world.wake()
+                await world.running()
+                await world.until_phase(Phase.ASLEEP)
+        assert [each.lost for each in lossy] == [2, 2]
+
+    asyncio.run(scenario())
+
+
+def test_a_cluster_that_hangs_delays_no_other(world):
+    """One broker that neither starts nor stops, one sample that never ends."""
+    release = threading.Event()
+
+    def hang(bootstrap, username, password):
+        del bootstrap, username, password
+        release.wait(LIMIT_S)
+        return []
+
+    world.sample_groups = hang
+    world.loop |= {"sample_timeout_ms": 200, "stop_timeout_ms": 500}
+
+    async def scenario():
+        async with world.keeping():
+            world.want("cl_slow")
+            world.wake("cl_slow")
+            slow = await world.running("cl_slow")
+            kill(slow.pid, signal.SIGSTOP)
+            world.want("cl_slow", generation=2, state=SpecState.SUSPENDED)
+            await world.until_phase(Phase.STOPPING, "cl_slow")
+            world.want("cl_quick", idle_timeout_ms=300)
+            world.wake("cl_quick")
+            quick = await world.running("cl_quick")
+            kill(quick.pid)
+            await world.running("cl_quick", other_than=quick.pid)
+            await world.until_phase(Phase.ASLEEP, "cl_quick")
+            assert world.status("cl_slow").phase is Phase.STOPPING
+            assert alive(slow.pid)
+        await until(lambda: not alive(slow.pid))
+        release.set()
+
+    asyncio.run(scenario())
+
+
+def test_a_status_is_written_only_when_it_changed(world):
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            await world.running()
+            taken = len(world.sampled)
+            await until(lambda: len(world.sampled) >= taken + 5)
+            written = [status for _, status in world.store.writes]
+            assert all(a != b for a, b in pairwise(written))
+            assert len(written) <= 4
+
+    asyncio.run(scenario())
+
+
+def test_secrets_of_brokers_are_private(world, monkeypatch):
+    async def scenario():
+        async with world.keeping():
+            world.want()
+            world.wake()
+            broker = await world.running()
+            folder = world.folder / "keeper/run" / CLUSTER / "slot-0"
+            assert folder.stat().st_mode & 0o077 == 0
+            for path in folder.iterdir():
+                assert path.stat().st_mode & 0o077 == 0, path
+            text = (folder / "broker.toml").read_text()
+            assert world.secret.hex() not in text
+            environment = Path(f"/proc/{broker.pid}/environ").read_bytes()
+            assert b"PATH=" in environment
+            assert b"FRESHET_SECRET_KEY" not in environment
+
+    monkeypatch.setenv("FRESHET_SECRET_KEY", "not for brokers")
+    asyncio.run(scenario())

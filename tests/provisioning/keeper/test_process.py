@@ -1,0 +1,303 @@
+"""The keeper as a process over the real metadata store, killed and started again."""
+
+import os
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from brokers.secrets import super_password
+from provisioning.keeper.settings import (
+    CellSettings,
+    DriverSettings,
+    KeeperSettings,
+    LoopSettings,
+    settings_toml,
+)
+from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
+
+
+@pytest.fixture
+def settings(tmp_path):
+    cell = CellSettings(
+        tmp_path / "metadata.sqlite", tmp_path / "dfs", tmp_path / "bucket", tmp_path / "secret"
+    )
+    for folder in (cell.dfs, cell.bucket):
+        folder.mkdir()
+    loop = LoopSettings(tmp_path / "keeper", scrape_interval_ms=50, sample_interval_ms=100)
+    broker = {
+        "topics": {"offsets_partitions": 4},
+        "groups": {"initial_rebalance_delay_ms": 0},
+        "threads": {"runtime": 1},
+    }
+    return KeeperSettings(cell, loop, DriverSettings(backoff_quiet_ms=100), broker)
+
+
+@pytest.fixture
+def cell(settings):
+    """Ends whatever brokers the test left behind."""
+    cell = Cell(settings.cell.metadata)
+    yield cell
+    for status in cell.store.statuses().values():
+        for broker in status.brokers:
+            if broker.pid is not None and alive(broker.pid):
+                os.kill(broker.pid, signal.SIGKILL)
+
+
+def stopping(settings):
+    return replace(settings, keeper=replace(settings.keeper, stop_brokers_on_exit=True))
+
+
+def get(address, path):
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=LIMIT_S) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_killed_keeper_is_no_matter_to_its_brokers(settings, cell):
+    with KeeperServer(settings) as keeper:
+        cell.want()
+        cell.wake()
+        first = cell.running()
+        keeper.kill()
+        assert alive(first)
+        # The next one takes it over, and replaces it.
+        keeper.start()
+        assert cell.running() == first
+        os.kill(first, signal.SIGKILL)
+        second = cell.running(other_than=first)
+        # Also one that was killed together with its broker.
+        keeper.kill()
+        os.kill(second, signal.SIGKILL)
+        keeper.start()
+        third = cell.running(other_than=second)
+        # One that is asked to end leaves its brokers, unless the settings say otherwise.
+        assert keeper.stop() == 0
+        assert alive(third)
+    with KeeperServer(stopping(settings)) as keeper:
+        assert cell.running() == third
+        assert keeper.stop() == 0
+        assert not alive(third)
+        assert cell.store.status(CLUSTER).phase == "asleep"
+
+
+def test_a_broker_whose_keeper_died_before_writing_it_down_is_found(settings, cell):
+    with KeeperServer(settings) as keeper:
+        cell.want()
+        cell.wake()
+        first = cell.running()
+        keeper.kill()
+        (settings.keeper.folder / "run" / CLUSTER / "slot-0" / "state.json").unlink()
+        keeper.start()
+        assert cell.running() == first
+        os.kill(first, signal.SIGKILL)
+        cell.running(other_than=first)
+
+
+def test_idle_asleep_wake(settings, cell):
+    with KeeperServer(stopping(settings)):
+        cell.want(idle_timeout_ms=300)
+        cell.wake()
+        first = cell.running()
+        cell.until(lambda status: status.phase == "asleep")
+        assert not alive(first)
+        assert cell.store.wake(CLUSTER) is None
+        sample = cell.store.sample(CLUSTER)
+        assert sample.content["groups"] == []
+        cell.wake()
+        assert cell.running() != first
+
+
+def test_suspended_and_deleted(settings, cell):
+    with KeeperServer(stopping(settings)):
+        cell.want()
+        cell.wake()
+        first = cell.running()
+        cell.want(state="suspended", generation=2)
+        cell.until(lambda status: status.phase == "asleep" and status.observed_generation == 2)
+        assert not alive(first)
+        cell.want(generation=3)
+        cell.wake()
+        second = cell.running(other_than=first)
+        cell.want(state="deleted", generation=4)
+        cell.until(lambda status: status.phase == "asleep" and status.observed_generation == 4)
+        assert not alive(second)
+
+
+def test_a_locked_metadata_store_delays_nothing(settings, cell):
+    with KeeperServer(stopping(settings)) as keeper:
+        cell.want()
+        cell.wake()
+        first = cell.running()
+        with sqlite3.connect(settings.cell.metadata, isolation_level=None) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            os.kill(first, signal.SIGKILL)
+            second = until_pid(settings, other_than=first)
+            assert alive(second)
+            connection.execute("ROLLBACK")
+        connection.close()
+        assert cell.running(other_than=first) == second
+        assert get(keeper.metrics, "/healthz")[0] == 200
+
+
+def test_a_record_that_cannot_be_read_stops_nobody(settings, cell):
+    with KeeperServer(stopping(settings)) as keeper:
+        cell.want()
+        cell.wake()
+        first = cell.running()
+        damage(settings.cell.metadata, f"spec/{CLUSTER}")
+        cell.want("cl_b")
+        until_unwell(keeper)
+        os.kill(first, signal.SIGKILL)
+        assert alive(until_pid(settings, other_than=first))
+
+
+def test_a_second_keeper_stands_by_and_takes_over(settings, cell):
+    with KeeperServer(settings) as first:
+        cell.want()
+        cell.wake()
+        pid = cell.running()
+        refusing = replace(settings, keeper=replace(settings.keeper, standby=False))
+        refused = KeeperServer(refusing, "refused")
+        refused.start(wait=False)
+        assert refused.wait() == 1
+        assert f"pid {first.pid}" in refused.log.read_text()
+        second = KeeperServer(stopping(settings), "second")
+        second.start(wait=False)
+        first.kill()
+        second.wait_ready()
+        try:
+            assert cell.running() == pid
+            assert "freshet_keeper_leading 1" in get(second.metrics, "/metrics")[1]
+            runs = 'freshet_keeper_clusters{phase="running"} 1'
+            waited(lambda: runs in get(second.metrics, "/metrics")[1] or None)
+        finally:
+            assert second.stop() == 0
+        assert not alive(pid)
+
+
+def test_all_brokers_stop_at_once(settings, cell):
+    names = [f"cl_{number}" for number in range(4)]
+    with KeeperServer(stopping(settings)) as keeper:
+        for name in names:
+            cell.want(name)
+            cell.wake(name)
+        pids = [cell.running(name) for name in names]
+        assert keeper.stop() == 0
+        assert not any(alive(pid) for pid in pids)
+        assert {cell.store.status(name).phase for name in names} == {"asleep"}
+
+
+def test_the_super_user_reaches_the_broker_and_nobody_else_does(settings, cell):
+    with KeeperServer(stopping(settings)):
+        cell.want()
+        cell.wake()
+        cell.running()
+        kafka = cell.store.status(CLUSTER).brokers[0].kafka
+        secret = bytes.fromhex(settings.cell.secret.read_text())
+        assert authenticates(kafka, super_password(secret, CLUSTER))
+        assert not authenticates(kafka, super_password(secret, "cl_other"))
+
+
+def authenticates(bootstrap, password):
+    """Whether SASL/PLAIN as the super user is accepted (SaslHandshake 1, SaslAuthenticate 0)."""
+    host, port = bootstrap.rsplit(":", 1)
+    token = f"\0__freshet\0{password}".encode()
+    with socket.create_connection((host, int(port)), LIMIT_S) as connection:
+        assert request(connection, 17, 1, struct.pack(">h5s", 5, b"PLAIN"))[:2] == b"\0\0"
+        answer = request(connection, 36, 0, struct.pack(">i", len(token)) + token)
+        return answer[:2] == b"\0\0"
+
+
+def request(connection, key, version, body):
+    """Sends a Kafka request; gives the body of its answer."""
+    frame = struct.pack(">hhih", key, version, 1, -1) + body
+    connection.sendall(struct.pack(">i", len(frame)) + frame)
+    with connection.makefile("rb") as stream:
+        (length,) = struct.unpack(">i", stream.read(4))
+        return stream.read(length)[4:]
+
+
+def until_pid(settings, *, other_than):
+    """The process that the keeper started in the place of another one."""
+    state = settings.keeper.folder / "run" / CLUSTER / "slot-0" / "state.json"
+    return waited(lambda: pid_in(state, other_than))
+
+
+def pid_in(state, other_than):
+    try:
+        pid = int(state.read_text().split('"pid": ')[1].split(",")[0])
+    except (OSError, IndexError):
+        return None
+    return pid if pid != other_than else None
+
+
+def until_unwell(keeper):
+    return waited(lambda: get(keeper.metrics, "/healthz")[0] == 503 or None)
+
+
+def waited(look):
+    """What `look` gives once it gives something."""
+    event = threading.Event()
+    for _ in range(int(LIMIT_S / 0.02)):
+        found = look()
+        if found is not None:
+            return found
+        event.wait(0.02)
+    raise AssertionError(look)
+
+
+def damage(metadata, key):
+    """Overwrites a record with what nobody understands."""
+    with sqlite3.connect(metadata) as connection:
+        changed = connection.execute(
+            "UPDATE entry SET value = ? WHERE key LIKE ?", (b"{", f"%{key}")
+        )
+        assert changed.rowcount == 1
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[cell]\n", "cell.metadata must be set"),
+        ("[cell", "Expected ']'"),
+        ("[cell]\nsecrets = 'x'\n", "unknown setting cell.secrets"),
+    ],
+)
+def test_settings_that_make_no_sense_end_it(tmp_path, text, said):
+    config = tmp_path / "keeper.toml"
+    config.write_text(text)
+    result = run(config)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert str(config) in result.stderr
+
+
+def test_a_missing_secret_ends_it(settings, tmp_path):
+    config = tmp_path / "keeper.toml"
+    config.write_text(settings_toml(settings))
+    result = run(config)
+    assert result.returncode == 2
+    assert str(settings.cell.secret) in result.stderr
+
+
+def run(config):
+    return subprocess.run(
+        [sys.executable, "-m", "provisioning.keeper", "--config", config],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,167 @@
+"""A cell for the keeper's tests: folders, a secret, a store in memory, real brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from brokers.secrets import create_cell_secret, link_secret
+from provisioning.drivers.backoff import Backoff
+from provisioning.drivers.base import Driver
+from provisioning.drivers.local import LocalDriver
+from provisioning.drivers.slot import LocalOptions
+from provisioning.keeper.clock import Clock
+from provisioning.keeper.cluster import Cell
+from provisioning.keeper.keeper import Keeper
+from provisioning.keeper.metrics import Metrics
+from provisioning.keeper.records import BrokerStatus, Phase, Spec, SpecState, Status
+from provisioning.keeper.sampler import SampleGroups
+from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.keeper.store import AsyncStore
+from tests.provisioning.keeper.link import Linked, connect
+from tests.provisioning.keeper.memory import MemoryStore
+
+# Never reached when all is well.
+LIMIT_S = 120.0
+CLUSTER = "cl_a"
+
+# Small and quick brokers.
+BROKER: dict[str, dict[str, object]] = {
+    "topics": {"offsets_partitions": 4},
+    "groups": {"initial_rebalance_delay_ms": 0},
+    "threads": {"runtime": 1},
+}
+
+
+class World:
+    """A cell in a folder. `driver` may wrap the driver of each keeper."""
+
+    def __init__(self, folder: Path, **settings: int | bool) -> None:
+        self.folder = folder
+        self.store = MemoryStore()
+        self.sampled: list[str] = []
+        self.sample_groups: SampleGroups = self._sample
+        self.wrap: Callable[[Driver], Driver] = lambda driver: driver
+        self.broker: dict[str, dict[str, object]] = BROKER
+        self.loop: dict[str, Any] = {
+            "scrape_interval_ms": 50,
+            "sample_interval_ms": 100,
+            **settings,
+        }
+        self.backoff = Backoff()
+        for name in ("dfs", "bucket"):
+            (folder / name).mkdir()
+        self.secret = create_cell_secret(folder / "secret")
+
+    def settings(self) -> KeeperSettings:
+        """As a keeper of this cell has them."""
+        folder = self.folder
+        cell = CellSettings(
+            folder / "metadata.sqlite", folder / "dfs", folder / "bucket", folder / "secret"
+        )
+        loop = replace(LoopSettings(folder / "keeper"), **self.loop)
+        return KeeperSettings(cell, loop, broker=self.broker)
+
+    @asynccontextmanager
+    async def keeping(self) -> AsyncIterator[Keeper]:
+        """Runs a keeper. At the end brokers go on, or stop, as the settings say."""
+        settings, metrics = self.settings(), Metrics()
+        local = LocalDriver(settings.keeper.folder / "run", LocalOptions(backoff=self.backoff))
+        keeper = Keeper(
+            Cell(
+                settings=settings,
+                secret=self.secret,
+                driver=self.wrap(local),
+                store=AsyncStore(self.store, metrics),
+                clock=Clock(),
+                metrics=metrics,
+                sample_groups=self.sample_groups,
+            )
+        )
+        await keeper.start()
+        running = asyncio.create_task(keeper.run())
+        try:
+            yield keeper
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+            await keeper.close()
+
+    def want(self, cluster_id: str = CLUSTER, **changes: int | SpecState) -> Spec:
+        """Has the control plane want a cluster."""
+        given: dict[str, Any] = dict(changes)
+        spec = replace(Spec(cluster_id, 1, SpecState.ACTIVE, 1, 0), **given)
+        self.store.put_spec(spec)
+        return spec
+
+    def wake(self, cluster_id: str = CLUSTER) -> None:
+        """Has a gateway want a cluster awake."""
+        self.store.request_wake(cluster_id, requested_at_ms=Clock().now_ms(), by="test")
+
+    def status(self, cluster_id: str = CLUSTER) -> Status | None:
+        """What the keeper tells."""
+        return self.store.peek_status(cluster_id)
+
+    def phases(self, cluster_id: str = CLUSTER) -> list[Phase]:
+        """The phases that were written, in order, each once a change."""
+        written = [
+            status.phase for written_id, status in self.store.writes if written_id == cluster_id
+        ]
+        return [p for i, p in enumerate(written) if i == 0 or written[i - 1] is not p]
+
+    async def until(
+        self, holds: Callable[[Status | None], bool], cluster_id: str = CLUSTER
+    ) -> Status:
+        """Waits until the status of a cluster holds."""
+        found = await asyncio.to_thread(
+            self.store.wait, lambda: holds(self.status(cluster_id)), LIMIT_S
+        )
+        status = self.status(cluster_id)
+        assert found, status
+        assert status is not None
+        return status
+
+    async def until_phase(self, phase: Phase, cluster_id: str = CLUSTER) -> Status:
+        """Waits until a cluster is in a phase."""
+        return await self.until(
+            lambda status: status is not None and status.phase is phase, cluster_id
+        )
+
+    async def running(
+        self, cluster_id: str = CLUSTER, other_than: int | None = None
+    ) -> BrokerStatus:
+        """Waits until its broker serves, and is another process than this one."""
+        status = await self.until(
+            lambda s: s is not None and s.phase is Phase.RUNNING and s.brokers[0].pid != other_than,
+            cluster_id,
+        )
+        return status.brokers[0]
+
+    async def client(self, broker: BrokerStatus, cluster_id: str = CLUSTER) -> Linked:
+        """A client that came through a gateway."""
+        return await connect(broker.link, link_secret(self.secret, cluster_id))
+
+    def _sample(self, bootstrap: str, username: str, password: str) -> list[dict[str, object]]:
+        assert username == "__freshet"
+        assert password
+        self.sampled.append(bootstrap)
+        return [{"group": "orders", "sample": len(self.sampled)}]
+
+
+def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> None:
+    """Sends a broker of this test a signal."""
+    assert pid is not None
+    os.kill(pid, number)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Waits until something holds that nobody tells of."""
+    async with asyncio.timeout(LIMIT_S):
+        while not holds():
+            await asyncio.sleep(0.01)
