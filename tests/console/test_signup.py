@@ -1,14 +1,17 @@
 """Sign-up, the proof of an address, and the limits of both."""
 
 import re
+import threading
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core import mail
+from django.db import connection, connections
 
 from console.accounts.models import Membership, Organization
 from console.accounts.services import verification
+from console.accounts.services.limits import network_of
 from console.accounts.signals import organization_signed_up, organization_verified
 from console.common.actor import Role
 from console.common.clock import now
@@ -130,6 +133,58 @@ def test_asking_for_taken_addresses_counts_against_the_limit(anybody):
     for _ in range(config().limits.signups_per_address):
         anybody.post("/signup", BODY)
     assert_problem(anybody.post("/signup", BODY), 429, "too_many_requests")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("2001:db8::1", "2001:db8::2:3:4:5", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("unknown", "unknown", True),
+    ],
+)
+def test_a_line_counts_as_one_address(one, other, same):
+    assert (network_of(one) == network_of(other)) is same
+
+
+def sign_up_together(bodies):
+    """Sends sign-ups at the same time, each in a transaction of its own; gives the statuses."""
+    start = threading.Barrier(len(bodies))
+    statuses = []
+
+    def send(body):
+        try:
+            start.wait(60)
+            statuses.append(ApiClient().post("/signup", body).status_code)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=send, args=[body]) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return sorted(statuses)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_sign_ups_at_once_with_one_address_one_succeeds():
+    assert sign_up_together([BODY, BODY]) == [201, 409]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sign_ups_at_once_do_not_pass_the_limit_together():
+    limit = config().limits.signups_per_address
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO accounts_addressevent (kind, address, created_at)"
+            " SELECT 'signup', '127.0.0.1', now() FROM generate_series(1, %s)",
+            [limit - 1],
+        )
+    bodies = [{**BODY, "email": f"ada{number}@acme.example"} for number in range(4)]
+    assert sign_up_together(bodies) == [201, 429, 429, 429]
 
 
 def test_the_mail_verifies_the_address(anybody, heard):

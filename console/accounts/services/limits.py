@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from datetime import timedelta
 
@@ -19,9 +20,10 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
     Holds the address's lock until the transaction ends, so that many requests at once do not pass
     together.
     """
-    locks.lock(f"address:{kind}", address)
+    network = network_of(address)
+    locks.lock(f"address:{kind}", network)
     since = now() - WINDOW
-    events = AddressEvent.objects.filter(kind=kind, address=address, created_at__gt=since)
+    events = AddressEvent.objects.filter(kind=kind, address=network, created_at__gt=since)
     times = list(events.order_by("created_at").values_list("created_at", flat=True))
     if len(times) < limit:
         return
@@ -36,7 +38,18 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
 
 def note_address(*, kind: str, address: str) -> None:
     """Counts one."""
-    AddressEvent.objects.create(kind=kind, address=address)
+    AddressEvent.objects.create(kind=kind, address=network_of(address))
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: in IPv6 the /64 network, which one customer line has."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def purge_address_events() -> int:
