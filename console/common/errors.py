@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ class Quota:
 class AppError(Exception):
     """An error with a stable code and an HTTP status."""
 
-    code: ClassVar[str] = "error"
-    status: ClassVar[int] = 500
-    title: ClassVar[str] = "Error"
+    code: str = "error"
+    status: int = 500
+    title: str = "Error"
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import RequestDataTooBig
@@ -22,6 +22,25 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 # A name, not an address: nothing is served under it.
 TYPE_BASE = "urn:freshet:problem:"
+
+
+class FrameworkError(errors.UserError):
+    """What the framework refuses by itself: malformed JSON, a wrong method or media type."""
+
+    code = "bad_request"
+    codes: ClassVar[dict[int, str]] = {
+        status.HTTP_400_BAD_REQUEST: "malformed_request",
+        status.HTTP_405_METHOD_NOT_ALLOWED: "method_not_allowed",
+        status.HTTP_406_NOT_ACCEPTABLE: "not_acceptable",
+        status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
+        status.HTTP_429_TOO_MANY_REQUESTS: "too_many_requests",
+    }
+
+    def __init__(self, error: exceptions.APIException) -> None:
+        self.status = error.status_code
+        self.code = self.codes.get(error.status_code, self.code)
+        self.title = str(error.default_detail).split("{", maxsplit=1)[0].strip(" .")
+        super().__init__(str(error.detail))
 
 
 def problem(error: errors.AppError) -> dict[str, Any]:
@@ -101,7 +120,7 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
         case RequestDataTooBig():
             return errors.BodyTooLarge()
         case exceptions.APIException():
-            return _framework_error(error)
+            return FrameworkError(error)
         case OperationalError():
             return errors.Unavailable("The database does not answer.")
         case _:
@@ -110,27 +129,6 @@ def as_app_error(error: Exception) -> errors.AppError | None:  # noqa: PLR0911 -
 
 def _detail(error: Exception) -> str | None:
     return str(error.detail) if isinstance(error, exceptions.APIException) else None
-
-
-def _framework_error(error: exceptions.APIException) -> errors.AppError:
-    """Errors that the framework raises by itself: malformed JSON, wrong method or media type."""
-    names = {
-        status.HTTP_400_BAD_REQUEST: "malformed_request",
-        status.HTTP_405_METHOD_NOT_ALLOWED: "method_not_allowed",
-        status.HTTP_406_NOT_ACCEPTABLE: "not_acceptable",
-        status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
-        status.HTTP_429_TOO_MANY_REQUESTS: "too_many_requests",
-    }
-    kind = type(
-        "FrameworkError",
-        (errors.UserError,),
-        {
-            "code": names.get(error.status_code, "bad_request"),
-            "status": error.status_code,
-            "title": str(error.default_detail).split("{", maxsplit=1)[0].strip(" ."),
-        },
-    )
-    return kind(str(error.detail))  # type: ignore[no-any-return]
 
 
 def _field_errors(details: Any, pointer: str) -> Iterator[errors.FieldError]:
