@@ -62,9 +62,19 @@ export const theme = createTheme({
     Button: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "sm" } },
     PasswordInput: { defaultProps: { size: "sm" } },
+    InputWrapper: { styles: { description: { fontSize: 12 }, error: { fontSize: 12 } } },
+    Radio: { styles: { description: { fontSize: 12 }, label: { fontSize: 13 } } },
+    SegmentedControl: { styles: { root: { backgroundColor: "var(--hover)" } } },
+    Switch: { styles: { label: { fontSize: 13 } } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
-    Drawer: { defaultProps: { position: "right", size: 460 } },
-    Modal: { defaultProps: { centered: true } },
+    Drawer: {
+      defaultProps: { position: "right", size: 460 },
+      styles: { title: { fontSize: 15, fontWeight: 600 } },
+    },
+    Modal: {
+      defaultProps: { centered: true },
+      styles: { title: { fontSize: 15, fontWeight: 600 } },
+    },
   },
 });
 

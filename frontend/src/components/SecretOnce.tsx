@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactElement } from "react";
 import { CopyText } from "./CopyText";
+import { Note } from "./Note";
 
 interface Props {
   /** Label → value; every value can be copied. */
@@ -13,9 +14,10 @@ interface Props {
 export function SecretOnce({ values, onDone, children }: Props): ReactElement {
   return (
     <Stack gap="md">
-      <Alert variant="light" color="yellow" title="Copy it now">
-        The secret is shown this once. Freshet keeps only a verifier of it and cannot show it again.
-      </Alert>
+      <Note tone="waking">
+        <strong>Copy it now.</strong> The secret is shown this once. Freshet keeps only a verifier
+        of it and cannot show it again.
+      </Note>
       {values.map(([label, value]) => (
         <div key={label}>
           <Text size="xs" c="dimmed">

@@ -17,7 +17,7 @@ export function SidePanel({ opened, onClose, title, size, children }: Props): Re
       onClose={onClose}
       title={title}
       size={size}
-      overlayProps={{ backgroundOpacity: 0.25 }}
+      overlayProps={{ backgroundOpacity: 0.16 }}
       closeButtonProps={{ "aria-label": "Close" }}
     >
       {children}

@@ -13,7 +13,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { localMailQuery } from "@/features/mail/api/mail";
-import { useSignOut } from "@/features/session/api/session";
+import { useSignOut, useSwitchOrganization } from "@/features/session/api/session";
 import { Logo } from "@/components/Logo";
 import type { Session } from "@/lib/api/types";
 import classes from "./Rail.module.css";
@@ -66,6 +66,8 @@ export function Rail({ session }: { session: Session }): ReactElement {
 function Account({ session }: { session: Session }): ReactElement {
   const navigate = useNavigate();
   const signOut = useSignOut();
+  const switchTo = useSwitchOrganization();
+  const others = session.organizations.filter(({ id }) => id !== session.organization?.id);
   const name = session.organization?.name ?? "No organization";
   return (
     <Menu position="bottom-start" width={220} shadow="md">
@@ -83,6 +85,16 @@ function Account({ session }: { session: Session }): ReactElement {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{session.user?.email}</Menu.Label>
+        {others.map(({ id, name: other }) => (
+          <Menu.Item
+            key={id}
+            onClick={() => {
+              switchTo.mutate(id, { onSuccess: () => void navigate({ to: "/" }) });
+            }}
+          >
+            Switch to {other}
+          </Menu.Item>
+        ))}
         <Menu.Item onClick={() => void navigate({ to: "/settings" })}>Settings</Menu.Item>
         <Menu.Item
           leftSection={<IconLogout size={15} />}

@@ -1,13 +1,13 @@
 import { Tooltip } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
-import { readinessQuery } from "./readiness";
+import { failingParts, readinessQuery } from "./readiness";
 import classes from "./ServiceDot.module.css";
 
 /** The state of the whole service, in the foot of the rail. */
 export function ServiceDot(): ReactElement {
   const { data, isError } = useQuery(readinessQuery);
-  const failing = data?.failing ?? [];
+  const failing = data ? failingParts(data) : [];
   const state = isError ? "away" : !data ? "unknown" : failing.length > 0 ? "degraded" : "ready";
   const words = {
     away: "Server not reachable",

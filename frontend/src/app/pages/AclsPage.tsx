@@ -18,7 +18,7 @@ export function AclsPage(): ReactElement {
   const clusterId = useClusterId();
   const panel = usePanel("new");
   const { data, error, refetch } = useQuery(aclsQuery(clusterId));
-  const credentials = useQuery(credentialsQuery(clusterId)).data ?? [];
+  const credentials = useQuery(credentialsQuery(clusterId)).data;
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
   const button = (
     <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
@@ -48,10 +48,14 @@ export function AclsPage(): ReactElement {
           (data ?? !error) && <AclTable clusterId={clusterId} acls={data} />
         )}
       </Section>
-      <SidePanel opened={panel.opened} onClose={panel.close} title="Add ACLs">
+      <SidePanel
+        opened={panel.opened && credentials !== undefined}
+        onClose={panel.close}
+        title="Add ACLs"
+      >
         <NewAclForm
           clusterId={clusterId}
-          users={credentials.map((credential) => credential.username)}
+          users={(credentials ?? []).map((credential) => credential.username)}
           topics={topics.map((topic) => topic.name)}
           onDone={panel.close}
         />

@@ -1,3 +1,4 @@
+import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
@@ -27,7 +28,9 @@ export function ClusterPage(): ReactElement {
   const params = { clusterId };
   return (
     <>
-      {cluster && <StateNote cluster={cluster} />}
+      <div className={classes.state}>
+        {cluster ? <StateNote cluster={cluster} /> : <Skeleton height={63} />}
+      </div>
       <Tiles>
         <Tile label="Topics" value={topics && formatCount(topics.length)} />
         <Tile

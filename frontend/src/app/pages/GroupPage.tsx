@@ -15,7 +15,6 @@ import { PartitionLag } from "@/features/groups/components/PartitionLag";
 import { ResetPanel } from "@/features/groups/components/ResetPanel";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
 import { SampleNote } from "./SampleNote";
-import { useCluster } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 /** A consumer group: its members, its lag by partition, and the reset of its offsets. */
@@ -23,7 +22,6 @@ export function GroupPage(): ReactElement {
   const { clusterId, group: name } = useParams({
     from: "/frame/clusters/$clusterId/groups/$group",
   });
-  const cluster = useCluster();
   const panel = usePanel("reset");
   const { data: group, error, refetch } = useQuery(groupQuery(clusterId, name));
   if (error && !group) {
@@ -44,7 +42,11 @@ export function GroupPage(): ReactElement {
           </Button>
         }
       />
-      <SampleNote cluster={cluster} />
+      {group?.sampled_at && (
+        <div style={{ marginBottom: 20 }}>
+          <SampleNote at={group.sampled_at} />
+        </div>
+      )}
       <Tiles>
         <Tile label="Lag, records" value={group && formatLag(group.lag)} />
         <Tile label="Lag, time" value={group && formatLagSeconds(group.lag_seconds)} />

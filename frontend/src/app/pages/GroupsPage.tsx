@@ -1,3 +1,4 @@
+import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
@@ -7,18 +8,16 @@ import { Section } from "@/components/Section";
 import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { SampleNote } from "./SampleNote";
-import { useCluster, useClusterId } from "./useCluster";
+import { useClusterId } from "./useCluster";
 
 export function GroupsPage(): ReactElement {
   const clusterId = useClusterId();
-  const cluster = useCluster();
   const { data, error, refetch } = useQuery(groupListQuery(clusterId));
   return (
     <Section
       title="Consumer groups"
       lead="Consumers that share the work of reading, and how far each group is behind."
     >
-      <SampleNote cluster={cluster} />
       {error && !data && (
         <ErrorPanel
           error={error}
@@ -39,7 +38,12 @@ export function GroupsPage(): ReactElement {
           Its lag is shown here in records and in seconds.
         </Empty>
       ) : (
-        (data ?? !error) && <GroupTable clusterId={clusterId} groups={data} />
+        (data ?? !error) && (
+          <Stack gap="sm">
+            <SampleNote at={data?.[0]?.sampled_at} />
+            <GroupTable clusterId={clusterId} groups={data} />
+          </Stack>
+        )
       )}
     </Section>
   );

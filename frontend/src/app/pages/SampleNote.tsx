@@ -1,13 +1,13 @@
 import type { ReactElement } from "react";
-import type { Cluster } from "@/lib/api/types";
-import classes from "./SampleNote.module.css";
+import { Moment } from "@/components/Moment";
+import { Note } from "@/components/Note";
 
-/** Says of what is shown for a sleeping cluster that it is the last sample. */
-export function SampleNote({ cluster }: { cluster: Cluster | undefined }): ReactElement | null {
-  if (cluster?.status.phase !== "asleep") return null;
+/** Says of what is shown for a sleeping cluster when it was seen. */
+export function SampleNote({ at }: { at: string | null | undefined }): ReactElement | null {
+  if (!at) return null;
   return (
-    <p className={classes.root}>
-      The cluster is asleep: this is how it was when it went to sleep. Looking does not wake it.
-    </p>
+    <Note tone="asleep">
+      The cluster is asleep: this was seen <Moment at={at} />. Looking does not wake it.
+    </Note>
   );
 }

@@ -4,6 +4,7 @@ import { CopyText } from "@/components/CopyText";
 import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { sessionQuery } from "@/features/session/api/session";
+import { Verification } from "@/features/session/components/Verification";
 import { ThemeChoice } from "@/features/settings/components/ThemeChoice";
 import classes from "./SettingsPage.module.css";
 
@@ -29,7 +30,7 @@ export function SettingsPage(): ReactElement {
           <dt>Mail address</dt>
           <dd>{user?.email}</dd>
           <dt>Verified</dt>
-          <dd>{user?.email_verified ? "yes" : "not yet: open the link in the mail"}</dd>
+          <dd>{user && <Verification user={user} />}</dd>
         </dl>
       </Section>
     </>

@@ -1,3 +1,4 @@
+import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
@@ -7,12 +8,10 @@ import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { groupsOfTopic } from "@/features/groups/ofTopic";
 import { SampleNote } from "./SampleNote";
-import { useCluster } from "./useCluster";
 
 /** The groups that read a topic, with their lag in it. */
 export function TopicConsumersPage(): ReactElement {
   const { clusterId, topic } = useParams({ from: "/frame/clusters/$clusterId/topics/$topic" });
-  const cluster = useCluster();
   const { data, error, refetch } = useQuery(groupListQuery(clusterId));
   if (error && !data) {
     return (
@@ -25,8 +24,8 @@ export function TopicConsumersPage(): ReactElement {
   }
   const groups = data && groupsOfTopic(data, topic);
   return (
-    <>
-      <SampleNote cluster={cluster} />
+    <Stack gap="sm">
+      <SampleNote at={data?.[0]?.sampled_at} />
       {groups?.length === 0 ? (
         <Empty
           title="No group reads this topic"
@@ -41,6 +40,6 @@ export function TopicConsumersPage(): ReactElement {
       ) : (
         <GroupTable clusterId={clusterId} groups={groups} />
       )}
-    </>
+    </Stack>
   );
 }

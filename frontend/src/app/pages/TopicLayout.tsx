@@ -6,12 +6,12 @@ import { PageHead } from "@/components/PageHead";
 import { topicQuery } from "@/features/topics/api/topics";
 import { DeleteTopic } from "@/features/topics/components/DeleteTopic";
 import { readableConfig } from "@/features/topics/configs";
-import type { TopicDetail } from "@/lib/api/types";
+import type { Topic } from "@/lib/api/types";
 import { TabLinks, tabProps } from "./TabLinks";
 
-function leadOf(topic: TopicDetail): string {
+function leadOf(topic: Topic): string {
   const value = (name: string): string | null =>
-    topic.configs.find((config) => config.name === name)?.value ?? null;
+    topic.config_details?.find((config) => config.name === name)?.value ?? null;
   const kept = readableConfig("retention.ms", value("retention.ms"));
   const partitions = `${String(topic.partitions)} partition${topic.partitions === 1 ? "" : "s"}`;
   return [partitions, kept && `kept for ${kept}`.replace("for no limit", "without limit")]

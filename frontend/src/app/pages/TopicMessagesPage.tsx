@@ -7,6 +7,7 @@ import { SidePanel } from "@/components/SidePanel";
 import { MessageExplorer } from "@/features/messages/components/MessageExplorer";
 import { ProduceForm } from "@/features/messages/components/ProduceForm";
 import { topicQuery } from "@/features/topics/api/topics";
+import { useCluster } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 export function TopicMessagesPage(): ReactElement {
@@ -16,6 +17,7 @@ export function TopicMessagesPage(): ReactElement {
   const search = useSearch({ from: "/frame/clusters/$clusterId/topics/$topic/" });
   const navigate = useNavigate();
   const panel = usePanel("produce");
+  const cluster = useCluster();
   const partitions = useQuery(topicQuery(clusterId, name)).data?.partitions ?? 1;
   const { from = "newest", partition, offset, timestamp } = search;
   return (
@@ -24,6 +26,7 @@ export function TopicMessagesPage(): ReactElement {
         clusterId={clusterId}
         topic={name}
         partitions={partitions}
+        asleep={cluster?.status.phase === "asleep"}
         place={{ from, partition, offset, timestamp }}
         onPlace={(place) => void navigate({ to: ".", search: place })}
         firstStep={

@@ -1,34 +1,40 @@
-import { Button, Group, Skeleton } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { ErrorPanel } from "@/components/ErrorPanel";
 import { SidePanel } from "@/components/SidePanel";
-import { topicQuery } from "@/features/topics/api/topics";
+import { partitionsQuery } from "@/features/topics/api/topics";
 import { AddPartitions } from "@/features/topics/components/AddPartitions";
 import { PartitionTable } from "@/features/topics/components/PartitionTable";
 import { usePanel } from "./usePanel";
 
-/** Where each partition begins and ends. */
+/** The partitions of a topic, and the way to more of them. */
 export function TopicPartitionsPage(): ReactElement {
-  const { clusterId, topic: name } = useParams({
-    from: "/frame/clusters/$clusterId/topics/$topic",
-  });
-  const { data: topic } = useQuery(topicQuery(clusterId, name));
+  const { clusterId, topic } = useParams({ from: "/frame/clusters/$clusterId/topics/$topic" });
+  const { data, error, refetch } = useQuery(partitionsQuery(clusterId, topic));
   const panel = usePanel("add");
-  if (!topic) return <Skeleton height={180} />;
+  if (error && !data) {
+    const retry = (): void => void refetch();
+    return <ErrorPanel error={error} what="The partitions could not be read" onRetry={retry} />;
+  }
   return (
     <>
       <Group justify="flex-end" mb="sm">
-        <Button variant="default" onClick={panel.open}>
+        <Button variant="default" onClick={panel.open} disabled={!data}>
           Add partitions
         </Button>
       </Group>
-      <PartitionTable topic={topic} />
-      <SidePanel opened={panel.opened} onClose={panel.close} title="Add partitions">
+      <PartitionTable partitions={data} />
+      <SidePanel
+        opened={panel.opened && data !== undefined}
+        onClose={panel.close}
+        title="Add partitions"
+      >
         <AddPartitions
           clusterId={clusterId}
-          topic={name}
-          partitions={topic.partitions}
+          topic={topic}
+          partitions={data?.length ?? 0}
           onDone={panel.close}
         />
       </SidePanel>

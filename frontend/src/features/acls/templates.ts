@@ -22,15 +22,21 @@ export interface TemplateInput {
 export function templateAcls(template: Exclude<Template, "custom">, input: TemplateInput): Acl[] {
   const topic = input.topic || "*";
   const group = input.group || "*";
-  const pattern = (name: string): string =>
+  const pattern = (name: string): Acl["pattern_type"] =>
     input.prefixed && name !== "*" ? "PREFIXED" : "LITERAL";
-  const allow = (type: string, name: string, operation: string, kind = pattern(name)): Acl => ({
+  const allow = (
+    type: Acl["resource_type"],
+    name: string,
+    operation: Acl["operation"],
+    kind = pattern(name),
+  ): Acl => ({
     principal: input.principal,
     resource_type: type,
     resource_name: name,
     pattern_type: kind,
     operation,
     permission: "ALLOW",
+    host: "*",
   });
   if (template === "produce") {
     return [allow("TOPIC", topic, "WRITE"), allow("TOPIC", topic, "DESCRIBE")];
@@ -54,7 +60,7 @@ export function templateAcls(template: Exclude<Template, "custom">, input: Templ
 }
 
 /** Which operations Kafka knows for a kind of resource. */
-export const OPERATIONS: Record<string, readonly string[]> = {
+export const OPERATIONS: Partial<Record<Acl["resource_type"], readonly Acl["operation"][]>> = {
   TOPIC: [
     "ALL",
     "READ",
@@ -88,5 +94,6 @@ export function aclId(acl: Acl): string {
     acl.pattern_type,
     acl.operation,
     acl.permission,
+    acl.host,
   ].join(" ");
 }

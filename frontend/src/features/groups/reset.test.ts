@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Group } from "@/lib/api/types";
 import { assignmentWords } from "./assignments";
 import { groupsOfTopic } from "./ofTopic";
-import { moveOf, resetBody, resetComplaint } from "./reset";
+import { moveOf, resetComplaint, resetRequest, undoRequests } from "./reset";
 
 test("a reset is asked for only when it makes sense", () => {
   const choice = (kind: "offset" | "shift" | "timestamp", value: string) =>
@@ -15,15 +15,30 @@ test("a reset is asked for only when it makes sense", () => {
   expect(choice("timestamp", "2026-03-01T12:00")).toBeNull();
 });
 
-test("instants are sent as Unix milliseconds, and all topics by naming none", () => {
+test("instants are sent with their zone, and all topics by naming none", () => {
   const value = "2026-03-01T12:00:00Z";
-  expect(resetBody({ kind: "timestamp", value, topics: [] }, true)).toEqual({
+  expect(resetRequest({ kind: "timestamp", value, topics: [] }, true)).toEqual({
     to: "timestamp",
-    value: Date.UTC(2026, 2, 1, 12),
+    timestamp: "2026-03-01T12:00:00.000Z",
     dry_run: true,
   });
-  const named = resetBody({ kind: "earliest", value: "", topics: ["orders"] }, false);
-  expect(named).toEqual({ to: "earliest", topics: ["orders"], dry_run: false });
+  const named = resetRequest({ kind: "shift", value: "-5", topics: ["orders"] }, false);
+  expect(named).toEqual({ to: "shift", shift: -5, topics: [{ topic: "orders" }], dry_run: false });
+});
+
+test("an undo names the former offsets, and leaves what had none", () => {
+  const planned = { topic: "t", target: 0, lag_after: 0 };
+  const undo = undoRequests([
+    { ...planned, partition: 0, current: 7 },
+    { ...planned, partition: 1, current: null },
+    { ...planned, partition: 2, current: 7 },
+    { ...planned, partition: 3, current: 0 },
+    { ...planned, partition: 4, current: 9 },
+  ]);
+  expect(undo).toEqual([
+    { to: "offset", offset: 7, topics: [{ topic: "t", partitions: [0, 2] }], dry_run: false },
+    { to: "offset", offset: 9, topics: [{ topic: "t", partitions: [4] }], dry_run: false },
+  ]);
 });
 
 test("a partition without a committed offset does not move, it begins", () => {
@@ -51,6 +66,7 @@ test("a topic's groups count their lag in that topic alone", () => {
     members: [],
     lag: 103,
     lag_seconds: 60,
+    sampled_at: null,
     partitions: [
       { ...partition, topic: "a", lag: 3, lag_seconds: 2 },
       { ...partition, topic: "b", lag: 100, lag_seconds: 60 },

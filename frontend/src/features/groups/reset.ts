@@ -1,7 +1,6 @@
-import type { PlannedOffset } from "@/lib/api/types";
-import type { ResetBody } from "@/lib/api/schema";
+import type { PlannedOffset, ResetRequest } from "@/lib/api/types";
 
-export type ResetKind = "earliest" | "latest" | "timestamp" | "offset" | "shift";
+export type ResetKind = ResetRequest["to"];
 
 export const RESET_KINDS: { value: ResetKind; label: string }[] = [
   { value: "earliest", label: "The oldest record" },
@@ -31,17 +30,37 @@ export function resetComplaint({ kind, value }: ResetChoice): string | null {
   return kind === "shift" && number === 0 ? "A shift by 0 changes nothing" : null;
 }
 
-/** The request for a choice without complaint. Instants are sent as Unix milliseconds. */
-export function resetBody(choice: ResetChoice, dryRun: boolean): ResetBody {
+/** The request for a choice without complaint. */
+export function resetRequest(choice: ResetChoice, dryRun: boolean): ResetRequest {
   const { kind, value, topics } = choice;
-  const body: ResetBody = { to: kind, dry_run: dryRun };
-  if (kind === "timestamp") body.value = Date.parse(value);
-  else if (kind === "offset" || kind === "shift") body.value = Number(value);
-  if (topics.length > 0) body.topics = topics;
-  return body;
+  const request: ResetRequest = { to: kind, dry_run: dryRun };
+  if (kind === "timestamp") request.timestamp = new Date(value).toISOString();
+  else if (kind === "offset" || kind === "shift") request[kind] = Number(value);
+  if (topics.length > 0) request.topics = topics.map((topic) => ({ topic }));
+  return request;
 }
 
 /** By how many records a partition moves; null where nothing was committed before. */
 export function moveOf(planned: PlannedOffset): number | null {
   return planned.current === null ? null : planned.target - planned.current;
+}
+
+/**
+ * The requests that put moved partitions back to where they were: one for each former offset,
+ * since a request names one. What had no offset before keeps its new one: Kafka takes none away.
+ */
+export function undoRequests(plan: readonly PlannedOffset[]): ResetRequest[] {
+  const places = new Map<number, Map<string, number[]>>();
+  for (const { topic, partition, current, target } of plan) {
+    if (current === null || current === target) continue;
+    const topics = places.get(current) ?? new Map<string, number[]>();
+    topics.set(topic, [...(topics.get(topic) ?? []), partition]);
+    places.set(current, topics);
+  }
+  return [...places].map(([offset, topics]) => ({
+    to: "offset",
+    offset,
+    topics: [...topics].map(([topic, partitions]) => ({ topic, partitions })),
+    dry_run: false,
+  }));
 }

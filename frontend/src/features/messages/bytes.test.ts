@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Message, RecordBytes } from "@/lib/api/types";
-import { prepend, recordsOf, TAIL_MAX } from "./api/useTail";
+import { prepend, streamUrl, TAIL_MAX } from "./api/useTail";
 import { bytesOf, hexDump, oneLine, prettyJson } from "./bytes";
 
 const content = (bytes: string, text: string | null = bytes): RecordBytes => ({
@@ -49,8 +49,7 @@ test("a tail shows the newest first and forgets the oldest", () => {
   expect(prepend(many, [message(9)])).toHaveLength(TAIL_MAX);
 });
 
-test("events hold a batch, one record, or nothing", () => {
-  expect(recordsOf(JSON.stringify({ records: [message(1)] }))).toHaveLength(1);
-  expect(recordsOf(JSON.stringify(message(4)))[0]?.offset).toBe(4);
-  expect(recordsOf("{}")).toEqual([]);
+test("a stream's address holds any name, and wakes only when asked", () => {
+  expect(streamUrl("cl_a", "a.b", false)).toBe("/api/v1/clusters/cl_a/topics/a.b/messages/stream");
+  expect(streamUrl("cl_a", "a/b", true)).toContain("/topics/a%2Fb/messages/stream?wake=true");
 });

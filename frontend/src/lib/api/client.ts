@@ -59,3 +59,8 @@ export async function done(call: Promise<unknown>): Promise<void> {
 export function isStatus(error: unknown, status: number): error is Problem {
   return error instanceof Problem && error.status === status;
 }
+
+/** Tells whether an error is the API's refusal with this stable code. */
+export function isCode(error: unknown, code: string): error is Problem {
+  return error instanceof Problem && error.code === code;
+}

@@ -22,6 +22,7 @@ export const keys = {
   topic,
   messages: (id: string, name: string, start: object) =>
     [...topic(id, name), "messages", start] as const,
+  partitions: (id: string, name: string) => [...topic(id, name), "partitions"] as const,
   groups,
   groupList: (id: string) => [...groups(id), "list"] as const,
   group: (id: string, name: string) => [...groups(id), "one", name] as const,

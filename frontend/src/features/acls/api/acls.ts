@@ -14,14 +14,14 @@ import type { Acl } from "@/lib/api/types";
 export const aclsQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.acls(clusterId),
-    queryFn: () =>
-      allPages((cursor) =>
+    queryFn: async () =>
+      (await allPages((cursor) =>
         body(
           api.GET("/api/v1/clusters/{cluster_id}/acls", {
             params: { path: { cluster_id: clusterId }, query: { cursor } },
           }),
         ),
-      ),
+      )) as Acl[],
     ...SLOW,
   });
 
@@ -56,6 +56,7 @@ export function useDeleteAcl(clusterId: string): UseMutationResult<void, Error, 
 
 /** The members that name one rule, and nothing else that an answer may carry. */
 function filterOf(acl: Acl): Acl {
-  const { principal, resource_type, resource_name, pattern_type, operation, permission } = acl;
-  return { principal, resource_type, resource_name, pattern_type, operation, permission };
+  const { principal, resource_type, resource_name, pattern_type, operation, permission, host } =
+    acl;
+  return { principal, resource_type, resource_name, pattern_type, operation, permission, host };
 }

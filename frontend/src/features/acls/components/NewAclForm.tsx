@@ -14,9 +14,9 @@ interface Values {
   topic: string;
   group: string;
   prefixed: boolean;
-  resourceType: string;
-  operation: string;
-  permission: string;
+  resourceType: Acl["resource_type"];
+  operation: Acl["operation"];
+  permission: Acl["permission"];
 }
 
 interface Props {
@@ -42,6 +42,7 @@ export function aclsOf(values: Values): Acl[] {
       pattern_type: prefixed && !cluster && name !== "*" ? "PREFIXED" : "LITERAL",
       operation: values.operation,
       permission: values.permission,
+      host: "*",
     },
   ];
 }
@@ -146,7 +147,10 @@ function CustomFields({ form }: { form: UseFormReturnType<Values> }): ReactEleme
         ]}
         {...form.getInputProps("resourceType")}
         onChange={(picked) => {
-          form.setValues({ resourceType: picked ?? "TOPIC", operation: "DESCRIBE" });
+          form.setValues({
+            resourceType: (picked ?? "TOPIC") as Acl["resource_type"],
+            operation: "DESCRIBE",
+          });
         }}
       />
       <Select

@@ -8,7 +8,7 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
-import type { ApiKeyRole, ApiKeySecret } from "@/lib/api/types";
+import type { ApiKeyCreated, Role } from "@/lib/api/types";
 
 /** The organization's keys for the REST interface, without their secrets. */
 export const apiKeysQuery = queryOptions({
@@ -20,10 +20,10 @@ export const apiKeysQuery = queryOptions({
 
 export interface NewApiKey {
   name: string;
-  role: ApiKeyRole;
+  role: Role;
 }
 
-export function useCreateApiKey(): UseMutationResult<ApiKeySecret, Error, NewApiKey> {
+export function useCreateApiKey(): UseMutationResult<ApiKeyCreated, Error, NewApiKey> {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (input: NewApiKey) => body(api.POST("/api/v1/api-keys", { body: input })),

@@ -5,10 +5,10 @@ import { CodeBlock } from "@/components/CodeBlock";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { SecretOnce } from "@/components/SecretOnce";
 import { formErrors } from "@/lib/api/problem";
-import type { ApiKeyRole } from "@/lib/api/types";
+import type { Role } from "@/lib/api/types";
 import { useCreateApiKey } from "../api/apiKeys";
 
-const ROLES: { value: ApiKeyRole; label: string }[] = [
+const ROLES: { value: Role; label: string }[] = [
   { value: "admin", label: "Admin: manages everything but money" },
   { value: "developer", label: "Developer: topics, groups, messages" },
   { value: "viewer", label: "Viewer: reads only" },
@@ -18,7 +18,7 @@ const ROLES: { value: ApiKeyRole; label: string }[] = [
 export function NewApiKeyPanel({ onDone }: { onDone: () => void }): ReactElement {
   const create = useCreateApiKey();
   const form = useForm({
-    initialValues: { name: "", role: "admin" as ApiKeyRole },
+    initialValues: { name: "", role: "admin" as Role },
     validate: { name: (name) => (name.trim() ? null : "Name the key") },
   });
   if (create.data) {

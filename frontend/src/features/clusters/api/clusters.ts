@@ -8,7 +8,7 @@ import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { LIVE } from "@/lib/api/polling";
-import type { Cluster, Operation } from "@/lib/api/types";
+import type { Cluster, ClusterChange, NewCluster, Operation, Page, Region } from "@/lib/api/types";
 
 /** All clusters of the organization. */
 export const clusterListQuery = queryOptions({
@@ -22,24 +22,16 @@ export const clusterListQuery = queryOptions({
 export const clusterQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.cluster(clusterId),
-    queryFn: () =>
-      body(
-        api.GET("/api/v1/clusters/{cluster_id}", { params: { path: { cluster_id: clusterId } } }),
-      ),
+    queryFn: () => body(api.GET("/api/v1/clusters/{id}", { params: { path: { id: clusterId } } })),
     ...LIVE,
   });
 
 /** Where clusters can be made. */
 export const regionsQuery = queryOptions({
   queryKey: keys.regions,
-  queryFn: async () => (await body(api.GET("/api/v1/regions"))).items,
+  queryFn: async () => ((await body(api.GET("/api/v1/regions"))) as unknown as Page<Region>).items,
   staleTime: 600_000,
 });
-
-export interface NewCluster {
-  name: string;
-  region: string;
-}
 
 export function useCreateCluster(): UseMutationResult<Operation, Error, NewCluster> {
   const client = useQueryClient();
@@ -49,22 +41,17 @@ export function useCreateCluster(): UseMutationResult<Operation, Error, NewClust
   });
 }
 
-export interface ClusterChange {
-  name?: string;
-  idle_timeout_s?: number;
-}
-
 /** Changes a cluster, unless somebody else did since `generation` was read. */
 export function useUpdateCluster(
   cluster: Cluster,
 ): UseMutationResult<Cluster, Error, ClusterChange> {
   const client = useQueryClient();
+  const etag = `"${String(cluster.generation)}"`;
   return useMutation({
     mutationFn: (change: ClusterChange) =>
       body(
-        api.PATCH("/api/v1/clusters/{cluster_id}", {
-          params: { path: { cluster_id: cluster.id } },
-          headers: { "If-Match": `"${String(cluster.generation)}"` },
+        api.PATCH("/api/v1/clusters/{id}", {
+          params: { path: { id: cluster.id }, header: { "If-Match": etag } },
           body: change,
         }),
       ),
@@ -75,13 +62,13 @@ export function useUpdateCluster(
 /** Wakes a cluster now, or puts it to sleep now. */
 export function usePower(clusterId: string): UseMutationResult<Operation, Error, "wake" | "sleep"> {
   const client = useQueryClient();
-  const params = { path: { cluster_id: clusterId } };
+  const params = { path: { id: clusterId } };
   return useMutation({
     mutationFn: (action: "wake" | "sleep") =>
       body(
         action === "wake"
-          ? api.POST("/api/v1/clusters/{cluster_id}:wake", { params })
-          : api.POST("/api/v1/clusters/{cluster_id}:sleep", { params }),
+          ? api.POST("/api/v1/clusters/{id}:wake", { params })
+          : api.POST("/api/v1/clusters/{id}:sleep", { params }),
       ),
     onSettled: () => client.invalidateQueries({ queryKey: keys.cluster(clusterId) }),
   });
@@ -93,10 +80,27 @@ export function useDeleteCluster(clusterId: string): UseMutationResult<Operation
   return useMutation({
     mutationFn: (name: string) =>
       body(
-        api.DELETE("/api/v1/clusters/{cluster_id}", {
-          params: { path: { cluster_id: clusterId }, query: { name } },
+        api.DELETE("/api/v1/clusters/{id}", {
+          params: { path: { id: clusterId }, query: { name } },
         }),
       ),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.clusters }),
+  });
+}
+
+/** Brings a deleted cluster back. */
+export function useUndeleteCluster(
+  clusterId: string,
+): UseMutationResult<Operation, Error, string | undefined> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (name: string | undefined) =>
+      body(
+        api.POST("/api/v1/clusters/{id}:undelete", {
+          params: { path: { id: clusterId } },
+          body: { name },
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.clusters }),
   });
 }

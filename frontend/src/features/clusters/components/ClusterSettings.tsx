@@ -1,14 +1,14 @@
 import { Button, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
-import { type ReactElement, useState } from "react";
-import { ConfirmByName } from "@/components/ConfirmByName";
+import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { Section } from "@/components/Section";
 import { formErrors } from "@/lib/api/problem";
-import type { Cluster } from "@/lib/api/types";
+import type { Cluster, ClusterChange } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
-import { type ClusterChange, useDeleteCluster, useUpdateCluster } from "../api/clusters";
+import { useUpdateCluster } from "../api/clusters";
+import { DeleteCluster, RestoreCluster } from "./DeleteCluster";
 
 const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 
@@ -24,22 +24,30 @@ export function changeOf(
   return change;
 }
 
-/** Name and idle time, and the end of the cluster. */
-export function ClusterSettings({
-  cluster,
-  onDeleted,
-}: {
+interface Props {
   cluster: Cluster;
   onDeleted: () => void;
-}): ReactElement {
+}
+
+/** Name and idle time, and the end of the cluster. */
+export function ClusterSettings({ cluster, onDeleted }: Props): ReactElement {
+  const gone = cluster.deleted_at !== null;
   return (
     <div style={{ maxWidth: 560 }}>
-      <Section title="General">
-        <GeneralForm cluster={cluster} />
-      </Section>
-      <Section title="Delete" lead="Its topics, records, credentials and rules go with it.">
-        <DeleteCluster cluster={cluster} onDeleted={onDeleted} />
-      </Section>
+      {gone ? (
+        <Section title="Restore" lead="Everything is as it was. Clients are served again.">
+          <RestoreCluster cluster={cluster} />
+        </Section>
+      ) : (
+        <>
+          <Section title="General">
+            <GeneralForm cluster={cluster} />
+          </Section>
+          <Section title="Delete" lead="Its topics, records, credentials and rules go with it.">
+            <DeleteCluster cluster={cluster} onDeleted={onDeleted} />
+          </Section>
+        </>
+      )}
     </div>
   );
 }
@@ -86,47 +94,5 @@ function GeneralForm({ cluster }: { cluster: Cluster }): ReactElement {
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function DeleteCluster({
-  cluster,
-  onDeleted,
-}: {
-  cluster: Cluster;
-  onDeleted: () => void;
-}): ReactElement {
-  const [asking, setAsking] = useState(false);
-  const remove = useDeleteCluster(cluster.id);
-  return (
-    <>
-      <Button
-        color="red"
-        variant="light"
-        onClick={() => {
-          setAsking(true);
-        }}
-      >
-        Delete the cluster
-      </Button>
-      <ConfirmByName
-        opened={asking}
-        onClose={() => {
-          setAsking(false);
-          remove.reset();
-        }}
-        name={cluster.name}
-        title="Delete the cluster"
-        action="Delete the cluster"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => {
-          remove.mutate(cluster.name, { onSuccess: onDeleted });
-        }}
-      >
-        Clients of <code>{cluster.name}</code> are refused from now on. Its data is kept for 7 days;
-        until then <code>POST /api/v1/clusters/{cluster.id}:undelete</code> brings it back.
-      </ConfirmByName>
-    </>
   );
 }

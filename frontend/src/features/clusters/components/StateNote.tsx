@@ -1,63 +1,84 @@
 import type { ReactElement } from "react";
 import { Lasting } from "@/components/Moment";
-import type { Cluster } from "@/lib/api/types";
+import { Note, NoteMore, type Tone } from "@/components/Note";
+import type { Cluster, Phase } from "@/lib/api/types";
+import { formatCount } from "@/lib/format/bytes";
 import { formatDuration } from "@/lib/format/time";
-import classes from "./StateNote.module.css";
 
 /** What a cluster's state means, and since when it is so. */
-export function StateNote({ cluster }: { cluster: Cluster }): ReactElement | null {
-  const { phase, since } = cluster.status;
-  const idle = formatDuration(cluster.spec.idle_timeout_s);
-  if (phase === "asleep") {
-    return (
-      <div className={classes.root} data-phase="asleep">
-        <div>
-          <strong>Asleep</strong>
-          {since && (
-            <>
-              {" "}
-              for <Lasting since={since} />
-            </>
-          )}
-          . No process runs, and compute costs nothing.
-        </div>
-        <div className={classes.more}>
-          Every record, offset and rule is kept. The next client that connects wakes it and is
-          served; looking at it here does not.
-        </div>
-      </div>
-    );
-  }
-  if (phase === "running") {
-    return (
-      <p className={classes.quiet}>
-        Running
-        {since && (
-          <>
-            {" "}
-            for <Lasting since={since} />
-          </>
-        )}
-        . It goes to sleep once no client was connected for {idle}.
-      </p>
-    );
-  }
-  const words = WORDS[phase];
-  if (!words) return null;
+export function StateNote({ cluster }: { cluster: Cluster }): ReactElement {
+  const { phase } = cluster.status;
+  if (phase === "asleep") return <Asleep since={cluster.status.since} />;
+  if (phase === "running") return <Running cluster={cluster} />;
+  const [tone, words] = WORDS[phase];
   const reason = cluster.status.conditions.find((condition) => condition.message)?.message;
   return (
-    <div className={classes.root} data-phase={phase}>
-      <div>{words}</div>
-      {reason && <div className={classes.more}>{reason}</div>}
-    </div>
+    <Note tone={tone}>
+      {words}
+      {reason && <NoteMore>{reason}</NoteMore>}
+    </Note>
   );
 }
 
-const WORDS: Partial<Record<Cluster["status"]["phase"], string>> = {
-  provisioning: "It is being started. You may leave this page; clients that connect now are held.",
-  suspended: "It is suspended: clients are refused. Records and offsets are kept.",
-  deleting: "It is being deleted. Clients are refused.",
-  deleted: "It is deleted.",
-  failed: "It could not be started. Records are safe on storage; the service keeps trying.",
-  unknown: "Its state cannot be read at the moment. Clients that are connected are not affected.",
+const WORDS: Record<Exclude<Phase, "asleep" | "running">, [Tone, string]> = {
+  provisioning: [
+    "waking",
+    "It is being started. You may leave this page; clients that connect now are held.",
+  ],
+  suspended: ["suspended", "It is suspended: clients are refused. Records and offsets are kept."],
+  deleting: ["quiet", "It is being deleted. Clients are refused."],
+  deleted: ["quiet", "It is deleted. Its data is kept for 7 days, and it can be brought back."],
+  failed: ["failed", "It could not be started. Records are safe; the service keeps trying."],
+  unknown: ["quiet", "Its state cannot be read now. Connected clients are not affected."],
 };
+
+function Asleep({ since }: { since: string | null }): ReactElement {
+  return (
+    <Note tone="asleep">
+      <strong>Asleep</strong>
+      {since && (
+        <>
+          {" "}
+          for <Lasting since={since} />
+        </>
+      )}
+      . No process runs, and compute costs nothing.
+      <NoteMore>
+        Every record, offset and rule is kept. The next client that connects wakes it and is served;
+        looking at it here does not.
+      </NoteMore>
+    </Note>
+  );
+}
+
+function Running({ cluster }: { cluster: Cluster }): ReactElement {
+  const { since, connections, restarts } = cluster.status;
+  const idle = formatDuration(cluster.spec.idle_timeout_s);
+  const nobody = connections === 0;
+  return (
+    <Note tone="running">
+      Running
+      {since && (
+        <>
+          {" "}
+          for <Lasting since={since} />
+        </>
+      )}
+      {connections !== null && `, ${clientWords(connections)}`}
+      {restarts ? `, ${formatCount(restarts)} brokers replaced` : ""}.
+      <NoteMore>
+        {nobody
+          ? "It goes to sleep when that stays so for "
+          : "It goes to sleep once nobody was connected for "}
+        {idle}.
+      </NoteMore>
+    </Note>
+  );
+}
+
+function clientWords(connections: number): string {
+  if (connections === 0) return "no client is connected";
+  return connections === 1
+    ? "one client connection"
+    : `${formatCount(connections)} client connections`;
+}

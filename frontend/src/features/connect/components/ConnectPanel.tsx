@@ -1,6 +1,7 @@
 import { Button, Stack, Tabs } from "@mantine/core";
 import { type ReactElement, useState } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
+import { Note } from "@/components/Note";
 import type { Cluster } from "@/lib/api/types";
 import { type FreshCredential, useFreshCredential } from "@/lib/freshCredentials";
 import { type Choice, connectionOf } from "../connection";
@@ -70,24 +71,25 @@ interface NoticeProps {
 }
 
 function Notice({ fresh, onCreate, creating }: NoticeProps): ReactElement {
+  if (fresh) {
+    return (
+      <Note tone="running">
+        The credential <code>{fresh.username}</code> is filled in. Its password is known to this
+        page only until it is reloaded.
+      </Note>
+    );
+  }
   return (
-    <div className={classes.notice} data-ready={fresh !== undefined || undefined}>
-      {fresh ? (
-        <span>
-          The credential <code>{fresh.username}</code> is filled in. Its password is known to this
-          page only until it is reloaded.
-        </span>
-      ) : (
-        <>
-          <span>
-            The snippets need a credential. Passwords are not kept, so one that was made earlier
-            cannot be filled in.
-          </span>
-          <Button onClick={onCreate} loading={creating}>
-            Create a credential and fill it in
-          </Button>
-        </>
-      )}
-    </div>
+    <Note
+      tone="waking"
+      action={
+        <Button onClick={onCreate} loading={creating}>
+          Create a credential and fill it in
+        </Button>
+      }
+    >
+      The snippets need a credential. Passwords are not kept, so one that was made earlier cannot be
+      filled in.
+    </Note>
   );
 }

@@ -8,7 +8,7 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
-import type { Credential, CredentialRole, CredentialSecret } from "@/lib/api/types";
+import type { Credential, CredentialRole, CredentialCreated } from "@/lib/api/types";
 import { forgetCredential, rememberCredential } from "@/lib/freshCredentials";
 
 /** Credentials of Kafka clients, without their passwords. */
@@ -34,7 +34,7 @@ export interface NewCredential {
 /** Makes a credential. The page remembers its password until it is reloaded. */
 export function useCreateCredential(
   clusterId: string,
-): UseMutationResult<CredentialSecret, Error, NewCredential> {
+): UseMutationResult<CredentialCreated, Error, NewCredential> {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (input: NewCredential) =>

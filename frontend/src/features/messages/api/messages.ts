@@ -6,16 +6,10 @@ import {
 } from "@tanstack/react-query";
 import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
-import type { ProduceBody } from "@/lib/api/schema";
-import type { Produced } from "@/lib/api/types";
+import type { MessageQuery, Produced, ProduceRequest } from "@/lib/api/types";
 
 /** Where reading begins. */
-export interface Start {
-  from: "newest" | "oldest" | "offset" | "timestamp";
-  partition?: number;
-  offset?: number;
-  timestamp?: string;
-}
+export type Start = Pick<MessageQuery, "from" | "partition" | "offset" | "timestamp" | "wake">;
 
 const PAGE_LIMIT = 100;
 
@@ -41,13 +35,14 @@ export const messagesQuery = (clusterId: string, topic: string, start: Start) =>
 export function useProduce(
   clusterId: string,
   topic: string,
-): UseMutationResult<Produced, Error, ProduceBody> {
+): UseMutationResult<Produced, Error, ProduceRequest> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (input: ProduceBody) =>
+    mutationFn: (input: ProduceRequest) =>
       body(
         api.POST("/api/v1/clusters/{cluster_id}/topics/{name}/messages", {
-          params: { path: { cluster_id: clusterId, name: topic } },
+          // Whoever writes means it: a sleeping cluster is woken for it.
+          params: { path: { cluster_id: clusterId, name: topic }, query: { wake: true } },
           body: input,
         }),
       ),

@@ -4,6 +4,9 @@ import type { Message } from "@/lib/api/types";
 /** Older records leave the page: a tail is for looking, not for keeping. */
 export const TAIL_MAX = 2_000;
 
+/** Records are shown in batches: a busy topic must not render a thousand times a second. */
+const BATCH_MS = 100;
+
 export type TailState = "connecting" | "live" | "paused" | "broken";
 
 export interface Tail {
@@ -12,6 +15,8 @@ export interface Tail {
   messages: Message[];
   /** Records that arrived while paused, not yet shown. */
   held: number;
+  /** Records that came too fast to be shown. */
+  skipped: number;
   setPaused: (paused: boolean) => void;
   clear: () => void;
 }
@@ -21,44 +26,55 @@ export function prepend(shown: Message[], came: readonly Message[]): Message[] {
   return [...came].reverse().concat(shown).slice(0, TAIL_MAX);
 }
 
-/** What an event holds: a batch, or one record. */
-export function recordsOf(data: string): Message[] {
-  const parsed = JSON.parse(data) as unknown;
-  if (typeof parsed !== "object" || parsed === null) return [];
-  if ("records" in parsed) return parsed.records as Message[];
-  if ("items" in parsed) return parsed.items as Message[];
-  return "offset" in parsed ? [parsed as Message] : [];
+/** The address of a topic's stream. */
+export function streamUrl(clusterId: string, topic: string, wake: boolean): string {
+  const path = ["clusters", clusterId, "topics", topic, "messages", "stream"];
+  const query = wake ? "?wake=true" : "";
+  return `/api/v1/${path.map(encodeURIComponent).join("/")}${query}`;
 }
 
-/** Follows a topic's end by server-sent events. The browser reconnects by itself. */
-export function useTail(clusterId: string, topic: string, enabled: boolean): Tail {
+/**
+ * Follows a topic's end by server-sent events. When the server ends a stream the browser asks again
+ * by itself, and goes on where it was.
+ */
+export function useTail(clusterId: string, topic: string, wake: boolean): Tail {
   const [messages, setMessages] = useState<Message[]>([]);
   const [held, setHeld] = useState<Message[]>([]);
+  const [skipped, setSkipped] = useState(0);
   const [connection, setConnection] = useState<"connecting" | "live" | "broken">("connecting");
   const [paused, setPausedState] = useState(false);
   const pausedNow = useRef(false);
 
   useEffect(() => {
-    if (!enabled) return;
-    const path = ["clusters", clusterId, "topics", topic, "messages", "stream"];
-    const source = new EventSource(`/api/v1/${path.map(encodeURIComponent).join("/")}`);
-    const receive = (event: MessageEvent<string>): void => {
-      const came = recordsOf(event.data);
-      if (came.length === 0) return;
+    const source = new EventSource(streamUrl(clusterId, topic, wake));
+    let waiting: Message[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const flush = (): void => {
+      const came = waiting;
+      waiting = [];
+      timer = undefined;
       (pausedNow.current ? setHeld : setMessages)((shown) => prepend(shown, came));
     };
+    source.addEventListener("message", (event: MessageEvent<string>) => {
+      waiting.push(JSON.parse(event.data) as Message);
+      timer ??= setTimeout(flush, BATCH_MS);
+    });
+    source.addEventListener("skipped", (event: MessageEvent<string>) => {
+      const { count } = JSON.parse(event.data) as { count: number };
+      setSkipped((before) => before + count);
+    });
     source.onopen = () => {
       setConnection("live");
     };
     source.onerror = () => {
       setConnection(source.readyState === EventSource.CLOSED ? "broken" : "connecting");
     };
-    for (const name of ["message", "records", "record"]) source.addEventListener(name, receive);
     return () => {
       source.close();
+      clearTimeout(timer);
       setConnection("connecting");
     };
-  }, [clusterId, topic, enabled]);
+  }, [clusterId, topic, wake]);
 
   const setPaused = (next: boolean): void => {
     pausedNow.current = next;
@@ -70,6 +86,8 @@ export function useTail(clusterId: string, topic: string, enabled: boolean): Tai
   const clear = (): void => {
     setMessages([]);
     setHeld([]);
+    setSkipped(0);
   };
-  return { state: paused ? "paused" : connection, messages, held: held.length, setPaused, clear };
+  const state = paused ? "paused" : connection;
+  return { state, messages, held: held.length, skipped, setPaused, clear };
 }

@@ -13,7 +13,7 @@ import { notifications } from "@mantine/notifications";
 import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { type ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
-import type { ProduceBody } from "@/lib/api/schema";
+import type { ProduceRequest } from "@/lib/api/types";
 import { useProduce } from "../api/messages";
 
 interface Values {
@@ -25,8 +25,8 @@ interface Values {
 }
 
 /** The request for what was typed: an empty key is no key. */
-export function produceBody(values: Values): ProduceBody {
-  const body: ProduceBody = {
+export function produceBody(values: Values): ProduceRequest {
+  const body: ProduceRequest = {
     key: values.key === "" ? null : values.key,
     value: values.tombstone ? null : values.value,
     headers: values.headers.filter((header) => header.key !== ""),

@@ -78,6 +78,26 @@ export function useSignOut(): UseMutationResult<void, Error, void> {
   });
 }
 
+/** Goes on in another of the user's organizations. */
+export function useSwitchOrganization(): UseMutationResult<void, Error, string> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (organizationId: string) => {
+      await done(api.PATCH("/api/v1/session", { body: { organization_id: organizationId } }));
+      forgetCredentials();
+      await renew(client);
+    },
+  });
+}
+
+/** Sends the mail with the link once more. */
+export function useRequestVerification(): UseMutationResult<void, Error, string> {
+  return useMutation({
+    mutationFn: (email: string) =>
+      done(api.POST("/api/v1/signup/verification", { body: { email } })),
+  });
+}
+
 /** Confirms a mail address with the token of the mail's link. */
 export function useVerifyMail(): UseMutationResult<void, Error, string> {
   const client = useQueryClient();

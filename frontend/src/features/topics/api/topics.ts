@@ -8,7 +8,10 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { LIVE } from "@/lib/api/polling";
-import type { Topic } from "@/lib/api/types";
+import type { NewTopic, Page, Partition, Topic } from "@/lib/api/types";
+
+/** A list of topics is one read of the metadata store, however long it is. */
+const LIST_LIMIT = 2_000;
 
 /** The topics of a cluster, by name. */
 export const topicListQuery = (clusterId: string) =>
@@ -18,7 +21,7 @@ export const topicListQuery = (clusterId: string) =>
       allPages((cursor) =>
         body(
           api.GET("/api/v1/clusters/{cluster_id}/topics", {
-            params: { path: { cluster_id: clusterId }, query: { cursor } },
+            params: { path: { cluster_id: clusterId }, query: { cursor, limit: LIST_LIMIT } },
           }),
         ),
       ),
@@ -32,17 +35,26 @@ export const topicQuery = (clusterId: string, name: string) =>
     queryFn: () =>
       body(
         api.GET("/api/v1/clusters/{cluster_id}/topics/{name}", {
-          params: { path: { cluster_id: clusterId, name }, query: { view: "full" } },
+          params: { path: { cluster_id: clusterId, name } },
         }),
       ),
     ...LIVE,
   });
 
-export interface NewTopic {
-  name: string;
-  partitions: number;
-  configs: Record<string, string>;
-}
+/** Which broker leads each partition. */
+export const partitionsQuery = (clusterId: string, name: string) =>
+  queryOptions({
+    queryKey: keys.partitions(clusterId, name),
+    queryFn: async () => {
+      const page = await body(
+        api.GET("/api/v1/clusters/{cluster_id}/topics/{name}/partitions", {
+          params: { path: { cluster_id: clusterId, name } },
+        }),
+      );
+      return (page as unknown as Page<Partition>).items;
+    },
+    ...LIVE,
+  });
 
 export function useCreateTopic(clusterId: string): UseMutationResult<Topic, Error, NewTopic> {
   const client = useQueryClient();

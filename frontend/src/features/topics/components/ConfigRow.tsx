@@ -2,7 +2,7 @@ import { Button, Group, Select, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
-import type { ConfigEntry } from "@/lib/api/types";
+import type { ConfigDetail } from "@/lib/api/types";
 import { useUpdateConfigs } from "../api/topics";
 import { configChoices, configComplaint, isOwn, readableConfig } from "../configs";
 import classes from "./ConfigTable.module.css";
@@ -10,7 +10,7 @@ import classes from "./ConfigTable.module.css";
 interface Props {
   clusterId: string;
   topic: string;
-  config: ConfigEntry;
+  config: ConfigDetail;
 }
 
 const SOURCES: [RegExp, string][] = [
@@ -33,7 +33,7 @@ export function ConfigRow({ clusterId, topic, config }: Props): ReactElement {
     <div className={classes.row} role="listitem">
       <div>
         <div className={classes.name}>{config.name}</div>
-        <p className={classes.doc}>{config.doc}</p>
+        <p className={classes.doc}>{config.documentation}</p>
       </div>
       {editing ? (
         <Editor

@@ -1,14 +1,14 @@
 import { Switch, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { type ReactElement, useState } from "react";
-import type { TopicDetail } from "@/lib/api/types";
+import type { Topic } from "@/lib/api/types";
 import { isOwn } from "../configs";
 import { ConfigRow } from "./ConfigRow";
 import classes from "./ConfigTable.module.css";
 
 interface Props {
   clusterId: string;
-  topic: TopicDetail;
+  topic: Topic;
 }
 
 /** All configs of a topic: value, default, where the value is from, what it does. Edit in place. */
@@ -16,10 +16,10 @@ export function ConfigTable({ clusterId, topic }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const [onlySet, setOnlySet] = useState(false);
   const wanted = search.trim().toLowerCase();
-  const shown = topic.configs.filter(
+  const shown = (topic.config_details ?? []).filter(
     (config) =>
       (!onlySet || isOwn(config.source)) &&
-      (config.name.includes(wanted) || config.doc.toLowerCase().includes(wanted)),
+      (config.name.includes(wanted) || config.documentation.toLowerCase().includes(wanted)),
   );
   return (
     <>

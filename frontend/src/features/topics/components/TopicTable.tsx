@@ -16,7 +16,7 @@ const FILTER_FROM = 8;
 
 function retention(topic: Topic): string {
   const value = topic.configs["retention.ms"] ?? null;
-  return readableConfig("retention.ms", value) || value || "default";
+  return readableConfig("retention.ms", value) || (value ?? "default");
 }
 
 /** The topics of a cluster, found by name, sorted by any column. */

@@ -1,0 +1,85 @@
+import { Button, Stack, Switch } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type ReactElement, useState } from "react";
+import { ConfirmByName } from "@/components/ConfirmByName";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import type { Cluster } from "@/lib/api/types";
+import { useDeleteCluster, useUndeleteCluster, useUpdateCluster } from "../api/clusters";
+
+interface Props {
+  cluster: Cluster;
+  onDeleted: () => void;
+}
+
+/** The end of a cluster: behind its protection and its name. */
+export function DeleteCluster({ cluster, onDeleted }: Props): ReactElement {
+  const [asking, setAsking] = useState(false);
+  const update = useUpdateCluster(cluster);
+  const remove = useDeleteCluster(cluster.id);
+  return (
+    <Stack gap="md" align="flex-start">
+      <Switch
+        label="Protected from deletion"
+        description="Nobody deletes it, neither here nor by REST, while this is on"
+        checked={cluster.deletion_protection}
+        disabled={update.isPending}
+        onChange={(event) => {
+          update.mutate({ deletion_protection: event.currentTarget.checked });
+        }}
+      />
+      {update.error && <ErrorPanel error={update.error} what="The protection was not changed" />}
+      <Button
+        color="red"
+        variant="light"
+        disabled={cluster.deletion_protection}
+        onClick={() => {
+          setAsking(true);
+        }}
+      >
+        Delete the cluster
+      </Button>
+      <ConfirmByName
+        opened={asking}
+        onClose={() => {
+          setAsking(false);
+          remove.reset();
+        }}
+        name={cluster.name}
+        title="Delete the cluster"
+        action="Delete the cluster"
+        pending={remove.isPending}
+        error={remove.error}
+        onConfirm={() => {
+          remove.mutate(cluster.name, {
+            onSuccess: () => {
+              notifications.show({ message: `${cluster.name} is deleted` });
+              onDeleted();
+            },
+          });
+        }}
+      >
+        Clients of <code>{cluster.name}</code> are refused from now on. Its topics, records,
+        credentials and rules are kept for 7 days: until then it can be restored from its page.
+      </ConfirmByName>
+    </Stack>
+  );
+}
+
+/** Brings a deleted cluster back. */
+export function RestoreCluster({ cluster }: { cluster: Cluster }): ReactElement {
+  const restore = useUndeleteCluster(cluster.id);
+  return (
+    <Stack gap="md" align="flex-start">
+      <Button
+        variant="default"
+        loading={restore.isPending}
+        onClick={() => {
+          restore.mutate(undefined);
+        }}
+      >
+        Restore the cluster
+      </Button>
+      {restore.error && <ErrorPanel error={restore.error} what="The cluster was not restored" />}
+    </Stack>
+  );
+}

@@ -1,0 +1,58 @@
+import { MultiSelect, Radio, Stack, Text, TextInput } from "@mantine/core";
+import type { ReactElement } from "react";
+import type { Group } from "@/lib/api/types";
+import { RESET_KINDS, type ResetChoice, resetComplaint, type ResetKind } from "../reset";
+
+interface Props {
+  choice: ResetChoice;
+  onChange: (choice: ResetChoice) => void;
+  group: Group;
+}
+
+/** The first step of a reset: which topics, and from where the group shall go on. */
+export function ResetChooser({ choice, onChange, group }: Props): ReactElement {
+  const topics = [...new Set(group.partitions.map((partition) => partition.topic))].sort();
+  const needsValue = choice.kind !== "earliest" && choice.kind !== "latest";
+  return (
+    <>
+      <Text size="sm" c="dimmed">
+        The group goes on reading from where its offsets stand. Nothing is changed before you have
+        seen the effect.
+      </Text>
+      <MultiSelect
+        label="Topics"
+        placeholder={choice.topics.length === 0 ? "All that the group has read" : undefined}
+        data={topics}
+        value={choice.topics}
+        onChange={(picked) => {
+          onChange({ ...choice, topics: picked });
+        }}
+      />
+      <Radio.Group
+        label="Go on from"
+        value={choice.kind}
+        onChange={(kind) => {
+          onChange({ ...choice, kind: kind as ResetKind, value: "" });
+        }}
+      >
+        <Stack gap={8} mt={6}>
+          {RESET_KINDS.map(({ value, label }) => (
+            <Radio key={value} value={value} label={label} size="xs" />
+          ))}
+        </Stack>
+      </Radio.Group>
+      {needsValue && (
+        <TextInput
+          label={choice.kind === "timestamp" ? "Time, in your zone" : "Number"}
+          type={choice.kind === "timestamp" ? "datetime-local" : "text"}
+          step={1}
+          value={choice.value}
+          error={choice.value ? resetComplaint(choice) : null}
+          onChange={(event) => {
+            onChange({ ...choice, value: event.currentTarget.value });
+          }}
+        />
+      )}
+    </>
+  );
+}

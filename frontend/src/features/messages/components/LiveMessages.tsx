@@ -1,0 +1,67 @@
+import { Button, Group } from "@mantine/core";
+import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
+import type { ReactElement, ReactNode } from "react";
+import { Empty } from "@/components/Empty";
+import { formatCount } from "@/lib/format/bytes";
+import { type TailState, useTail } from "../api/useTail";
+import { AsleepHere } from "./AsleepHere";
+import classes from "./MessageExplorer.module.css";
+import { MessageSplit } from "./MessageSplit";
+
+const WORDS: Record<TailState, string> = {
+  connecting: "Connecting",
+  live: "Live: new messages appear as they are written",
+  paused: "Paused",
+  broken: "The stream could not be opened",
+};
+
+interface Props {
+  clusterId: string;
+  topic: string;
+  asleep: boolean;
+  wake: boolean;
+  firstStep: ReactNode;
+  onWake: () => void;
+}
+
+/** Records as they arrive. */
+export function LiveMessages(props: Props): ReactElement {
+  // A stream that is refused does not say why, so a sleeping cluster is not asked at all.
+  if (props.asleep && !props.wake) return <AsleepHere onWake={props.onWake} />;
+  return <Tail {...props} />;
+}
+
+function Tail({ clusterId, topic, wake, firstStep }: Props): ReactElement {
+  const tail = useTail(clusterId, topic, wake);
+  const paused = tail.state === "paused";
+  return (
+    <>
+      <Group gap="sm" className={classes.foot}>
+        <span className={classes.live} data-state={tail.state} role="status">
+          <span className={classes.dot} aria-hidden="true" />
+          {WORDS[tail.state]}
+          {tail.held > 0 && `, ${formatCount(tail.held)} waiting`}
+          {tail.skipped > 0 && `, ${formatCount(tail.skipped)} came too fast to be shown`}
+        </span>
+        <Button
+          variant="default"
+          size="compact-xs"
+          leftSection={paused ? <IconPlayerPlay size={13} /> : <IconPlayerPause size={13} />}
+          onClick={() => {
+            tail.setPaused(!paused);
+          }}
+        >
+          {paused ? "Go on" : "Pause"}
+        </Button>
+        <Button variant="subtle" size="compact-xs" onClick={tail.clear}>
+          Clear
+        </Button>
+      </Group>
+      {tail.messages.length === 0 ? (
+        <Empty title="Waiting for messages">{firstStep}</Empty>
+      ) : (
+        <MessageSplit topic={topic} messages={tail.messages} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,75 @@
+import { Button, Group, Skeleton } from "@mantine/core";
+import { IconRefresh } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import type { ReactElement, ReactNode } from "react";
+import { Empty } from "@/components/Empty";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { isCode } from "@/lib/api/client";
+import { formatCount } from "@/lib/format/bytes";
+import { messagesQuery, type Start } from "../api/messages";
+import { AsleepHere } from "./AsleepHere";
+import classes from "./MessageExplorer.module.css";
+import { MessageSplit } from "./MessageSplit";
+
+interface Props {
+  clusterId: string;
+  topic: string;
+  start: Start;
+  firstStep: ReactNode;
+  onWake: () => void;
+}
+
+/** Records from a place on, a page at a time. */
+export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Props): ReactElement {
+  const query = useInfiniteQuery(messagesQuery(clusterId, topic, start));
+  if (query.isPending) return <GridSkeleton />;
+  if (isCode(query.error, "cluster_asleep") && !query.data) return <AsleepHere onWake={onWake} />;
+  if (query.error && !query.data) {
+    const retry = (): void => void query.refetch();
+    return <ErrorPanel error={query.error} what="The messages could not be read" onRetry={retry} />;
+  }
+  const messages = query.data.pages.flatMap((page) => page.items);
+  return (
+    <>
+      {messages.length === 0 ? (
+        <Empty title="No messages here">{firstStep}</Empty>
+      ) : (
+        <MessageSplit topic={topic} messages={messages} />
+      )}
+      {query.error && <ErrorPanel error={query.error} what="No more could be read" />}
+      <Group gap="md" className={classes.foot}>
+        <span>
+          {messages.length === 1 ? "1 message" : `${formatCount(messages.length)} messages`}
+        </span>
+        <Button
+          variant="default"
+          size="compact-xs"
+          disabled={!query.hasNextPage}
+          loading={query.isFetchingNextPage}
+          onClick={() => void query.fetchNextPage()}
+        >
+          {query.hasNextPage ? "Read on" : "All read"}
+        </Button>
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          leftSection={<IconRefresh size={13} />}
+          loading={query.isRefetching && !query.isFetchingNextPage}
+          onClick={() => void query.refetch()}
+        >
+          Read again
+        </Button>
+      </Group>
+    </>
+  );
+}
+
+function GridSkeleton(): ReactElement {
+  return (
+    <div className={classes.skeleton} aria-busy="true" aria-label="Reading messages">
+      {["60%", "75%", "52%", "68%", "80%", "57%", "71%"].map((width) => (
+        <Skeleton key={width} height={12} width={width} />
+      ))}
+    </div>
+  );
+}
