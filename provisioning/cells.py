@@ -1,0 +1,120 @@
+"""The way to a cell: its metadata store, its secret, the brokers of its clusters.
+
+The thin edge between provisioning and the data plane. What goes wrong there is raised as an error
+that the API shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from urllib.parse import urlsplit
+
+from brokers import errors as metadata
+from brokers.metadata import CellStore, ClusterStore
+from brokers.metadata_records import ClusterStatus
+from brokers.secrets import read_cell_secret, super_password
+from console.common.conf import config
+from console.common.errors import (
+    AppError,
+    Conflict,
+    FieldError,
+    NotFound,
+    PlatformError,
+    Unavailable,
+    ValidationFailed,
+)
+from provisioning import kafka
+from provisioning.errors import (
+    GroupActive,
+    KafkaRefused,
+    NameTaken,
+    OutcomeUnknown,
+    RecordTooLarge,
+)
+
+
+class UnsupportedStore(PlatformError):
+    """The setting names a kind of metadata store that this release does not have."""
+
+    code = "unsupported_store"
+    title = "The metadata store's address is not supported"
+
+
+def cell_store() -> CellStore:
+    """The cell's metadata store. Made once a process; a forked child opens it anew by itself."""
+    return _open_store(config().cell.metadata)
+
+
+@cache
+def _open_store(address: str) -> CellStore:
+    parts = urlsplit(address)
+    if parts.scheme != "sqlite":
+        raise UnsupportedStore(f"{address} is not sqlite://<path>")
+    return CellStore(parts.netloc + parts.path)
+
+
+def cluster_store(cluster_id: str) -> ClusterStore:
+    """One cluster's own metadata."""
+    return cell_store().cluster(cluster_id)
+
+
+def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
+    """The brokers that the status names, as the control plane's own user."""
+    bootstrap = ",".join(broker.kafka for broker in status.brokers)
+    password = super_password(_secret(str(config().cell.secret)), cluster_id)
+    return kafka.Access(kafka.shared_clients(), kafka.Connection(bootstrap, password))
+
+
+@cache
+def _secret(path: str) -> bytes:
+    return read_cell_secret(path)
+
+
+@contextmanager
+def metadata_errors() -> Iterator[None]:
+    """Raises what the metadata store raises inside as an `AppError`."""
+    try:
+        yield
+    except metadata.MetadataError as error:
+        raise app_error(error) from error
+
+
+def app_error(error: metadata.MetadataError) -> AppError:  # noqa: PLR0911 (one each)
+    """The API's error for one of the metadata store's."""
+    text = str(error)
+    match error:
+        case metadata.NotFoundError():
+            return NotFound()
+        case metadata.ExistsError():
+            return NameTaken(text)
+        case metadata.InvalidError():
+            field = getattr(error, "field", None)
+            pointer = f"/{field}" if field else "/"
+            return ValidationFailed(errors=[FieldError(pointer, "invalid", text)])
+        case metadata.TooLargeError():
+            return RecordTooLarge(text)
+        case metadata.ConflictError():
+            return Conflict(text)
+        case metadata.UnknownOutcomeError():
+            return OutcomeUnknown()
+        case metadata.UnavailableError():
+            return Unavailable("The cell's metadata store does not answer.")
+        case _:
+            return PlatformError()
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    """Raises what brokers answer, or do not, as an `AppError`."""
+    try:
+        yield
+    except kafka.GroupActiveError as error:
+        raise GroupActive(error.detail, extra={"kafka_error": error.name}) from error
+    except (kafka.UnknownGroupError, kafka.UnknownPartitionError) as error:
+        raise NotFound(error.detail) from error
+    except kafka.RefusedError as error:
+        raise KafkaRefused(error.detail, extra={"kafka_error": error.name}) from error
+    except kafka.KafkaCallError as error:
+        raise Unavailable("The cluster's brokers do not answer.") from error

@@ -1,0 +1,122 @@
+"""Errors of provisioning. Codes never change."""
+
+from __future__ import annotations
+
+from console.common.errors import Conflict, Unavailable, UserError
+
+
+class NameTaken(Conflict):
+    """Another cluster of the organisation has this name, or another resource of the cluster."""
+
+    code = "name_taken"
+    title = "The name is taken"
+
+
+class OperationInProgress(Conflict):
+    """Another operation of the cluster is not finished; `operation_id` names it."""
+
+    code = "operation_in_progress"
+    title = "Another operation is in progress"
+
+
+class DeletionProtected(Conflict):
+    """Deletion protection must be switched off first."""
+
+    code = "deletion_protected"
+    title = "The cluster is protected against deletion"
+
+
+class NameNotConfirmed(UserError):
+    """A deletion names what it deletes."""
+
+    code = "name_not_confirmed"
+    status = 422
+    title = "The name does not confirm the deletion"
+
+
+class ClusterDeleted(Conflict):
+    """A deleted cluster can only be restored."""
+
+    code = "cluster_deleted"
+    title = "The cluster is deleted"
+
+
+class ClusterNotDeleted(Conflict):
+    """There is nothing to restore."""
+
+    code = "cluster_not_deleted"
+    title = "The cluster is not deleted"
+
+
+class ClusterSuspended(Conflict):
+    """A suspended cluster keeps its data and does not run."""
+
+    code = "cluster_suspended"
+    title = "The cluster is suspended"
+
+
+class ClusterAsleep(Conflict):
+    """What was asked for needs running brokers. `?wake=true` wakes them."""
+
+    code = "cluster_asleep"
+    title = "The cluster is asleep"
+
+
+class ClusterStarting(Unavailable):
+    """Its brokers do not serve yet. Worth repeating."""
+
+    code = "cluster_starting"
+    title = "The cluster is starting"
+
+
+class GroupActive(Conflict):
+    """The group has members."""
+
+    code = "group_active"
+    title = "The group is active"
+
+
+class KafkaRefused(UserError):
+    """The brokers refused; `kafka_error` is Kafka's name of the reason."""
+
+    code = "kafka_refused"
+    status = 422
+    title = "Kafka refused the request"
+
+
+class UnknownRegion(UserError):
+    """No cell is in this region."""
+
+    code = "unknown_region"
+    status = 422
+    title = "There is no such region"
+
+
+class CellFull(Unavailable):
+    """The cell has no room for another cluster."""
+
+    code = "no_capacity"
+    title = "There is no room for another cluster"
+
+
+class OutcomeUnknown(Unavailable):
+    """The metadata store's answer was lost: the change may have been made. Read again."""
+
+    code = "outcome_unknown"
+    title = "It is unknown whether the change was made"
+
+
+class RecordTooLarge(UserError):
+    """The metadata store does not take a record of this size."""
+
+    code = "too_large"
+    status = 422
+    title = "It is too large"
+
+
+class TooManyStreams(UserError):
+    """More live tails than one organisation may have open."""
+
+    code = "too_many_streams"
+    status = 429
+    title = "Too many live tails"

@@ -1,0 +1,10 @@
+"""Rows of provisioning."""
+
+from __future__ import annotations
+
+from provisioning.models.cell import Cell, CellPort
+from provisioning.models.cluster import Cluster
+from provisioning.models.credential import Credential
+from provisioning.models.operation import Operation
+
+__all__ = ["Cell", "CellPort", "Cluster", "Credential", "Operation"]

@@ -1,0 +1,40 @@
+"""Cells, and the ports that their gateways give to clusters. Neither belongs to a tenant."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX
+
+PORT_MAX = 65_535
+
+
+class Cell(models.Model):
+    """Where clusters are placed. How to reach it is a setting, not a row."""
+
+    id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)
+    region = models.CharField(max_length=64)
+    created_at = models.DateTimeField(default=now)
+
+    def __str__(self) -> str:
+        return self.pk
+
+
+class CellPort(models.Model):
+    """A port of the cell that is a cluster's from its creation until it is purged."""
+
+    cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="ports")
+    port = models.PositiveIntegerField()
+    cluster_id = models.CharField(max_length=ID_CHARS_MAX)
+    # The broker's node id that the port leads to.
+    slot = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["cell", "port"], name="one_cluster_a_port"),
+            models.UniqueConstraint(fields=["cluster_id", "slot"], name="one_port_a_slot"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.cell_id}:{self.port}"

@@ -1,0 +1,86 @@
+"""Clusters, as they are wanted."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+from provisioning.choices import Intent, SampleData
+from provisioning.models.cell import Cell
+from provisioning.querysets import ClusterQuerySet
+
+NAME_CHARS_MAX = 63
+IDLE_TIMEOUT_S_DEFAULT = 300
+IDLE_TIMEOUT_S_MIN = 5
+IDLE_TIMEOUT_S_MAX = 7 * 24 * 3600
+# How long a deleted cluster can be restored.
+RESTORABLE = timedelta(days=7)
+
+
+class Cluster(models.Model):
+    """What is wanted of a cluster. What is observed is read from its cell each time."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "cl"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="clusters"
+    )
+    cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="clusters")
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    labels = models.JSONField(default=dict)
+    # Its label in the names of TLS listeners.
+    host = models.CharField(max_length=63, unique=True)
+    # By slot; also rows of `CellPort`, which keep them unique.
+    ports = ArrayField(models.PositiveIntegerField())
+    intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
+    # By the organisation's standing, not by its own wish.
+    suspended = models.BooleanField(default=False)
+    idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
+    # Brokers when awake.
+    scale_max = models.PositiveSmallIntegerField(default=1)
+    # To sleep as soon as nobody is connected, whatever the idle time.
+    sleep_wanted = models.BooleanField(default=False)
+    sample_data = models.CharField(
+        max_length=16, choices=SampleData.choices, default=SampleData.NONE.value
+    )
+    deletion_protection = models.BooleanField(default=True)
+    # Counts changes of what is wanted. Only the service's compare-and-swap changes it.
+    generation = models.PositiveIntegerField(default=1)
+    # The generation that the cell is known to have. 0: none yet.
+    reconciled_generation = models.PositiveIntegerField(default=0)
+    # When it was first ready for clients.
+    provisioned_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=now)
+    # When a worker last compared it with its cell.
+    checked_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ClusterQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["organization", "name"],
+                condition=Q(intent=Intent.ACTIVE.value),
+                name="one_active_cluster_a_name",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["organization", "-created_at", "-id"], name="clusters_newest"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def purge_at(self) -> datetime | None:
+        """When a deleted cluster's data goes."""
+        return None if self.deleted_at is None else self.deleted_at + RESTORABLE

@@ -1,0 +1,66 @@
+"""Work that takes longer than a request."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import models
+from django.db.models import Q
+
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+from provisioning.choices import UNFINISHED, OperationState, OperationType
+from provisioning.models.cluster import Cluster
+from provisioning.querysets import OperationQuerySet
+
+
+class Operation(models.Model):
+    """One piece of work on a cluster. Once its state is final nothing of it changes."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "op"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="operations"
+    )
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="operations")
+    type = models.CharField(max_length=32, choices=OperationType.choices)
+    state = models.CharField(
+        max_length=16, choices=OperationState.choices, default=OperationState.QUEUED.value
+    )
+    # The cluster's generation that it brings about.
+    generation = models.PositiveIntegerField()
+    # In percent.
+    progress = models.PositiveSmallIntegerField(default=0)
+    # `{code, detail}` of a failed one.
+    error = models.JSONField(null=True, blank=True)
+    created_at = models.DateTimeField(default=now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = OperationQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["cluster"],
+                condition=Q(state__in=UNFINISHED),
+                name="one_unfinished_operation_a_cluster",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["organization", "-created_at", "-id"], name="operations_newest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.pk}"
+
+    @property
+    def resource_id(self) -> str:
+        """The cluster's id."""
+        return self.cluster_id
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing of it will change any more."""
+        return self.state not in UNFINISHED

@@ -1,0 +1,63 @@
+"""Reads of provisioning, always within an organisation but where a name says otherwise."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from django.db import models
+from django.db.models import F, Q
+
+from provisioning.choices import UNFINISHED, Intent, SampleData
+
+if TYPE_CHECKING:
+    from provisioning.models import Cluster, Credential, Operation  # noqa: F401
+
+
+class ClusterQuerySet(models.QuerySet["Cluster"]):
+    """Clusters."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organisation."""
+        return self.filter(organization_id=organization_id)
+
+    def not_purged(self) -> Self:
+        """Those that people see: deleted ones too, while they can be restored."""
+        return self.exclude(intent=Intent.PURGED)
+
+    def active(self) -> Self:
+        """Those that are not deleted."""
+        return self.filter(intent=Intent.ACTIVE)
+
+    def to_recheck(self, *, deleted_before: datetime) -> Self:
+        """Of every organisation, those where something may be left to do or to purge."""
+        unfinished = Q(operations__state__in=UNFINISHED)
+        behind = Q(reconciled_generation__lt=F("generation"))
+        samples = Q(sample_data=SampleData.WANTED)
+        due = Q(intent=Intent.DELETED, deleted_at__lte=deleted_before)
+        leftover = Q(credentials__removed_at__isnull=False)
+        return self.not_purged().filter(unfinished | behind | samples | due | leftover).distinct()
+
+
+class OperationQuerySet(models.QuerySet["Operation"]):
+    """Operations."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organisation."""
+        return self.filter(organization_id=organization_id)
+
+    def unfinished(self) -> Self:
+        """Those whose state is not final."""
+        return self.filter(state__in=UNFINISHED)
+
+
+class CredentialQuerySet(models.QuerySet["Credential"]):
+    """Credentials."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organisation."""
+        return self.filter(organization_id=organization_id)
+
+    def current(self) -> Self:
+        """Those that authenticate."""
+        return self.filter(removed_at=None)

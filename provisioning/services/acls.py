@@ -1,0 +1,72 @@
+"""Entries of a cluster's access control list, in its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from brokers.metadata_records import Acl
+from console.common import locks
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.conf import config
+from console.common.errors import FieldError, LimitReached, Quota, ValidationFailed
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.models import Cluster
+from provisioning.services.repeating import repeat_unknown
+from provisioning.services.topics import writable_store
+
+
+def list_acls(*, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
+    """Entries whose fields are as `wanted`, in order. Without fields, all of them."""
+    with metadata_errors():
+        entries = cluster_store(cluster.pk).list_acls()
+    return sorted(entry for entry in entries if _matches(entry, wanted))
+
+
+def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> list[Acl]:
+    """Adds entries, all or none; those that are there stay. Raises `LimitReached`."""
+    store = writable_store(cluster)
+    # Of two requests at once the second counts the first's entries.
+    locks.lock("acls", cluster.pk)
+    with metadata_errors():
+        there = set(store.list_acls())
+        require_room(there=there, new=set(acls))
+        repeat_unknown(lambda: store.add_acls(acls))
+    _audit(actor, cluster, "acl.create", acls)
+    return list(acls)
+
+
+def delete_acls(*, actor: Actor, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
+    """Removes the entries that match and gives them. Raises `ValidationFailed` without a field."""
+    if not wanted:
+        detail = "Name at least one field: this would remove every entry."
+        raise ValidationFailed(errors=[FieldError("?principal", "required", detail)])
+    store = writable_store(cluster)
+    with metadata_errors():
+        going = sorted(entry for entry in store.list_acls() if _matches(entry, wanted))
+        repeat_unknown(lambda: store.remove_acls(going))
+    _audit(actor, cluster, "acl.delete", going)
+    return going
+
+
+def require_room(*, there: set[Acl], new: set[Acl]) -> None:
+    """Raises `LimitReached` where the list would become too long."""
+    limit = config().limits.acls
+    if len(there | new) > limit:
+        raise LimitReached(quota=Quota("acls", limit, len(there)))
+
+
+def _matches(entry: Acl, wanted: Mapping[str, str]) -> bool:
+    fields = asdict(entry)
+    return all(fields[name] == value for name, value in wanted.items())
+
+
+def _audit(actor: Actor, cluster: Cluster, action: str, acls: Sequence[Acl]) -> None:
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail={"acls": [asdict(entry) for entry in acls]},
+    )

@@ -1,0 +1,228 @@
+"""What is wanted of clusters. Each change is one row, an operation and an outbox entry at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F
+
+from console.accounts.models import Organization
+from console.common import locks
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.clock import now
+from console.common.conf import config
+from console.common.errors import Conflict, FieldError, LimitReached, Quota
+from console.common.outbox import enqueue_task
+from provisioning.choices import Intent, OperationType, SampleData
+from provisioning.errors import (
+    ClusterDeleted,
+    ClusterNotDeleted,
+    ClusterSuspended,
+    DeletionProtected,
+    NameNotConfirmed,
+    NameTaken,
+)
+from provisioning.models import Cluster, Operation
+from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
+from provisioning.services.operations import begin_operation, require_idle
+from provisioning.services.placement import allocate_ports, choose_cell, host_label
+
+RECONCILE = "provisioning.reconcile_cluster"
+# They change nothing that another change of the spec could disturb.
+HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
+
+
+def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
+    *,
+    actor: Actor,
+    name: str,
+    region: str | None = None,
+    labels: dict[str, str] | None = None,
+    idle_timeout_s: int = IDLE_TIMEOUT_S_DEFAULT,
+    deletion_protection: bool = True,
+    sample_data: bool = False,
+) -> Operation:
+    """Wants a new cluster. Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`."""
+    organization_id = actor.organization_id
+    # Of two requests at once the second sees the first's cluster.
+    locks.lock("clusters", organization_id)
+    clusters = Cluster.objects.for_organization(organization_id).active()
+    limit, used = config().limits.clusters, clusters.count()
+    if used >= limit:
+        raise LimitReached(quota=Quota("clusters", limit, used))
+    _require_free_name(organization_id, name)
+    organization = Organization.objects.get(pk=organization_id)
+    cell = choose_cell(region=region)
+    cluster = Cluster(
+        organization=organization,
+        cell=cell,
+        name=name,
+        labels=labels or {},
+        host=host_label(name),
+        idle_timeout_s=idle_timeout_s,
+        deletion_protection=deletion_protection,
+        suspended=not organization.may_be_reached(local=config().local),
+        sample_data=SampleData.WANTED if sample_data else SampleData.NONE,
+    )
+    cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
+    cluster.save(force_insert=True)
+    return _begin(actor, cluster, OperationType.CREATE_CLUSTER, {"name": name})
+
+
+def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
+    """Changes name, labels, idle time or protection of a cluster whose row is locked.
+
+    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`.
+    """
+    _require_active(cluster)
+    require_idle(cluster=cluster, but_for=HARMLESS)
+    changed = {name: value for name, value in changes.items() if getattr(cluster, name) != value}
+    if not changed:
+        return cluster
+    if "name" in changed:
+        locks.lock("clusters", cluster.organization_id)
+        _require_free_name(cluster.organization_id, changed["name"])
+    bump_generation(cluster=cluster, **changed)
+    record_audit(
+        actor=actor,
+        action="cluster.update",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail=changed,
+    )
+    enqueue_reconcile(cluster=cluster)
+    return cluster
+
+
+def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Operation:
+    """Wants a cluster gone; it can be restored for seven days. Its row is locked.
+
+    Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if name != cluster.name:
+        detail = "Give the cluster's name as `name` to confirm."
+        raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
+    if cluster.deletion_protection:
+        raise DeletionProtected("Set deletion_protection to false first.")
+    superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER)
+    require_idle(cluster=cluster, but_for=superseded)
+    bump_generation(
+        cluster=cluster, intent=Intent.DELETED.value, deleted_at=now(), sleep_wanted=False
+    )
+    return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=superseded)
+
+
+def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
+    """Wants a deleted cluster back, under another name where its own was taken. Its row is locked.
+
+    Raises `ClusterNotDeleted`, `NameTaken`, `LimitReached`, `OperationInProgress`.
+    """
+    if cluster.intent != Intent.DELETED:
+        raise ClusterNotDeleted
+    require_idle(cluster=cluster)
+    locks.lock("clusters", cluster.organization_id)
+    used = Cluster.objects.for_organization(cluster.organization_id).active().count()
+    if used >= config().limits.clusters:
+        raise LimitReached(quota=Quota("clusters", config().limits.clusters, used))
+    chosen = name or cluster.name
+    _require_free_name(cluster.organization_id, chosen)
+    bump_generation(cluster=cluster, intent=Intent.ACTIVE.value, deleted_at=None, name=chosen)
+    return _begin(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
+
+
+def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants brokers to run now. Its row is locked.
+
+    Raises `ClusterDeleted`, `ClusterSuspended`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if cluster.suspended:
+        raise ClusterSuspended
+    return _begin(actor, cluster, OperationType.WAKE_CLUSTER, {})
+
+
+def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants brokers to stop as soon as nobody is connected. Its row is locked.
+
+    Raises `ClusterDeleted`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
+    bump_generation(cluster=cluster, sleep_wanted=True)
+    superseded = (OperationType.WAKE_CLUSTER,)
+    return _begin(actor, cluster, OperationType.SLEEP_CLUSTER, {}, supersedes=superseded)
+
+
+def set_suspended(*, organization_id: str) -> int:
+    """Suspends an organisation's clusters or lets them go on, as its standing says; how many."""
+    organization = Organization.objects.get(pk=organization_id)
+    suspended = not organization.may_be_reached(local=config().local)
+    others = (
+        Cluster.objects.for_organization(organization_id)
+        .not_purged()
+        .exclude(suspended=suspended)
+        .select_for_update()
+        .order_by("id")
+    )
+    changed = list(others)
+    for cluster in changed:
+        bump_generation(cluster=cluster, suspended=suspended)
+        enqueue_reconcile(cluster=cluster)
+    return len(changed)
+
+
+def bump_generation(*, cluster: Cluster, **changes: Any) -> None:
+    """Changes what is wanted, if nobody else has since the row was read. Raises `Conflict`."""
+    # Queries see the change once; the row in memory follows it.
+    changed = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation).update(
+        generation=F("generation") + 1, **changes
+    )
+    if not changed:
+        raise Conflict("The cluster changed meanwhile.")
+    for name, value in changes.items():
+        setattr(cluster, name, value)
+    cluster.generation += 1
+
+
+def enqueue_reconcile(*, cluster: Cluster) -> None:
+    """Has a worker look at the cluster after the commit."""
+    enqueue_task(
+        task=RECONCILE,
+        organization_id=cluster.organization_id,
+        arguments={"organization_id": cluster.organization_id, "cluster_id": cluster.pk},
+    )
+
+
+def _begin(
+    actor: Actor,
+    cluster: Cluster,
+    kind: OperationType,
+    detail: dict[str, str],
+    *,
+    supersedes: tuple[OperationType, ...] = (),
+) -> Operation:
+    operation = begin_operation(cluster=cluster, kind=kind, supersedes=supersedes)
+    verb = kind.value.removesuffix("_cluster")
+    record_audit(
+        actor=actor,
+        action=f"cluster.{verb}",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail=detail,
+    )
+    enqueue_reconcile(cluster=cluster)
+    return operation
+
+
+def _require_active(cluster: Cluster) -> None:
+    if cluster.intent != Intent.ACTIVE:
+        raise ClusterDeleted
+
+
+def _require_free_name(organization_id: str, name: str) -> None:
+    clusters = Cluster.objects.for_organization(organization_id).active()
+    if clusters.filter(name=name).exists():
+        detail = f"A cluster of this organisation is named {name}."
+        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])

@@ -1,0 +1,100 @@
+"""Consumer groups: through Kafka while brokers run, else as the keeper last saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.errors import NotFound
+from provisioning import kafka
+from provisioning.cells import broker_access, kafka_errors
+from provisioning.models import Cluster
+from provisioning.services.brokers import require_brokers, sample_of, serving
+from provisioning.services.observation import observe_cluster
+
+
+@dataclass(frozen=True)
+class SeenGroup:
+    """A group, and when it was seen; None: at this moment."""
+
+    group: Mapping[str, Any]
+    sampled_at: datetime | None
+
+
+def list_groups(*, cluster: Cluster) -> list[SeenGroup]:
+    """All groups by name. Those of running brokers have neither members nor offsets yet."""
+    access = _running(cluster)
+    if access is None:
+        return _sampled(cluster)
+    with kafka_errors():
+        return [SeenGroup(cast("Any", listing), None) for listing in kafka.list_groups(access)]
+
+
+def describe_groups(*, cluster: Cluster, groups: Sequence[SeenGroup]) -> list[SeenGroup]:
+    """A page of `list_groups` with members and lag. Sampled ones have them already."""
+    access = _running(cluster)
+    names = [seen.group["group"] for seen in groups if seen.sampled_at is None]
+    if access is None or not names:
+        return [seen for seen in groups if seen.sampled_at is not None]
+    with kafka_errors():
+        found = kafka.describe_groups(access, names)
+    return [SeenGroup(group, None) for group in found]
+
+
+def get_group(*, cluster: Cluster, group: str) -> SeenGroup:
+    """One group. Raises `NotFound`."""
+    access = _running(cluster)
+    if access is not None:
+        with kafka_errors():
+            return SeenGroup(kafka.describe_group(access, group), None)
+    for seen in _sampled(cluster):
+        if seen.group["group"] == group:
+            return seen
+    raise NotFound
+
+
+def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    group: str,
+    target: kafka.Target,
+    partitions: Mapping[str, list[int] | None] | None,
+    dry_run: bool,
+    wake: bool,
+) -> list[kafka.PlannedOffset]:
+    """Moves a group's offsets, or says what would be moved. Raises `GroupActive`."""
+    access = require_brokers(cluster=cluster, wake=wake)
+    with kafka_errors():
+        plan = kafka.reset_offsets(
+            access, group, target, partitions=partitions, dry_run=dry_run
+        )
+    if not dry_run:
+        record_audit(
+            actor=actor,
+            action="group.reset_offsets",
+            target_type="group",
+            target_id=f"{cluster.pk}/{group}",
+            detail={"to": target.to, "value": target.value, "partitions": len(plan)},
+        )
+    return plan
+
+
+def _running(cluster: Cluster) -> kafka.Access | None:
+    observation = observe_cluster(cluster)
+    if not serving(observation) or observation.cell is None:
+        return None
+    return broker_access(cluster.pk, observation.cell)
+
+
+def _sampled(cluster: Cluster) -> list[SeenGroup]:
+    sample = sample_of(cluster)
+    if sample is None:
+        return []
+    taken_at_ms, groups = sample
+    at = datetime.fromtimestamp(taken_at_ms / 1000, UTC)
+    return [SeenGroup(group, at) for group in groups]

@@ -1,0 +1,97 @@
+"""What people are shown of a cluster: its row, and what its cell tells at this moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypedDict
+
+from brokers.errors import MetadataError
+from brokers.metadata_records import ClusterStatus
+from provisioning.cells import cell_store
+from provisioning.choices import Intent, Phase
+from provisioning.models import Cluster
+
+
+class Condition(TypedDict):
+    """One fact about a resource. `status`: `true`, `false` or `unknown`."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is shown as a cluster's `status`. `cell` is what the keeper wrote, if it was read."""
+
+    phase: Phase
+    since: datetime | None
+    observed_generation: int
+    conditions: tuple[Condition, ...]
+    connections: int | None = None
+    restarts: int | None = None
+    cell: ClusterStatus | None = None
+
+
+def observe_cluster(cluster: Cluster) -> Observation:
+    """Reads the cluster's status: one point read of its cell's metadata store."""
+    try:
+        status = cell_store().status(cluster.pk)
+    except MetadataError as error:
+        return Observation(
+            phase=Phase.UNKNOWN,
+            since=None,
+            observed_generation=0,
+            conditions=(_condition("Ready", "unknown", "CellUnreachable", str(error)),),
+        )
+    return observation_of(cluster, status)
+
+
+def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observation:
+    """What the row and the keeper's status mean together. Pure."""
+    phase, condition = _phase(cluster, status)
+    since_ms = None if status is None else status.since_ms
+    return Observation(
+        phase=phase,
+        since=None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC),
+        observed_generation=0 if status is None else status.observed_generation,
+        conditions=(condition,),
+        connections=None if status is None else status.connections,
+        restarts=None if status is None else status.restarts,
+        cell=status,
+    )
+
+
+def _phase(  # noqa: PLR0911 (one line a case)
+    cluster: Cluster, status: ClusterStatus | None
+) -> tuple[Phase, Condition]:
+    running = status is not None and status.phase in {"running", "stopping"}
+    if cluster.intent != Intent.ACTIVE:
+        if running or (status is not None and status.brokers):
+            return Phase.DELETING, _condition("Ready", "false", "Deleting", "Its brokers stop.")
+        message = f"It can be restored until {cluster.purge_at:%Y-%m-%d %H:%M} UTC."
+        return Phase.DELETED, _condition("Ready", "false", "Deleted", message)
+    if cluster.suspended:
+        message = "The organisation is suspended, or its address is not verified."
+        return Phase.SUSPENDED, _condition("Ready", "false", "Suspended", message)
+    if status is not None and status.phase == "running":
+        return Phase.RUNNING, _condition("Ready", "true", "Running", "Its brokers serve.")
+    if status is not None and status.phase == "failed":
+        return Phase.FAILED, _condition("Ready", "false", "BrokersFailed", status.message)
+    if cluster.provisioned_at is None:
+        message = "Its brokers are started for the first time."
+        return Phase.PROVISIONING, _condition("Ready", "false", "Provisioning", message)
+    if status is not None and status.phase == "stopping":
+        message = "Nobody is connected: it goes to sleep."
+        return Phase.RUNNING, _condition("Ready", "true", "FallingAsleep", message)
+    if status is not None and status.phase == "starting":
+        message = "It wakes up; clients that connect wait."
+        return Phase.ASLEEP, _condition("Ready", "true", "Waking", message)
+    message = "It wakes up when a client connects."
+    return Phase.ASLEEP, _condition("Ready", "true", "Asleep", message)
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message)

@@ -1,0 +1,236 @@
+"""Makes cells have what is wanted. Safe to repeat, to lose and to run twice at a time."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from django.db.models import F
+
+from brokers.errors import MetadataError, NotFoundError
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import ClusterSpec
+from console.common import locks
+from console.common.clock import now
+from console.common.conf import config
+from console.common.tenancy import organization_scope, system_scope
+from provisioning import reconcile
+from provisioning.cells import broker_access, cell_store, cluster_store
+from provisioning.choices import Intent, OperationState, OperationType, SampleData
+from provisioning.kafka import KafkaCallError
+from provisioning.models import Cluster, Operation
+from provisioning.models.cluster import RESTORABLE
+from provisioning.services.clusters import bump_generation
+from provisioning.services.credential_repair import repair_credentials
+from provisioning.services.operations import finish_operation, note_progress
+from provisioning.services.placement import release_ports
+from provisioning.services.samples import (
+    create_sample_topic,
+    has_sample_topic,
+    produce_samples,
+)
+from provisioning.storage import remove_storage
+
+logger = logging.getLogger(__name__)
+
+# Of those with nothing known to do, so many are looked at in a sweep, the longest unseen first.
+RECHECKED_A_SWEEP = 50
+
+
+def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
+    """Does what `reconcile.plan` says; tells whether to look again soon.
+
+    Never raises for a cell that does not answer: the operation stays as it is, and the sweep comes
+    back.
+    """
+    with organization_scope(organization_id):
+        # Whoever waits here sees what the other did. A reconcile is short.
+        locks.lock("cluster", cluster_id)
+        cluster = Cluster.objects.not_purged().filter(pk=cluster_id).first()
+        if cluster is None:
+            return False
+        Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
+        operation = cluster.operations.unfinished().first()
+        wanted = wanted_of(cluster, operation)
+        observed = observe(cluster)
+        actions = reconcile.plan(wanted, observed)
+        try:
+            again = _perform(cluster, operation, observed, actions)
+            if observed.known and cluster.intent == Intent.ACTIVE:
+                repair_credentials(cluster=cluster)
+        except (MetadataError, KafkaCallError) as error:
+            logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
+            return True
+        return again
+
+
+def sweep_clusters() -> int:
+    """Reconciles every cluster with something left to do, and some others; gives how many.
+
+    In the end it alone would do: tasks only make it quicker.
+    """
+    with system_scope():
+        urgent = Cluster.objects.to_recheck(deleted_before=now() - RESTORABLE)
+        rest = Cluster.objects.not_purged().order_by(F("checked_at").asc(nulls_first=True), "id")
+        found = dict(urgent.values_list("pk", "organization_id"))
+        found |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
+    for cluster_id, organization_id in found.items():
+        reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
+    return len(found)
+
+
+def spec_of(cluster: Cluster) -> ClusterSpec:
+    """What the cell is told. A pure function of the row and the published limits."""
+    limits = config().limits
+    idle_ms = reconcile.SLEEP_SOON_MS if cluster.sleep_wanted else cluster.idle_timeout_s * 1000
+    suspended = "suspended" if cluster.suspended else "active"
+    return ClusterSpec(
+        id=cluster.pk,
+        name=cluster.name,
+        organization_id=cluster.organization_id,
+        generation=cluster.generation,
+        state="deleted" if cluster.intent != Intent.ACTIVE else suspended,
+        scale=cluster.scale_max,
+        idle_timeout_ms=idle_ms,
+        ports=tuple(cluster.ports),
+        host=cluster.host,
+        connections_max=limits.connections,
+        wakes_per_minute_max=limits.wakes_per_minute,
+    )
+
+
+def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted:
+    """What the row says, for `reconcile.plan`."""
+    running = None
+    if operation is not None:
+        running = reconcile.RunningOperation(
+            type=OperationType(operation.type),
+            since_ms=int(operation.created_at.timestamp() * 1000),
+            age_s=(now() - operation.created_at) / timedelta(seconds=1),
+        )
+    purge_at = cluster.purge_at
+    return reconcile.Wanted(
+        spec=spec_of(cluster),
+        operation=running,
+        sample_data=cluster.sample_data == SampleData.WANTED,
+        purge=cluster.intent == Intent.DELETED and purge_at is not None and purge_at <= now(),
+    )
+
+
+def observe(cluster: Cluster) -> reconcile.Observed:
+    """What the cell tells of a cluster."""
+    cell, store = cell_store(), cluster_store(cluster.pk)
+    try:
+        wants_samples = cluster.sample_data == SampleData.WANTED
+        record = _has_record(store)
+        return reconcile.Observed(
+            known=True,
+            spec=cell.spec(cluster.pk),
+            status=cell.status(cluster.pk),
+            wake=cell.wake(cluster.pk) is not None,
+            record=record,
+            sample_topic=wants_samples and record and has_sample_topic(store),
+        )
+    except MetadataError as error:
+        logger.warning("reconcile.unknown", extra={"cluster": cluster.pk, "error": str(error)})
+        return reconcile.Observed(known=False)
+
+
+def _has_record(store: ClusterStore) -> bool:
+    try:
+        store.record()
+    except NotFoundError:
+        return False
+    return True
+
+
+def _perform(
+    cluster: Cluster,
+    operation: Operation | None,
+    observed: reconcile.Observed,
+    actions: list[reconcile.Action],
+) -> bool:
+    again = False
+    for action in actions:
+        match action:
+            case reconcile.LookAgain():
+                again = True
+            case reconcile.ProduceSamples():
+                again |= not _produce_samples(cluster, observed)
+            case reconcile.Purge():
+                _purge(cluster)
+            case reconcile.MarkReconciled():
+                Cluster.objects.filter(
+                    pk=cluster.pk, reconciled_generation__lt=action.generation
+                ).update(reconciled_generation=action.generation)
+            case reconcile.Progress() | reconcile.Succeed() | reconcile.Fail():
+                again |= _note(cluster, operation, action)
+            case _:
+                _write(cluster, action)
+    return again
+
+
+def _write(cluster: Cluster, action: reconcile.Action) -> None:
+    """What goes to the cell's metadata store."""
+    store = cluster_store(cluster.pk)
+    match action:
+        case reconcile.CreateRecord():
+            store.create(scale=cluster.scale_max)
+        case reconcile.CreateSampleTopic():
+            create_sample_topic(store)
+        case reconcile.PutSpec():
+            cell_store().put_spec(action.spec)
+        case reconcile.RequestWake():
+            moment_ms = int(now().timestamp() * 1000)
+            cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by="control-plane")
+
+
+def _note(
+    cluster: Cluster,
+    operation: Operation | None,
+    action: reconcile.Progress | reconcile.Succeed | reconcile.Fail,
+) -> bool:
+    """How the operation stands; tells whether what is wanted changed by its end."""
+    if operation is None:
+        return False
+    if isinstance(action, reconcile.Progress):
+        note_progress(operation=operation, percent=action.percent)
+        return False
+    if isinstance(action, reconcile.Fail):
+        error = {"code": action.code, "detail": action.detail}
+        finish_operation(operation=operation, state=OperationState.FAILED, error=error)
+    else:
+        finish_operation(operation=operation, state=OperationState.SUCCEEDED)
+    if operation.type == OperationType.CREATE_CLUSTER and cluster.provisioned_at is None:
+        Cluster.objects.filter(pk=cluster.pk).update(provisioned_at=now())
+    if cluster.sleep_wanted:
+        # The idle time holds again.
+        bump_generation(cluster=cluster, sleep_wanted=False)
+        return True
+    return False
+
+
+def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> bool:
+    """Tells whether they are all there. Brokers that cannot be reached are no failure."""
+    if observed.status is None:
+        return False
+    try:
+        produce_samples(broker_access(cluster.pk, observed.status))
+    except KafkaCallError as error:
+        logger.info("samples.later", extra={"cluster": cluster.pk, "error": str(error)})
+        return False
+    Cluster.objects.filter(pk=cluster.pk).update(sample_data=SampleData.DONE)
+    return True
+
+
+def _purge(cluster: Cluster) -> None:
+    """The cell forgets it first, so that nothing starts again on what is being removed."""
+    cell_store().remove_cluster(cluster.pk)
+    cluster_store(cluster.pk).remove_all()
+    remove_storage(cluster.pk)
+    release_ports(cluster_id=cluster.pk)
+    cluster.credentials.all().delete()
+    Cluster.objects.filter(pk=cluster.pk).update(
+        intent=Intent.PURGED, generation=F("generation") + 1
+    )
+    cluster.operations.unfinished().update(state=OperationState.SUCCEEDED, finished_at=now())

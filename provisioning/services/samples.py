@@ -1,0 +1,47 @@
+"""A first cluster's topic, with records to look at."""
+
+from __future__ import annotations
+
+from brokers.errors import ExistsError, NotFoundError
+from brokers.metadata import ClusterStore
+from provisioning import kafka
+from provisioning.kafka.offsets import end_offsets
+
+CLUSTER_NAME = "first-cluster"
+TOPIC = "hello-freshet"
+RECORDS = (
+    (b"hello", b'{"message": "Hello from Freshet", "number": 1}'),
+    (b"hello", b'{"message": "This is a record in your first topic", "number": 2}'),
+    (b"next", b'{"message": "Now produce one of your own", "number": 3}'),
+)
+TIMEOUT_S = 5.0
+
+
+def has_sample_topic(store: ClusterStore) -> bool:
+    """Whether the cluster has the topic."""
+    try:
+        store.topic(TOPIC)
+    except NotFoundError:
+        return False
+    return True
+
+
+def create_sample_topic(store: ClusterStore) -> None:
+    """Makes it, with one partition: its records are in one order. One that is there stays."""
+    try:
+        store.create_topic(TOPIC, partitions=1)
+    except ExistsError:
+        return
+
+
+def produce_samples(access: kafka.Access) -> None:
+    """Produces what is missing. A record is there if the log is longer than its place.
+
+    So a repeated call produces nothing twice, nor behind what the user has produced meanwhile.
+    """
+    for place, (key, value) in enumerate(RECORDS):
+        with access.admin() as admin:
+            end = end_offsets(admin, [(TOPIC, 0)], TIMEOUT_S)[TOPIC, 0]
+        if end == place:
+            record = kafka.NewRecord(key=key, value=value, partition=0)
+            kafka.produce(access, TOPIC, record)

@@ -1,0 +1,222 @@
+"""Topics, in the cluster's metadata: the same whether it sleeps or runs, and never waking it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from brokers.errors import ExistsError, NotFoundError, UnavailableError, UnknownOutcomeError
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Topic, TopicConfig
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.conf import config
+from console.common.errors import LimitReached, Quota
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.choices import Intent, Phase
+from provisioning.errors import ClusterDeleted
+from provisioning.models import Cluster
+from provisioning.services.observation import Condition, observe_cluster
+
+# How long a change waits for running brokers to lead what it made.
+LED_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class ShownTopic:
+    """A topic as the API shows it. `details`: every config, where they were asked for."""
+
+    topic: Topic
+    conditions: tuple[Condition, ...]
+    details: tuple[TopicConfig, ...] | None = None
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made."""
+        return datetime.fromtimestamp(self.topic.created_at_ms / 1000, UTC)
+
+
+def list_topics(*, cluster: Cluster, internal: bool, full: bool) -> list[ShownTopic]:
+    """All topics by name, from one read of the metadata store; with configs, from two."""
+    store = cluster_store(cluster.pk)
+    with metadata_errors():
+        topics = store.topics()
+        defaults = store.topic_configs() if full and topics else []
+    return [
+        ShownTopic(
+            topic, conditions_of(topic), _overlaid(defaults, topic.configs) if full else None
+        )
+        for topic in topics
+        if internal or not topic.internal
+    ]
+
+
+def get_topic(*, cluster: Cluster, name: str, full: bool = True) -> ShownTopic:
+    """One topic. Raises `NotFound`."""
+    store = cluster_store(cluster.pk)
+    with metadata_errors():
+        topic = store.topic(name)
+        details = tuple(store.topic_configs(name)) if full else None
+    return ShownTopic(topic, conditions_of(topic), details)
+
+
+def create_topic(
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    name: str,
+    partitions: int | None = None,
+    configs: Mapping[str, str] | None = None,
+    validate_only: bool = False,
+) -> ShownTopic:
+    """Makes a topic. On a running cluster brokers lead it when this returns, or a condition says.
+
+    Raises `NameTaken`, `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
+    """
+    store = writable_store(cluster)
+    with metadata_errors():
+        _require_room(store, topics=1, partitions=partitions or 1)
+        if validate_only:
+            topic = store.validate_topic(name, partitions=partitions, configs=configs)
+            return ShownTopic(topic, ())
+        topic = _create(store, name, partitions, configs or {})
+    _audit(actor, cluster, "topic.create", name, {"partitions": topic.partitions})
+    return _wait_led(cluster, store, topic)
+
+
+def _create(
+    store: ClusterStore, name: str, partitions: int | None, configs: Mapping[str, str]
+) -> Topic:
+    """After a lost answer the topic is looked for: one that is as wanted is the one wanted."""
+    try:
+        return store.create_topic(name, partitions=partitions, configs=configs)
+    except UnknownOutcomeError:
+        try:
+            found = store.topic(name)
+        except NotFoundError:
+            return store.create_topic(name, partitions=partitions, configs=configs)
+        if found.configs == configs and partitions in {None, found.partitions}:
+            return found
+        message = f"Topic '{name}' already exists."
+        raise ExistsError(message) from None
+
+
+def update_topic(
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    name: str,
+    configs: Mapping[str, str | None],
+    validate_only: bool = False,
+) -> ShownTopic:
+    """Sets configs; None goes back to the default, others stay. Raises `ValidationFailed`."""
+    store = writable_store(cluster)
+    with metadata_errors():
+        topic = store.alter_topic_configs(name, configs, validate_only=validate_only)
+        details = tuple(store.topic_configs(name))
+    if not validate_only:
+        _audit(actor, cluster, "topic.update", name, {"configs": dict(configs)})
+    return ShownTopic(topic, conditions_of(topic), details)
+
+
+def add_partitions(*, actor: Actor, cluster: Cluster, name: str, count: int) -> ShownTopic:
+    """Raises a topic's number of partitions to `count`."""
+    store = writable_store(cluster)
+    with metadata_errors():
+        before = store.topic(name)
+        _require_room(store, topics=0, partitions=max(count - before.partitions, 0))
+        topic = store.create_partitions(name, count)
+    _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
+    return _wait_led(cluster, store, topic)
+
+
+def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
+    """Removes a topic with its records. Raises `NotFound`."""
+    store = writable_store(cluster)
+    with metadata_errors():
+        try:
+            store.delete_topic(name)
+        except UnknownOutcomeError:
+            _delete_if_there(store, name)
+    _audit(actor, cluster, "topic.delete", name, {})
+
+
+def _delete_if_there(store: ClusterStore, name: str) -> None:
+    try:
+        store.delete_topic(name)
+    except NotFoundError:
+        return
+
+
+def writable_store(cluster: Cluster) -> ClusterStore:
+    """The cluster's metadata, for a change. A cluster that no worker has seen yet is begun here.
+
+    Raises `ClusterDeleted`.
+    """
+    if cluster.intent != Intent.ACTIVE:
+        raise ClusterDeleted
+    store = cluster_store(cluster.pk)
+    if not cluster.reconciled_generation:
+        with metadata_errors():
+            store.create(scale=cluster.scale_max)
+    return store
+
+
+def conditions_of(topic: Topic) -> tuple[Condition, ...]:
+    """Whether brokers serve all of it, or when they will."""
+    if topic.partitions_led >= topic.partitions:
+        return (Condition(type="Ready", status="true", reason="Led", message="Brokers serve it."),)
+    if topic.partitions_led == 0:
+        message = "It is served as soon as the cluster runs."
+        return (Condition(type="Ready", status="false", reason="NotLed", message=message),)
+    message = f"{topic.partitions_led} of {topic.partitions} partitions are served."
+    return (Condition(type="Ready", status="false", reason="PartlyLed", message=message),)
+
+
+def _wait_led(cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownTopic:
+    """Waits where brokers run. What is not known by then, the condition says."""
+    if observe_cluster(cluster).phase is Phase.RUNNING:
+        try:
+            store.wait_led(topic.name, LED_TIMEOUT_S)
+            topic = store.topic(topic.name)
+        except (UnavailableError, NotFoundError):
+            topic = replace(topic, partitions_led=0)
+    return ShownTopic(topic, conditions_of(topic))
+
+
+def _require_room(store: ClusterStore, *, topics: int, partitions: int) -> None:
+    there = [topic for topic in store.topics() if not topic.internal]
+    limits = config().limits
+    used = len(there)
+    if used + topics > limits.topics:
+        raise LimitReached(quota=Quota("topics", limits.topics, used))
+    used = sum(topic.partitions for topic in there)
+    if used + partitions > limits.partitions:
+        raise LimitReached(quota=Quota("partitions", limits.partitions, used))
+
+
+def _overlaid(
+    defaults: list[TopicConfig], configs: Mapping[str, str]
+) -> tuple[TopicConfig, ...]:
+    """Every config of a topic, from those of one that sets nothing and what it sets."""
+    return tuple(
+        replace(
+            entry, value=configs[entry.name], source="DYNAMIC_TOPIC_CONFIG", is_default=False
+        )
+        if entry.name in configs
+        else entry
+        for entry in defaults
+    )
+
+
+def _audit(
+    actor: Actor, cluster: Cluster, action: str, name: str, detail: Mapping[str, object]
+) -> None:
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="topic",
+        target_id=f"{cluster.pk}/{name}",
+        detail=detail,
+    )

@@ -1,0 +1,23 @@
+"""The data of purged clusters: its folders on the shared file system and in the object store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from console.common.conf import config
+from console.common.ids import is_id
+
+
+def remove_storage(cluster_id: str) -> None:
+    """Removes what a cluster stored. Repeating it changes nothing.
+
+    For storage that this machine has mounted; elsewhere the cell's operators expire the prefix.
+    """
+    if not is_id(cluster_id, "cl"):
+        message = f"{cluster_id!r} is no cluster's id"
+        raise ValueError(message)
+    settings = config().cell
+    for folder in (settings.dfs, Path(urlsplit(settings.bucket).path)):
+        shutil.rmtree(folder / cluster_id, ignore_errors=True)
