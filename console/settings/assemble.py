@@ -18,6 +18,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "console.common",
     "console.accounts",
+    "provisioning",
     "console.web",
 ]
 MIDDLEWARE = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -41,7 +41,7 @@ def tail(
     positions: Mapping[int, int] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     seconds_max: float = 600.0,
-) -> Iterator[TailBatch]:
+) -> Generator[TailBatch]:
     """Batches of new records, an empty one at least every quarter second.
 
     Begins at the end, or at `positions` (of an earlier tail). Ends once `stopped` says so or after

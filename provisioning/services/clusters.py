@@ -173,7 +173,7 @@ def set_suspended(*, organization_id: str) -> int:
     return len(changed)
 
 
-def bump_generation(*, cluster: Cluster, **changes: Any) -> None:
+def bump_generation(*, cluster: Cluster, **changes: object) -> None:
     """Changes what is wanted, if nobody else has since the row was read. Raises `Conflict`."""
     # Queries see the change once; the row in memory follows it.
     changed = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation).update(

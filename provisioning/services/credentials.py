@@ -9,6 +9,7 @@ import secrets
 from dataclasses import dataclass
 
 from brokers.errors import MetadataError
+from brokers.metadata_records import Mechanism
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
@@ -17,7 +18,7 @@ from console.common.conf import config
 from console.common.errors import AppError, FieldError, LimitReached, Quota
 from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store, metadata_errors
-from provisioning.choices import CredentialRole, Mechanism
+from provisioning.choices import CredentialRole
 from provisioning.errors import NameTaken, OutcomeUnknown
 from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
@@ -26,6 +27,7 @@ from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
 PASSWORD_BYTES = 24
+SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def create_credential(
     cluster: Cluster,
     name: str,
     role: str,
-    mechanism: str = Mechanism.SCRAM_SHA_512.value,
+    mechanism: Mechanism = SCRAM_SHA_512,
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
 
@@ -67,12 +69,11 @@ def create_credential(
     )
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     acls = acls_of_role(role=CredentialRole(role), principal=credential.principal)
-    verifier: Mechanism = Mechanism(mechanism)
     with metadata_errors():
         require_room(there=set(store.list_acls()), new=set(acls))
         # ACLs first: a user that authenticates can do what it may.
         repeat_unknown(lambda: store.add_acls(acls))
-        repeat_unknown(lambda: store.set_user(credential.username, password, verifier.value))
+        repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
     _audit(actor, credential, "credential.create", {"name": name, "role": role})
     return CreatedCredential(credential, password)
 

@@ -70,9 +70,7 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
     """Moves a group's offsets, or says what would be moved. Raises `GroupActive`."""
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
-        plan = kafka.reset_offsets(
-            access, group, target, partitions=partitions, dry_run=dry_run
-        )
+        plan = kafka.reset_offsets(access, group, target, partitions=partitions, dry_run=dry_run)
     if not dry_run:
         record_audit(
             actor=actor,

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import ClusterSpec
+from brokers.metadata_records import ClusterSpec, SpecState
 from console.common import locks
 from console.common.clock import now
 from console.common.conf import config
@@ -83,13 +83,15 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
     """What the cell is told. A pure function of the row and the published limits."""
     limits = config().limits
     idle_ms = reconcile.SLEEP_SOON_MS if cluster.sleep_wanted else cluster.idle_timeout_s * 1000
-    suspended = "suspended" if cluster.suspended else "active"
+    state: SpecState = "suspended" if cluster.suspended else "active"
+    if cluster.intent != Intent.ACTIVE:
+        state = "deleted"
     return ClusterSpec(
         id=cluster.pk,
         name=cluster.name,
         organization_id=cluster.organization_id,
         generation=cluster.generation,
-        state="deleted" if cluster.intent != Intent.ACTIVE else suspended,
+        state=state,
         scale=cluster.scale_max,
         idle_timeout_ms=idle_ms,
         ports=tuple(cluster.ports),

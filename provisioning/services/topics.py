@@ -196,14 +196,10 @@ def _require_room(store: ClusterStore, *, topics: int, partitions: int) -> None:
         raise LimitReached(quota=Quota("partitions", limits.partitions, used))
 
 
-def _overlaid(
-    defaults: list[TopicConfig], configs: Mapping[str, str]
-) -> tuple[TopicConfig, ...]:
+def _overlaid(defaults: list[TopicConfig], configs: Mapping[str, str]) -> tuple[TopicConfig, ...]:
     """Every config of a topic, from those of one that sets nothing and what it sets."""
     return tuple(
-        replace(
-            entry, value=configs[entry.name], source="DYNAMIC_TOPIC_CONFIG", is_default=False
-        )
+        replace(entry, value=configs[entry.name], source="DYNAMIC_TOPIC_CONFIG", is_default=False)
         if entry.name in configs
         else entry
         for entry in defaults

@@ -71,7 +71,11 @@ class KeysetPagination(BasePagination):
 
 
 def page_of(
-    request: Request, items: Sequence[Item], *, key: Callable[[Item], str]
+    request: Request,
+    items: Sequence[Item],
+    *,
+    key: Callable[[Item], str],
+    limit_max: int = LIMIT_MAX,
 ) -> tuple[list[Item], str | None]:
     """A page of what does not come from PostgreSQL, in the order of a unique key, and its cursor.
 
@@ -81,18 +85,18 @@ def page_of(
     after = read_cursor(request, 1)
     if after is not None:
         ordered = [item for item in ordered if key(item) > str(after[0])]
-    limit = page_limit(request)
+    limit = page_limit(request, limit_max)
     page = ordered[:limit]
     return page, _write_cursor([key(page[-1])]) if len(ordered) > limit else None
 
 
-def page_limit(request: Request) -> int:
+def page_limit(request: Request, limit_max: int = LIMIT_MAX) -> int:
     """The parameter `limit`."""
     given = request.query_params.get("limit")
     if given is None:
         return LIMIT_DEFAULT
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= LIMIT_MAX:
-        raise _invalid("limit", f"A whole number from 1 to {LIMIT_MAX} is expected.")
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= limit_max:
+        raise _invalid("limit", f"A whole number from 1 to {limit_max} is expected.")
     return int(given)
 
 

@@ -26,7 +26,7 @@ from rest_framework.viewsets import GenericViewSet
 from console.common import idempotency
 from console.common.actor import Actor, Permission, actor_of
 from console.common.api import etags
-from console.common.api.pagination import page_of
+from console.common.api.pagination import LIMIT_MAX, page_of
 from console.common.api.problems import CONTENT_TYPE, headers, problem
 from console.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.common.requests import client_address
@@ -171,9 +171,11 @@ class ApiMixin(APIView):
         data = kind(result, context={"request": self.request, "view": self}).data
         return Response(data, status=status, headers={**etags.headers(result), **(headers or {})})
 
-    def page(self, items: Sequence[Any], *, key: Any) -> Response:
+    def page(
+        self, items: Sequence[Any], *, key: Any, limit_max: int = LIMIT_MAX
+    ) -> Response:
         """A page of items that are in memory, in the order of a unique text key."""
-        page, cursor = page_of(self.request, items, key=key)
+        page, cursor = page_of(self.request, items, key=key, limit_max=limit_max)
         kind = self.output_serializer()
         data = kind(page, many=True, context={"request": self.request, "view": self}).data
         return Response({"items": data, "next_cursor": cursor})

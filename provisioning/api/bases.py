@@ -1,0 +1,73 @@
+"""Bases of the endpoints below `/clusters/{cluster_id}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+
+from console.common.api.schema import Schema
+from console.common.api.views import ApiViewSet, SerializerType
+from console.common.errors import NotFound
+from provisioning.models import Cluster
+
+PATH_PARAMETERS = {
+    "cluster_id": "The cluster's id.",
+    "name": "The topic's name.",
+    "group": "The group's name.",
+}
+VALIDATE_ONLY = OpenApiParameter(
+    "validate_only", OpenApiTypes.BOOL, description="Check everything, change nothing."
+)
+
+
+class ClusterSchema(Schema):
+    """Adds the parameters of the address, and those that `query_serializers` describe."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """Path, query and header parameters."""
+        parameters = super().get_override_parameters()
+        for name, description in PATH_PARAMETERS.items():
+            if f"{{{name}}}" in self.path:
+                parameters.append(
+                    OpenApiParameter(name, OpenApiTypes.STR, "path", description=description)
+                )
+        queries = getattr(self.view, "query_serializers", {})
+        if self._key() in queries:
+            parameters.append(queries[self._key()])
+        if self._key() in getattr(self.view, "validates", ()):
+            parameters.append(VALIDATE_ONLY)
+        return parameters
+
+    def get_response_serializers(self) -> Any:
+        """A view may name its statuses: `responses = {"create": {202: …}}`."""
+        named = getattr(self.view, "responses", {}).get(self._key())
+        return named if named is not None else super().get_response_serializers()
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        single = self._key() in getattr(self.view, "single", ())
+        return False if single else bool(super()._is_list_view(serializer))
+
+
+class ClusterViewSet(ApiViewSet):
+    """What lies in a cluster. The address has its id as `cluster_id`."""
+
+    schema = ClusterSchema()
+    # Action → serializer of the query parameters.
+    query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster of the address, if it is the organisation's. Raises `NotFound`."""
+        clusters = Cluster.objects.for_organization(self.organization_id).not_purged()
+        found = clusters.filter(pk=self.kwargs["cluster_id"]).first()
+        if found is None:
+            raise NotFound
+        return found
+
+    def query(self) -> dict[str, Any]:
+        """The query parameters of this action."""
+        return self.validated_query(self.query_serializers[self._action()])

@@ -1,0 +1,243 @@
+"""Examples for the OpenAPI file, by view and action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+
+CLUSTER_ID = "cl_3k2jq7v5xw4mzn6yt2ba"
+OPERATION_ID = "op_7m4nq2xk5vw3jzt6ybac"
+
+
+def body(name: str, value: object) -> OpenApiExample:
+    """What is sent."""
+    return OpenApiExample(name, value=value, request_only=True)
+
+
+def answer(name: str, value: object, status: int = 200) -> OpenApiExample:
+    """What comes back."""
+    return OpenApiExample(name, value=value, response_only=True, status_codes=[str(status)])
+
+
+OPERATION: dict[str, Any] = {
+    "id": OPERATION_ID,
+    "type": "create_cluster",
+    "resource_id": CLUSTER_ID,
+    "state": "running",
+    "progress": 50,
+    "error": None,
+    "created_at": "2026-11-21T15:00:00Z",
+    "finished_at": None,
+}
+CLUSTER: dict[str, Any] = {
+    "id": CLUSTER_ID,
+    "name": "orders",
+    "region": "local",
+    "labels": {"team": "checkout"},
+    "generation": 1,
+    "created_at": "2026-11-21T15:00:00Z",
+    "deletion_protection": True,
+    "deleted_at": None,
+    "spec": {"idle_timeout_s": 300, "scale": {"min": 0, "max": 1}},
+    "bootstrap_servers": "127.0.0.1:9092",
+    "endpoints": [
+        {"listener": "SASL_PLAINTEXT", "bootstrap_servers": "127.0.0.1:9092"},
+        {
+            "listener": "SASL_SSL",
+            "bootstrap_servers": "orders-k3v7q2xm.kafka.localhost:9443",
+        },
+    ],
+    "status": {
+        "phase": "running",
+        "since": "2026-11-21T15:00:01Z",
+        "observed_generation": 1,
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "true",
+                "reason": "Running",
+                "message": "Its brokers serve.",
+            }
+        ],
+        "connections": 2,
+        "restarts": 0,
+    },
+}
+TOPIC: dict[str, Any] = {
+    "name": "payments",
+    "id": "J8Yd1vPzQ0a0m4mI5l5r2g",
+    "partitions": 6,
+    "replication_factor": 1,
+    "internal": False,
+    "created_at": "2026-11-21T15:02:00Z",
+    "configs": {"retention.ms": "604800000"},
+    "config_details": None,
+    "status": {
+        "partitions_led": 6,
+        "conditions": [
+            {"type": "Ready", "status": "true", "reason": "Led", "message": "Brokers serve it."}
+        ],
+    },
+}
+ACL: dict[str, Any] = {
+    "principal": "User:cred_5xw4mzn6yt2ba3k2jq7v",
+    "resource_type": "TOPIC",
+    "resource_name": "payments",
+    "pattern_type": "LITERAL",
+    "operation": "READ",
+    "permission": "ALLOW",
+    "host": "*",
+}
+CREDENTIAL: dict[str, Any] = {
+    "id": "cred_5xw4mzn6yt2ba3k2jq7v",
+    "name": "checkout",
+    "username": "cred_5xw4mzn6yt2ba3k2jq7v",
+    "principal": "User:cred_5xw4mzn6yt2ba3k2jq7v",
+    "role": "producer",
+    "mechanism": "SCRAM-SHA-512",
+    "created_at": "2026-11-21T15:03:00Z",
+}
+GROUP: dict[str, Any] = {
+    "group": "billing",
+    "state": "Stable",
+    "type": "classic",
+    "protocol": "range",
+    "members": [
+        {
+            "member_id": "billing-1-0b7f",
+            "client_id": "billing-1",
+            "host": "127.0.0.1",
+            "instance_id": None,
+            "assignments": [{"topic": "payments", "partition": 0}],
+        }
+    ],
+    "partitions": [
+        {
+            "topic": "payments",
+            "partition": 0,
+            "committed": 90,
+            "end": 100,
+            "lag": 10,
+            "lag_seconds": 2.5,
+        }
+    ],
+    "lag": 10,
+    "lag_seconds": 2.5,
+    "sampled_at": None,
+}
+SHOWN_BYTES = {"base64": "eyJpZCI6MX0=", "text": '{"id":1}', "size": 8, "truncated": False}
+MESSAGE: dict[str, Any] = {
+    "partition": 0,
+    "offset": 41,
+    "timestamp_ms": 1795273200000,
+    "timestamp_type": "CreateTime",
+    "key": None,
+    "value": SHOWN_BYTES,
+    "headers": [],
+    "size": 8,
+}
+
+_ACCEPTED = answer("Accepted", OPERATION, 202)
+CLUSTERS = {
+    "list": [answer("One", CLUSTER)],
+    "retrieve": [answer("Running", CLUSTER)],
+    "create": [
+        body("Smallest", {"name": "orders", "region": "local"}),
+        body("With labels", {"name": "orders", "labels": {"team": "checkout"}}),
+        _ACCEPTED,
+    ],
+    "partial_update": [body("Idle time", {"idle_timeout_s": 600}), answer("Changed", CLUSTER)],
+    "destroy": [_ACCEPTED],
+    "undelete": [body("Under another name", {"name": "orders-2"}), _ACCEPTED],
+    "wake": [_ACCEPTED],
+    "sleep": [_ACCEPTED],
+}
+OPERATIONS = {
+    "list": [answer("One", OPERATION)],
+    "retrieve": [
+        answer("Running", OPERATION),
+        answer(
+            "Failed",
+            OPERATION
+            | {
+                "state": "failed",
+                "error": {
+                    "code": "start_timed_out",
+                    "detail": "Its brokers did not serve within 60 s.",
+                },
+            },
+        ),
+    ],
+}
+TOPICS = {
+    "list": [answer("One", TOPIC)],
+    "create": [
+        body(
+            "One", {"name": "payments", "partitions": 6, "configs": {"retention.ms": "604800000"}}
+        ),
+        body("Several", {"items": [{"name": "a"}, {"name": "b", "partitions": 3}]}),
+        answer("Created", TOPIC, 201),
+    ],
+    "retrieve": [answer("Topic", TOPIC)],
+    "partial_update": [
+        body(
+            "Set one, unset another",
+            {"configs": {"retention.ms": 3600000, "max.message.bytes": None}},
+        ),
+        answer("Changed", TOPIC),
+    ],
+    "list_partitions": [answer("One", {"partition": 0, "leader": 0, "leader_epoch": 3})],
+    "add_partitions": [body("Twelve", {"count": 12}), answer("Changed", TOPIC)],
+}
+ACLS = {
+    "list": [answer("One", ACL)],
+    "create": [
+        body("One", {name: ACL[name] for name in ACL if name not in {"host", "pattern_type"}}),
+        body("Several", {"items": [ACL, ACL | {"resource_type": "GROUP"}]}),
+        answer("Created", ACL, 201),
+    ],
+    "destroy": [answer("Removed", {"items": [ACL]})],
+}
+CREDENTIALS = {
+    "list": [answer("One", CREDENTIAL)],
+    "retrieve": [answer("Credential", CREDENTIAL)],
+    "create": [
+        body("Producer", {"name": "checkout", "role": "producer"}),
+        answer("Created", CREDENTIAL | {"password": "shown-this-once"}, 201),
+    ],
+}
+GROUPS = {
+    "list": [answer("One", GROUP)],
+    "retrieve": [answer("Group", GROUP)],
+    "reset_offsets": [
+        body(
+            "An hour ago, to look at",
+            {"to": "timestamp", "timestamp": "2026-11-21T14:00:00Z", "dry_run": True},
+        ),
+        body("Back by ten", {"to": "shift", "shift": -10, "topics": [{"topic": "payments"}]}),
+        answer(
+            "Plan",
+            {
+                "dry_run": True,
+                "items": [
+                    {
+                        "topic": "payments",
+                        "partition": 0,
+                        "current": 90,
+                        "target": 80,
+                        "lag_after": 20,
+                    }
+                ],
+            },
+        ),
+    ],
+}
+MESSAGES = {
+    "list": [answer("Page", {"items": [MESSAGE], "next_cursor": None, "stopped": "end"})],
+    "create": [
+        body("Text", {"key": "order-1", "value": '{"id":1}'}),
+        body("Bytes", {"value": {"base64": "AAEC"}, "headers": [{"key": "h", "value": "1"}]}),
+        answer("Produced", {"partition": 0, "offset": 42, "timestamp_ms": 1795273200000}, 201),
+    ],
+}

@@ -1,0 +1,173 @@
+"""Endpoints of consumer groups."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.common.api.pagination import page_of
+from provisioning import kafka
+from provisioning.api import examples
+from provisioning.api.bases import ClusterViewSet
+from provisioning.services import groups
+from provisioning.services.groups import SeenGroup
+
+TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
+
+
+class AssignmentSerializer(serializers.Serializer[Any]):
+    """A partition that a member has."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+
+
+class GroupMemberSerializer(serializers.Serializer[Any]):
+    """A member of a group."""
+
+    member_id = serializers.CharField()
+    client_id = serializers.CharField()
+    host = serializers.CharField()
+    instance_id = serializers.CharField(allow_null=True, help_text="A static member's own name.")
+    assignments = AssignmentSerializer(many=True)
+
+
+class GroupPartitionSerializer(serializers.Serializer[Any]):
+    """What a group committed of a partition. What is unknown is null."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+    committed = serializers.IntegerField(allow_null=True)
+    end = serializers.IntegerField(allow_null=True)
+    lag = serializers.IntegerField(allow_null=True, help_text="Records.")
+    lag_seconds = serializers.FloatField(
+        allow_null=True, help_text="Age of the first record that is not committed."
+    )
+
+
+class GroupSerializer(serializers.Serializer[Any]):
+    """A consumer group."""
+
+    group = serializers.CharField(source="group.group")
+    state = serializers.CharField(source="group.state", help_text="Kafka's name of it.")
+    type = serializers.CharField(source="group.type", help_text="classic or consumer.")
+    protocol = serializers.CharField(source="group.protocol", help_text="The assignor.")
+    members = GroupMemberSerializer(many=True, source="group.members")
+    partitions = GroupPartitionSerializer(many=True, source="group.partitions")
+    lag = serializers.IntegerField(source="group.lag", allow_null=True, help_text="Records.")
+    lag_seconds = serializers.FloatField(
+        source="group.lag_seconds", allow_null=True, help_text="The greatest of its partitions'."
+    )
+    sampled_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was seen, of a sleeping cluster; null: at this moment."
+    )
+
+
+class ResetPartitionSerializer(serializers.Serializer[Any]):
+    """Partitions of a topic."""
+
+    topic = serializers.CharField()
+    partitions = serializers.ListField(
+        child=serializers.IntegerField(min_value=0), required=False, help_text="Without it, all."
+    )
+
+
+class ResetSerializer(serializers.Serializer[Any]):
+    """Where a group's offsets shall go."""
+
+    to = serializers.ChoiceField(choices=TARGETS)
+    offset = serializers.IntegerField(required=False, min_value=0, help_text="With `to: offset`.")
+    timestamp = serializers.DateTimeField(required=False, help_text="With `to: timestamp`.")
+    shift = serializers.IntegerField(required=False, help_text="Records, with `to: shift`.")
+    topics = ResetPartitionSerializer(
+        many=True, required=False, help_text="Without it, all that the group committed."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Give the plan, change nothing.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The value that belongs to the target."""
+        to = attrs["to"]
+        if to in {"offset", "timestamp", "shift"} and to not in attrs:
+            raise serializers.ValidationError({to: "This field is required."}, code="required")
+        return attrs
+
+
+class PlannedOffsetSerializer(serializers.Serializer[Any]):
+    """One partition of a plan."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+    current = serializers.IntegerField(allow_null=True)
+    target = serializers.IntegerField()
+    lag_after = serializers.IntegerField()
+
+
+class ResetPlanSerializer(serializers.Serializer[Any]):
+    """What was done, or with `dry_run` what would be."""
+
+    dry_run = serializers.BooleanField()
+    items = PlannedOffsetSerializer(many=True)
+
+
+class WakeQuerySerializer(serializers.Serializer[Any]):
+    """What to do about a sleeping cluster."""
+
+    wake = serializers.BooleanField(
+        default=False, help_text="Wake a sleeping cluster; otherwise 409 `cluster_asleep`."
+    )
+
+
+class GroupViewSet(ClusterViewSet):
+    """Consumer groups: of running brokers as they are, of a sleeping cluster as last seen."""
+
+    serializer_class = GroupSerializer
+    input_serializers = {"reset_offsets": ResetSerializer}
+    query_serializers = {"reset_offsets": WakeQuerySerializer}
+    responses = {"reset_offsets": {200: ResetPlanSerializer}}
+    examples = examples.GROUPS
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """Groups by name, with members and lag."""
+        del kwargs
+        listed = groups.list_groups(cluster=self.cluster)
+        page, cursor = page_of(request, listed, key=lambda seen: str(seen.group["group"]))
+        described = groups.describe_groups(cluster=self.cluster, groups=page)
+        return Response({"items": [_shown(seen) for seen in described], "next_cursor": cursor})
+
+    def retrieve(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """One group, with members and lag by partition."""
+        del request, kwargs
+        return Response(_shown(groups.get_group(cluster=self.cluster, group=group)))
+
+    def reset_offsets(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """Moves the group's offsets, or with `dry_run` shows where. The group must be empty."""
+        del request, kwargs
+        data = self.validated_input()
+        topics = data.get("topics")
+        plan = groups.reset_offsets(
+            actor=self.actor,
+            cluster=self.cluster,
+            group=group,
+            target=_target(data),
+            partitions=None
+            if topics is None
+            else {each["topic"]: each.get("partitions") for each in topics},
+            dry_run=data["dry_run"],
+            wake=self.query()["wake"],
+        )
+        return Response({"dry_run": data["dry_run"], "items": plan})
+
+
+def _target(data: dict[str, Any]) -> kafka.Target:
+    value = data.get(data["to"], 0)
+    if isinstance(value, datetime):
+        value = int(value.timestamp() * 1000)
+    return kafka.Target(data["to"], value)
+
+
+def _shown(seen: SeenGroup) -> dict[str, Any]:
+    return dict(GroupSerializer(seen).data)

@@ -1,0 +1,181 @@
+"""JSON shapes of records."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from rest_framework import serializers
+
+from provisioning import kafka
+from provisioning.kafka.messages import LIMIT_MAX
+
+VALUE_BYTES_MAX = 1024 * 1024
+HEADERS_MAX = 100
+
+
+class BytesSerializer(serializers.Serializer[Any]):
+    """Bytes; the first 64 KiB of what is longer."""
+
+    base64 = serializers.CharField()
+    text = serializers.CharField(allow_null=True, help_text="Where they are UTF-8.")
+    size = serializers.IntegerField(help_text="Bytes, all of them.")
+    truncated = serializers.BooleanField()
+
+
+class HeaderSerializer(serializers.Serializer[Any]):
+    """One header of a record."""
+
+    key = serializers.CharField()
+    value = BytesSerializer(allow_null=True)
+
+
+class MessageSerializer(serializers.Serializer[Any]):
+    """A record."""
+
+    partition = serializers.IntegerField()
+    offset = serializers.IntegerField()
+    timestamp_ms = serializers.IntegerField(allow_null=True, help_text="Unix time.")
+    timestamp_type = serializers.ChoiceField(
+        choices=["CreateTime", "LogAppendTime"], allow_null=True
+    )
+    key = BytesSerializer(allow_null=True)
+    value = BytesSerializer(allow_null=True)
+    headers = HeaderSerializer(many=True)
+    size = serializers.IntegerField(help_text="Bytes of key, value and headers.")
+
+
+class MessagePageSerializer(serializers.Serializer[Any]):
+    """A page of records."""
+
+    items = MessageSerializer(many=True)
+    next_cursor = serializers.CharField(
+        allow_null=True, help_text="Goes on in the same direction; null where all was read."
+    )
+    stopped = serializers.ChoiceField(
+        choices=["limit", "bytes", "time", "end"], help_text="Which limit ended the page."
+    )
+
+
+class BytesField(serializers.Field[Any, Any, Any, Any]):
+    """Bytes as text, or as `{"base64": …}`. Null stays null."""
+
+    def to_internal_value(self, data: Any) -> bytes:
+        """The bytes meant."""
+        if isinstance(data, str):
+            content = data.encode()
+        elif isinstance(data, dict) and set(data) == {"base64"} and isinstance(data["base64"], str):
+            try:
+                content = base64.b64decode(data["base64"], validate=True)
+            except binascii.Error as error:
+                message = "This is not base64."
+                raise serializers.ValidationError(message) from error
+        else:
+            message = 'A text or {"base64": …} is expected.'
+            raise serializers.ValidationError(message)
+        if len(content) > VALUE_BYTES_MAX:
+            message = f"At most {VALUE_BYTES_MAX} bytes."
+            raise serializers.ValidationError(message)
+        return content
+
+
+class NewHeaderSerializer(serializers.Serializer[Any]):
+    """One header of a new record."""
+
+    key = serializers.CharField(max_length=1024)
+    value = BytesField(allow_null=True, required=False, default=None)
+
+
+class ProduceSerializer(serializers.Serializer[Any]):
+    """A record to produce. Key, value and header values: a text, `{"base64": …}` or null."""
+
+    key = BytesField(allow_null=True, required=False, default=None)
+    value = BytesField(allow_null=True, required=False, default=None)
+    headers: Any = serializers.ListSerializer(
+        child=NewHeaderSerializer(), required=False, max_length=HEADERS_MAX
+    )
+    partition = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, help_text="Without it, the key decides."
+    )
+
+    def record(self) -> kafka.NewRecord:
+        """The record meant."""
+        data = self.validated_data
+        headers = tuple((each["key"], each["value"]) for each in data.get("headers", []))
+        return kafka.NewRecord(
+            key=data["key"], value=data["value"], headers=headers, partition=data.get("partition")
+        )
+
+
+class ProducedSerializer(serializers.Serializer[Any]):
+    """Where a record went."""
+
+    partition = serializers.IntegerField()
+    offset = serializers.IntegerField()
+    timestamp_ms = serializers.IntegerField(allow_null=True)
+
+
+class BrowseQuerySerializer(serializers.Serializer[Any]):
+    """Which records."""
+
+    partition = serializers.IntegerField(
+        required=False, min_value=0, help_text="Without it, all partitions, merged by time."
+    )
+    offset = serializers.IntegerField(required=False, min_value=0, help_text="With from=offset.")
+    timestamp = serializers.CharField(
+        required=False, help_text="With from=timestamp: ISO 8601, or Unix milliseconds."
+    )
+    limit = serializers.IntegerField(default=50, min_value=1, max_value=LIMIT_MAX)
+    cursor = serializers.CharField(required=False, help_text="The page before's `next_cursor`.")
+    wake = serializers.BooleanField(
+        default=False, help_text="Wake a sleeping cluster; otherwise 409 `cluster_asleep`."
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """`from` is a word of Python's, so it is added here."""
+        start = serializers.ChoiceField(
+            choices=["newest", "oldest", "offset", "timestamp"],
+            default="newest",
+            help_text="Newest first, or forward from the oldest, an offset or a moment.",
+        )
+        return {"from": start, **super().get_fields()}
+
+    def validate_timestamp(self, given: str) -> int:
+        """Unix milliseconds of a moment."""
+        if given.isdigit():
+            return int(given[:18])
+        moment = serializers.DateTimeField().to_internal_value(given)
+        return int(moment.timestamp() * 1000)
+
+    def validate_cursor(self, given: str) -> dict[int, int]:
+        """Where a page ended, by partition."""
+        try:
+            padded = given + "=" * (-len(given) % 4)
+            decoded = json.loads(base64.urlsafe_b64decode(padded))
+            return {int(number): int(offset) for number, offset in decoded.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            message = "This is not a cursor that a page gave."
+            raise serializers.ValidationError(message) from error
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The value that belongs to the beginning."""
+        start = attrs["from"]
+        if start in {"offset", "timestamp"} and start not in attrs and "cursor" not in attrs:
+            raise serializers.ValidationError({start: "This is required."}, code="required")
+        return attrs
+
+
+class StreamQuerySerializer(serializers.Serializer[Any]):
+    """How a live tail begins."""
+
+    wake = serializers.BooleanField(default=False, help_text="Wake a sleeping cluster.")
+
+
+def write_positions(positions: dict[int, int] | None) -> str | None:
+    """Where a page ended, as a cursor."""
+    if positions is None:
+        return None
+    text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -1,0 +1,106 @@
+"""Endpoints of records: browse, produce, and watch them arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework import status
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from provisioning import kafka
+from provisioning.api import examples, streams
+from provisioning.api import message_serializers as shapes
+from provisioning.api.bases import ClusterViewSet
+from provisioning.services import messages
+from provisioning.services.brokers import require_brokers
+
+
+class EventStreamRenderer(BaseRenderer):
+    """Lets a browser's EventSource ask for what it accepts. Errors are still problems."""
+
+    media_type = "text/event-stream"
+    format = "event-stream"
+
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
+        """A problem, as JSON."""
+        rendered: bytes = JSONRenderer().render(data)
+        return rendered
+
+
+class MessageViewSet(ClusterViewSet):
+    """Records of a topic. Looking at them is not billed, commits nothing and joins no group."""
+
+    serializer_class = shapes.MessagePageSerializer
+    input_serializers = {"create": shapes.ProduceSerializer}
+    output_serializers = {"create": shapes.ProducedSerializer}
+    query_serializers = {
+        "list": shapes.BrowseQuerySerializer,
+        "create": shapes.StreamQuerySerializer,
+    }
+    single = ("list",)
+    examples = examples.MESSAGES
+
+    def list(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """A page of records: the newest, or forward from the oldest, an offset or a moment."""
+        del request, kwargs
+        query = self.query()
+        start = query["from"]
+        wanted = kafka.Browse(
+            start=start,
+            value=query.get(start, 0),
+            partitions=[query["partition"]] if "partition" in query else None,
+            positions=query.get("cursor", {}),
+            limit=query["limit"],
+        )
+        page = messages.browse_messages(
+            cluster=self.cluster, topic=name, wanted=wanted, wake=query["wake"]
+        )
+        return Response(
+            {
+                "items": page.records,
+                "next_cursor": shapes.write_positions(page.positions),
+                "stopped": page.stopped,
+            }
+        )
+
+    def create(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Produces one record; it is durable when this returns."""
+        del kwargs
+        body = shapes.ProduceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        produced = messages.produce_message(
+            actor=self.actor,
+            cluster=self.cluster,
+            topic=name,
+            record=body.record(),
+            wake=self.query()["wake"],
+        )
+        return Response(produced, status=status.HTTP_201_CREATED)
+
+
+class MessageStreamViewSet(ClusterViewSet):
+    """Records as they arrive, as Server-Sent Events."""
+
+    renderer_classes = (JSONRenderer, EventStreamRenderer)
+    serializer_class = shapes.MessageSerializer
+    query_serializers = {"list": shapes.StreamQuerySerializer}
+    single = ("list",)
+
+    def list(self, request: Request, name: str, **kwargs: Any) -> HttpResponseBase:
+        """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
+
+        Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
+        they are shown), `end` (`{"reason": …}`: ask again). At most ten minutes.
+        """
+        del kwargs
+        access = require_brokers(cluster=self.cluster, wake=self.query()["wake"])
+        positions = streams.positions_of(request.headers.get("Last-Event-ID"))
+        stream = streams.Stream(self.organization_id, self.cluster, access, name, positions)
+        response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Accel-Buffering"] = "no"
+        return response

@@ -1,0 +1,179 @@
+"""A live tail as Server-Sent Events (WHATWG HTML, section 9.2).
+
+The records are read in a thread, because Kafka's client waits there, and handed to the event loop
+through a short queue: a browser that does not read makes the thread wait, and the tail skips what
+it could not show. Whoever goes takes the thread along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import json
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from asgiref.sync import sync_to_async
+
+from console.common.errors import Quota
+from provisioning import kafka
+from provisioning.errors import TooManyStreams
+from provisioning.models import Cluster
+from provisioning.services.brokers import serving
+from provisioning.services.observation import observe_cluster
+
+SECONDS_MAX = 600.0
+# Of one organisation, in one process.
+STREAMS_MAX = 20
+QUEUE_BATCHES = 4
+# A tail whose brokers were replaced hears nothing any more: so often is looked.
+LOOK_EVERY_BATCHES = 12
+
+_open: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+@dataclass
+class Stream:
+    """One live tail. Raises `TooManyStreams` when made."""
+
+    organization_id: str
+    cluster: Cluster
+    access: kafka.Access
+    topic: str
+    positions: dict[int, int] | None
+    _left: threading.Event = field(default_factory=threading.Event)
+    _registered: bool = False
+
+    def __post_init__(self) -> None:
+        with _lock:
+            used = _open[self.organization_id]
+            if used >= STREAMS_MAX:
+                quota = Quota("live_tails", STREAMS_MAX, used)
+                raise TooManyStreams(quota=quota, retry_after_s=5)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """The events, until the client goes, the brokers go, or the time is over."""
+        with _lock:
+            _open[self.organization_id] += 1
+        queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue(QUEUE_BATCHES)
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(
+            target=self._read, args=(loop, queue), name="live-tail", daemon=True
+        )
+        thread.start()
+        try:
+            yield b": live\n\n"
+            async for event in self._shown(queue):
+                yield event
+        finally:
+            self._left.set()
+            with _lock:
+                _open[self.organization_id] -= 1
+
+    async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
+        quiet = 0
+        while True:
+            batch = await queue.get()
+            if isinstance(batch, str):
+                yield event("end", {"reason": batch})
+                return
+            for shown in events_of(batch):
+                yield shown
+            quiet = 0 if batch.records else quiet + 1
+            if quiet >= LOOK_EVERY_BATCHES:
+                quiet = 0
+                # A comment: so that a client that is gone is noticed.
+                yield b": nothing new\n\n"
+                if not await sync_to_async(self._still_there)():
+                    yield event("end", {"reason": "brokers_changed"})
+                    return
+
+    def _read(
+        self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
+    ) -> None:
+        reason = "time"
+        try:
+            watched = kafka.tail(
+                self.access,
+                self.topic,
+                positions=self.positions,
+                stopped=self._left.is_set,
+                seconds_max=SECONDS_MAX,
+            )
+            with contextlib.closing(watched):
+                for batch in watched:
+                    if not self._hand_over(loop, queue, batch):
+                        return
+        except kafka.KafkaCallError as error:
+            reason = error.name.lower()
+        self._hand_over(loop, queue, reason)
+
+    def _hand_over(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: asyncio.Queue[kafka.TailBatch | str],
+        batch: kafka.TailBatch | str,
+    ) -> bool:
+        """Waits while the client does not read; False once it is gone."""
+        try:
+            waiting = asyncio.run_coroutine_threadsafe(queue.put(batch), loop)
+        except RuntimeError:
+            return False  # the loop is closed
+        while not self._left.is_set():
+            with contextlib.suppress(TimeoutError):
+                waiting.result(0.5)
+                return True
+        waiting.cancel()
+        return False
+
+    def _still_there(self) -> bool:
+        observation = observe_cluster(self.cluster)
+        if not serving(observation) or observation.cell is None:
+            return False
+        brokers = ",".join(broker.kafka for broker in observation.cell.brokers)
+        return brokers == self.access.connection.bootstrap
+
+
+def events_of(batch: kafka.TailBatch) -> list[bytes]:
+    """A batch's events. Each has the positions behind it as its id."""
+    positions = dict(batch.positions)
+    for record in reversed(batch.records):
+        positions[record["partition"]] = min(
+            positions.get(record["partition"], record["offset"]), record["offset"]
+        )
+    shown = []
+    for record in batch.records:
+        positions[record["partition"]] = record["offset"] + 1
+        shown.append(event("message", dict(record), positions))
+    if batch.skipped:
+        shown.append(event("skipped", {"count": batch.skipped}, batch.positions))
+    return shown
+
+
+def event(kind: str, data: dict[str, object], positions: dict[int, int] | None = None) -> bytes:
+    """One event. JSON has no raw line breaks, so it is one `data` line."""
+    name = "" if positions is None else f"id: {write_id(positions)}\n"
+    return f"{name}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+def write_id(positions: dict[int, int]) -> str:
+    """Positions as an event's id."""
+    text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def positions_of(last_event_id: str | None) -> dict[int, int] | None:
+    """Positions that an id names; None where it names none, and the tail begins at the end."""
+    if not last_event_id:
+        return None
+    try:
+        padded = last_event_id + "=" * (-len(last_event_id) % 4)
+        decoded = json.loads(base64.urlsafe_b64decode(padded))
+        return {int(number): int(offset) for number, offset in decoded.items()}
+    except (binascii.Error, ValueError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,204 @@
+"""JSON shapes of topics and ACLs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from provisioning.api.cluster_serializers import ConditionSerializer
+
+ITEMS_MAX = 100
+PARTITIONS_MAX = 2**31 - 1
+RESOURCE_TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"]
+PATTERN_TYPES = ["LITERAL", "PREFIXED"]
+OPERATIONS = [
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+]
+PERMISSIONS = ["ALLOW", "DENY"]
+
+
+class ConfigValueField(serializers.CharField):
+    """A config's value: text, as Kafka has it; numbers and booleans are written as Kafka does."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The value as text."""
+        if isinstance(data, bool):
+            return "true" if data else "false"
+        return super().to_internal_value(data)
+
+
+class ConfigDetailSerializer(serializers.Serializer[Any]):
+    """A config of a topic, with where its value comes from."""
+
+    name = serializers.CharField()
+    value = serializers.CharField(allow_null=True)
+    default = serializers.CharField(
+        allow_null=True, help_text="What holds if the topic does not set it."
+    )
+    source = serializers.CharField(  # type: ignore[assignment]
+        help_text="Kafka's name, such as DYNAMIC_TOPIC_CONFIG."
+    )
+    is_default = serializers.BooleanField()
+    type = serializers.CharField()
+    documentation = serializers.CharField()
+
+
+class TopicStatusSerializer(serializers.Serializer[Any]):
+    """Whether brokers serve a topic, or when they will."""
+
+    partitions_led = serializers.IntegerField(source="topic.partitions_led")
+    conditions = ConditionSerializer(many=True)
+
+
+class TopicSerializer(serializers.Serializer[Any]):
+    """A topic."""
+
+    name = serializers.CharField(source="topic.name")
+    id = serializers.CharField(source="topic.id", help_text="As Kafka writes it.")
+    partitions = serializers.IntegerField(source="topic.partitions")
+    replication_factor = serializers.IntegerField(
+        source="topic.replication_factor", help_text="Reported as asked for; storage is durable."
+    )
+    internal = serializers.BooleanField(source="topic.internal")
+    created_at = serializers.DateTimeField()
+    configs = serializers.DictField(
+        source="topic.configs", child=serializers.CharField(), help_text="What is set."
+    )
+    config_details = ConfigDetailSerializer(
+        many=True, source="details", allow_null=True, help_text="Every config; null in short lists."
+    )
+    status = TopicStatusSerializer(source="*")
+
+
+class TopicUpdateSerializer(serializers.Serializer[Any]):
+    """Configs that change; null goes back to the default, what is left out stays."""
+
+    configs = serializers.DictField(child=ConfigValueField(allow_null=True, allow_blank=True))
+
+
+class NewTopicSerializer(serializers.Serializer[Any]):
+    """What a new topic shall be."""
+
+    name = serializers.CharField(max_length=249)
+    partitions = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=PARTITIONS_MAX,
+        help_text="Without it, the cluster's default.",
+    )
+    configs = serializers.DictField(
+        child=ConfigValueField(allow_blank=True), required=False, default=dict
+    )
+
+
+class TopicCreateSerializer(NewTopicSerializer):
+    """A new topic, or several as `items`."""
+
+    name = serializers.CharField(max_length=249, required=False)
+    items: Any = serializers.ListSerializer(
+        child=NewTopicSerializer(), required=False, max_length=ITEMS_MAX
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One or several, not both."""
+        return one_or_items(attrs, "name")
+
+
+class PartitionsSerializer(serializers.Serializer[Any]):
+    """How many partitions a topic shall have."""
+
+    count = serializers.IntegerField(min_value=1, max_value=PARTITIONS_MAX)
+
+
+class PartitionSerializer(serializers.Serializer[Any]):
+    """A partition. `leader` is null while no broker leads it."""
+
+    partition = serializers.IntegerField()
+    leader = serializers.IntegerField(allow_null=True)
+    leader_epoch = serializers.IntegerField()
+
+
+class TopicListQuerySerializer(serializers.Serializer[Any]):
+    """How topics are listed."""
+
+    view = serializers.ChoiceField(
+        choices=["basic", "full"],
+        default="basic",
+        help_text="`full` has every config with its value, default and source.",
+    )
+    internal = serializers.BooleanField(default=False, help_text="Kafka's own topics too.")
+    name_contains = serializers.CharField(required=False)
+
+
+class AclSerializer(serializers.Serializer[Any]):
+    """An entry of the access control list. Its identity is all of it."""
+
+    principal = serializers.CharField(max_length=512, help_text="`User:<name>` or `User:*`.")
+    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES)
+    resource_name = serializers.CharField(
+        max_length=512, help_text="A name, a prefix, `*`, or `kafka-cluster`."
+    )
+    pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, default="LITERAL")
+    operation = serializers.ChoiceField(choices=OPERATIONS)
+    permission = serializers.ChoiceField(choices=PERMISSIONS, default="ALLOW")
+    host = serializers.CharField(max_length=256, default="*")
+
+
+class AclCreateSerializer(AclSerializer):
+    """A new entry, or several as `items`."""
+
+    principal = serializers.CharField(max_length=512, required=False)
+    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
+    resource_name = serializers.CharField(max_length=512, required=False)
+    operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
+    items: Any = serializers.ListSerializer(child=AclSerializer(), required=False, max_length=ITEMS_MAX)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One or several, not both."""
+        return one_or_items(attrs, "principal", "resource_type", "resource_name", "operation")
+
+
+class AclQuerySerializer(serializers.Serializer[Any]):
+    """Fields that entries must have. Without any, all entries."""
+
+    principal = serializers.CharField(required=False)
+    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
+    resource_name = serializers.CharField(required=False)
+    pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, required=False)
+    operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
+    permission = serializers.ChoiceField(choices=PERMISSIONS, required=False)
+    host = serializers.CharField(required=False)
+
+
+class AclListSerializer(serializers.Serializer[Any]):
+    """Entries."""
+
+    items = AclSerializer(many=True)
+
+
+def one_or_items(attrs: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Refuses a body that is neither one thing nor several."""
+    if "items" in attrs:
+        if any(name in attrs for name in required):
+            message = "Give either one or `items`."
+            raise serializers.ValidationError({"items": message})
+        return attrs
+    missing = {name: "This field is required." for name in required if name not in attrs}
+    if missing:
+        raise serializers.ValidationError(missing, code="required")
+    return attrs

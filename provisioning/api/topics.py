@@ -1,0 +1,140 @@
+"""Endpoints of topics. None of them wakes the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.common.errors import AppError
+from provisioning.api import examples
+from provisioning.api import topic_serializers as shapes
+from provisioning.api.bases import ClusterViewSet
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.services import topics
+
+# A list is one read of the metadata store however long it is, so that tools read all at once.
+LIST_LIMIT_MAX = 2_000
+
+Topics = list[topics.ShownTopic]
+
+
+class TopicViewSet(ClusterViewSet):
+    """Topics of a cluster, whether it sleeps or runs."""
+
+    serializer_class = shapes.TopicSerializer
+    input_serializers = {
+        "create": shapes.TopicCreateSerializer,
+        "partial_update": shapes.TopicUpdateSerializer,
+        "add_partitions": shapes.PartitionsSerializer,
+    }
+    output_serializers = {"list_partitions": shapes.PartitionSerializer}
+    query_serializers = {"list": shapes.TopicListQuerySerializer}
+    validates = ("create", "partial_update")
+    examples = examples.TOPICS
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """Topics by name. `limit` may be up to 2000: all of them cost one read."""
+        del request, kwargs
+        query = self.query()
+        found = topics.list_topics(
+            cluster=self.cluster, internal=query["internal"], full=query["view"] == "full"
+        )
+        part = query.get("name_contains", "")
+        found = [shown for shown in found if part in shown.topic.name]
+        return self.page(found, key=lambda shown: shown.topic.name, limit_max=LIST_LIMIT_MAX)
+
+    def create(self, request: Request, **kwargs: Any) -> Response:
+        """Creates a topic, or several as `items`.
+
+        On a running cluster brokers serve it when this returns, or its condition says when.
+        """
+        del request, kwargs
+        data = self.validated_input()
+        if "items" in data:
+            return self._create_several(data["items"])
+        shown = self._create(data, validate_only=self.validate_only)
+        if self.validate_only:
+            return Response({"valid": True, **self._shown(shown)})
+        place = {"Location": f"{self.request.path}/{shown.topic.name}"}
+        return self.answer(shown, status=status.HTTP_201_CREATED, headers=place)
+
+    def retrieve(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """A topic with every config."""
+        del request, kwargs
+        return self.answer(topics.get_topic(cluster=self.cluster, name=name))
+
+    def partial_update(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Changes configs."""
+        del request, kwargs
+        shown = topics.update_topic(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=name,
+            configs=self.validated_input()["configs"],
+            validate_only=self.validate_only,
+        )
+        return self.answer(shown)
+
+    def destroy(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Deletes a topic with its records."""
+        del request, kwargs
+        topics.delete_topic(actor=self.actor, cluster=self.cluster, name=name)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def list_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Partitions of a topic, with their leaders."""
+        del request, kwargs
+        with metadata_errors():
+            found = cluster_store(self.cluster.pk).partitions(name)
+        return self.page(
+            found, key=lambda facts: f"{facts.partition:010}", limit_max=LIST_LIMIT_MAX
+        )
+
+    def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Raises the number of partitions; it cannot go down."""
+        del request, kwargs
+        count = self.validated_input()["count"]
+        return self.answer(
+            topics.add_partitions(actor=self.actor, cluster=self.cluster, name=name, count=count)
+        )
+
+    def _create(self, wanted: dict[str, Any], *, validate_only: bool) -> topics.ShownTopic:
+        return topics.create_topic(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=wanted["name"],
+            partitions=wanted.get("partitions"),
+            configs=wanted["configs"],
+            validate_only=validate_only,
+        )
+
+    def _create_several(self, items: Sequence[dict[str, Any]]) -> Response:
+        """All are checked before the first is made."""
+        shown: Topics = []
+        for validate_only in (True,) if self.validate_only else (True, False):
+            shown = []
+            for place, wanted in enumerate(items):
+                try:
+                    shown.append(self._create(wanted, validate_only=validate_only))
+                except AppError as error:
+                    raise at_item(error, place) from error
+        data = [self._shown(each) for each in shown]
+        code = status.HTTP_200_OK if self.validate_only else status.HTTP_201_CREATED
+        return Response({"items": data, "next_cursor": None}, status=code)
+
+    @staticmethod
+    def _shown(shown: topics.ShownTopic) -> dict[str, Any]:
+        return dict(shapes.TopicSerializer(shown).data)
+
+
+def at_item(error: AppError, place: int) -> AppError:
+    """The error of one of several: its pointers begin at its place in `items`."""
+    error.errors = tuple(
+        replace(each, pointer=f"/items/{place}{each.pointer}".rstrip("/")) for each in error.errors
+    )
+    return error

@@ -1,0 +1,85 @@
+"""Addresses of provisioning, under `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+
+from provisioning.api.acls import AclViewSet
+from provisioning.api.clusters import ClusterResourceViewSet, OperationViewSet, RegionView
+from provisioning.api.credentials import CredentialViewSet
+from provisioning.api.groups import GroupViewSet
+from provisioning.api.messages import MessageStreamViewSet, MessageViewSet
+from provisioning.api.topics import TopicViewSet
+
+CLUSTER = r"^clusters/(?P<id>cl_[a-z2-7]+)"
+IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
+# Kafka's rule for names of topics.
+TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
+GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/]+)"
+
+clusters = ClusterResourceViewSet.as_view
+urlpatterns = [
+    re_path(r"^regions$", RegionView.as_view(), name="region-list"),
+    re_path(r"^operations$", OperationViewSet.as_view({"get": "list"}), name="operation-list"),
+    re_path(
+        r"^operations/(?P<id>op_[a-z2-7]+)$",
+        OperationViewSet.as_view({"get": "retrieve"}),
+        name="operation-detail",
+    ),
+    re_path(r"^clusters$", clusters({"get": "list", "post": "create"}), name="cluster-list"),
+    re_path(
+        rf"{CLUSTER}$",
+        clusters({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+        name="cluster-detail",
+    ),
+    re_path(rf"{CLUSTER}:undelete$", clusters({"post": "undelete"}), name="cluster-undelete"),
+    re_path(rf"{CLUSTER}:wake$", clusters({"post": "wake"}), name="cluster-wake"),
+    re_path(rf"{CLUSTER}:sleep$", clusters({"post": "sleep"}), name="cluster-sleep"),
+    re_path(
+        rf"{IN_CLUSTER}/topics$",
+        TopicViewSet.as_view({"get": "list", "post": "create"}),
+        name="topic-list",
+    ),
+    re_path(
+        rf"{TOPIC}$",
+        TopicViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+        name="topic-detail",
+    ),
+    re_path(
+        rf"{TOPIC}/partitions$",
+        TopicViewSet.as_view({"get": "list_partitions", "post": "add_partitions"}),
+        name="topic-partitions",
+    ),
+    re_path(
+        rf"{TOPIC}/messages$",
+        MessageViewSet.as_view({"get": "list", "post": "create"}),
+        name="message-list",
+    ),
+    re_path(
+        rf"{TOPIC}/messages/stream$",
+        MessageStreamViewSet.as_view({"get": "list"}),
+        name="message-stream",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/credentials$",
+        CredentialViewSet.as_view({"get": "list", "post": "create"}),
+        name="credential-list",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/credentials/(?P<id>cred_[a-z2-7]+)$",
+        CredentialViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="credential-detail",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/acls$",
+        AclViewSet.as_view({"get": "list", "post": "create", "delete": "destroy"}),
+        name="acl-list",
+    ),
+    re_path(rf"{IN_CLUSTER}/groups$", GroupViewSet.as_view({"get": "list"}), name="group-list"),
+    re_path(rf"{GROUP}$", GroupViewSet.as_view({"get": "retrieve"}), name="group-detail"),
+    re_path(
+        rf"{GROUP}/reset-offsets$",
+        GroupViewSet.as_view({"post": "reset_offsets"}),
+        name="group-reset-offsets",
+    ),
+]

@@ -1,0 +1,24 @@
+"""The application of provisioning."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ProvisioningConfig(AppConfig):
+    """Clusters and what is in them."""
+
+    name = "provisioning"
+    label = "provisioning"
+
+    def ready(self) -> None:
+        """Listens to accounts, and tells probes about the cell."""
+        from console.accounts import signals  # noqa: PLC0415
+        from console.common.health import register_check  # noqa: PLC0415
+        from provisioning import checks, receivers  # noqa: PLC0415
+
+        uid = "provisioning"
+        signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
+        signals.organization_verified.connect(receivers.follow_standing, dispatch_uid=uid)
+        signals.standing_changed.connect(receivers.follow_standing, dispatch_uid=uid)
+        register_check("cell", checks.check_cell)

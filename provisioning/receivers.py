@@ -1,0 +1,19 @@
+"""What provisioning does when something happens in accounts. Rows and outbox entries only."""
+
+from __future__ import annotations
+
+from console.common.actor import Actor
+from provisioning.services import clusters, samples
+
+
+def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> None:
+    """Whoever signs up in the console finds a cluster with a topic to look at."""
+    if from_console:
+        clusters.create_cluster(
+            actor=actor, name=samples.CLUSTER_NAME, sample_data=True, deletion_protection=False
+        )
+
+
+def follow_standing(*, organization_id: str, **_: object) -> None:
+    """Clusters serve as long as their organisation may be reached."""
+    clusters.set_suspended(organization_id=organization_id)

@@ -1,0 +1,74 @@
+"""A tenant with a cluster that a worker has made."""
+
+import uuid
+
+import pytest
+
+from provisioning.cells import cell_store
+from provisioning.models import Cluster
+from provisioning.services import reconciling
+from tests.console.conftest import (  # noqa: F401 (fixtures)
+    api,
+    api_key,
+    organization,
+    other_tenant,
+    tenant,
+)
+from tests.provisioning.control.world import prepare_cell, put_status
+
+
+@pytest.fixture(autouse=True)
+def cell(db):
+    """The cell's folders and secret."""
+    prepare_cell()
+    return cell_store()
+
+
+@pytest.fixture
+def reconcile(tenant):
+    """Does what a worker does with a cluster."""
+
+    def run(cluster_id):
+        return reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+
+    return run
+
+
+@pytest.fixture
+def make_cluster(api, reconcile):
+    """Creates a cluster through the API and has the worker and the keeper finish it, asleep."""
+
+    def make(**fields):
+        name = f"c-{uuid.uuid4().hex[:10]}"
+        body = {"name": name, "deletion_protection": False, **fields}
+        response = api().post("/clusters", body)
+        assert response.status_code == 202, response.content
+        cluster_id = response.json()["resource_id"]
+        reconcile(cluster_id)
+        put_status(cluster_id, "running")
+        assert reconcile(cluster_id) is False
+        put_status(cluster_id, "asleep")
+        return cluster_id
+
+    return make
+
+
+@pytest.fixture
+def cluster_id(make_cluster):
+    """A cluster that sleeps."""
+    return make_cluster()
+
+
+@pytest.fixture
+def in_tenant(tenant):
+    """Everything in the test sees the tenant's rows."""
+    from console.common.tenancy import organization_scope
+
+    with organization_scope(tenant.id):
+        yield tenant
+
+
+@pytest.fixture
+def row(in_tenant):
+    """Reads a cluster's row."""
+    return lambda cluster_id: Cluster.objects.get(pk=cluster_id)

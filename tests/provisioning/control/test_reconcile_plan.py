@@ -1,0 +1,242 @@
+"""The plan: from what is wanted and what is observed, in a small world that obeys it."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus
+from provisioning import reconcile
+from provisioning.choices import OperationType
+from provisioning.reconcile import Observed, RunningOperation, Wanted, plan
+
+BROKER = BrokerStatus(slot=0, link="", kafka="127.0.0.1:1", metrics="")
+
+
+def spec(generation=1, state="active"):
+    return ClusterSpec(
+        id="cl_x",
+        name="orders",
+        organization_id="org_x",
+        generation=generation,
+        state=state,
+        scale=1,
+        idle_timeout_ms=300_000,
+        ports=(9092,),
+        host="orders-x",
+        connections_max=10,
+        wakes_per_minute_max=10,
+    )
+
+
+specs = st.builds(
+    spec, st.integers(1, 4), st.sampled_from(["active", "suspended", "deleted"])
+)
+statuses = st.builds(
+    ClusterStatus,
+    observed_generation=st.integers(1, 4),
+    phase=st.sampled_from(["asleep", "starting", "running", "stopping", "failed"]),
+    since_ms=st.integers(0, 2_000),
+    brokers=st.sampled_from([(), (BROKER,)]),
+    connections=st.integers(0, 2),
+)
+operations = st.builds(
+    RunningOperation,
+    type=st.sampled_from(OperationType),
+    since_ms=st.integers(0, 2_000),
+    age_s=st.floats(0, 100),
+)
+wanteds = st.builds(
+    Wanted,
+    spec=specs,
+    operation=st.none() | operations,
+    sample_data=st.booleans(),
+    purge=st.booleans(),
+)
+observeds = st.builds(
+    Observed,
+    known=st.booleans(),
+    spec=st.none() | specs,
+    status=st.none() | statuses,
+    wake=st.booleans(),
+    record=st.booleans(),
+    sample_topic=st.booleans(),
+)
+
+
+def kinds(actions):
+    return [type(action) for action in actions]
+
+
+@given(wanteds, observeds)
+def test_from_not_knowing_follows_nothing(wanted, observed):
+    actions = plan(wanted, replace(observed, known=False))
+    assert set(kinds(actions)) <= {reconcile.LookAgain}
+
+
+@given(wanteds, observeds)
+def test_a_newer_generation_is_never_replaced(wanted, observed):
+    put = [a.spec for a in plan(wanted, observed) if isinstance(a, reconcile.PutSpec)]
+    if observed.spec is not None:
+        assert all(each.generation >= observed.spec.generation for each in put)
+    assert all(each == wanted.spec for each in put)
+
+
+@given(wanteds, observeds)
+def test_only_what_was_deleted_for_long_is_purged(wanted, observed):
+    actions = plan(wanted, observed)
+    if reconcile.Purge in kinds(actions):
+        assert wanted.purge
+        assert actions == [reconcile.Purge()]
+
+
+@given(wanteds, observeds)
+def test_what_may_not_run_is_not_woken(wanted, observed):
+    actions = kinds(plan(wanted, observed))
+    if wanted.spec.state != "active":
+        assert reconcile.ProduceSamples not in actions
+    if wanted.spec.state == "suspended":
+        assert reconcile.RequestWake not in actions
+
+
+@given(wanteds, observeds)
+def test_an_operation_ends_at_most_once_and_otherwise_is_looked_at_again(wanted, observed):
+    actions = kinds(plan(wanted, observed))
+    ends = [kind for kind in actions if kind in {reconcile.Succeed, reconcile.Fail}]
+    assert len(ends) <= 1
+    if wanted.operation is None:
+        assert not ends
+    elif not ends and reconcile.Purge not in actions and actions:
+        assert reconcile.LookAgain in actions
+
+
+@dataclass
+class World:
+    """A cell with a keeper that does what is asked of it at each step."""
+
+    observed: Observed
+
+    def obey(self, actions):
+        for action in actions:
+            match action:
+                case reconcile.CreateRecord():
+                    self.observed = replace(self.observed, record=True)
+                case reconcile.CreateSampleTopic():
+                    assert self.observed.record
+                    self.observed = replace(self.observed, sample_topic=True)
+                case reconcile.PutSpec():
+                    self.observed = replace(self.observed, spec=action.spec)
+                case reconcile.RequestWake():
+                    self.observed = replace(self.observed, wake=True)
+
+    def keep(self):
+        spec, status = self.observed.spec, self.observed.status
+        if spec is None:
+            return
+        phase = "asleep"
+        if spec.state == "active" and (
+            self.observed.wake
+            or (status is not None and status.phase in {"starting", "running"})
+        ):
+            phase = "running"
+        if spec.idle_timeout_ms <= reconcile.SLEEP_SOON_MS:
+            phase = "asleep"
+        brokers = (BROKER,) if phase == "running" else ()
+        self.observed = replace(
+            self.observed,
+            wake=False,
+            status=ClusterStatus(
+                observed_generation=spec.generation, phase=phase, since_ms=0, brokers=brokers
+            ),
+        )
+
+
+@given(wanteds, observeds)
+def test_a_keeper_that_obeys_brings_every_operation_to_its_end(wanted, observed):
+    wanted = replace(wanted, purge=False, spec=replace(wanted.spec, generation=5))
+    if wanted.operation is not None:
+        wanted = replace(wanted, operation=replace(wanted.operation, age_s=0.0, since_ms=3_000))
+        if wanted.operation.type is OperationType.DELETE_CLUSTER:
+            wanted = replace(wanted, spec=replace(wanted.spec, state="deleted"))
+        elif wanted.operation.type is OperationType.SLEEP_CLUSTER:
+            soon = reconcile.SLEEP_SOON_MS
+            wanted = replace(wanted, spec=replace(wanted.spec, idle_timeout_ms=soon))
+        elif wanted.spec.state == "deleted":
+            wanted = replace(wanted, spec=replace(wanted.spec, state="active"))
+    world = World(replace(observed, known=True))
+    for _ in range(4):
+        actions = plan(wanted, world.observed)
+        if reconcile.LookAgain not in kinds(actions):
+            break
+        world.obey(actions)
+        world.keep()
+    actions = plan(wanted, world.observed)
+    assert reconcile.LookAgain not in kinds(actions)
+    world.obey(actions)
+    # And then there is nothing left to write.
+    again = kinds(plan(wanted, world.observed))
+    assert not {reconcile.PutSpec, reconcile.CreateRecord, reconcile.CreateSampleTopic} & set(again)
+
+
+def started(kind, age_s=0.0):
+    return RunningOperation(type=kind, since_ms=1_000, age_s=age_s)
+
+
+def ending(wanted, observed):
+    return [
+        action
+        for action in plan(wanted, observed)
+        if isinstance(action, reconcile.Succeed | reconcile.Fail)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "age_s", "expected"),
+    [
+        (OperationType.CREATE_CLUSTER, "running", 0, [reconcile.Succeed()]),
+        (OperationType.CREATE_CLUSTER, "starting", 59, []),
+        (OperationType.WAKE_CLUSTER, "asleep", 59, []),
+        (OperationType.SLEEP_CLUSTER, "asleep", 0, [reconcile.Succeed()]),
+        (OperationType.SLEEP_CLUSTER, "stopping", 59, []),
+        (OperationType.DELETE_CLUSTER, "stopping", 10_000, []),
+        (OperationType.DELETE_CLUSTER, "asleep", 0, [reconcile.Succeed()]),
+        (OperationType.UNDELETE_CLUSTER, "asleep", 0, [reconcile.Succeed()]),
+    ],
+)
+def test_operations_end_when_they_have_what_they_want(kind, phase, age_s, expected):
+    status = ClusterStatus(observed_generation=1, phase=phase, since_ms=0)
+    observed = Observed(known=True, spec=spec(), status=status, record=True)
+    assert ending(Wanted(spec(), started(kind, age_s)), observed) == expected
+
+
+def test_a_start_that_takes_too_long_fails_by_name():
+    observed = Observed(known=True, spec=spec(), record=True)
+    (failure,) = ending(Wanted(spec(), started(OperationType.WAKE_CLUSTER, 60)), observed)
+    assert failure.code == "start_timed_out"
+
+
+def test_brokers_that_do_not_start_fail_it_with_their_reason():
+    status = ClusterStatus(observed_generation=1, phase="failed", since_ms=2_000, message="no disk")
+    observed = Observed(known=True, spec=spec(), status=status, record=True)
+    wanted = Wanted(spec(), started(OperationType.CREATE_CLUSTER))
+    assert ending(wanted, observed) == [reconcile.Fail("cluster_failed", "no disk")]
+    # A failure from before it began is what waking is to end.
+    before = replace(observed, status=replace(status, since_ms=500))
+    assert ending(wanted, before) == []
+
+
+def test_clients_that_stay_keep_it_awake():
+    status = ClusterStatus(observed_generation=1, phase="running", since_ms=0, connections=2)
+    observed = Observed(known=True, spec=spec(), status=status, record=True)
+    (failure,) = ending(Wanted(spec(), started(OperationType.SLEEP_CLUSTER, 60)), observed)
+    assert failure.code == "clients_connected"
+
+
+def test_a_suspended_cluster_is_made_and_not_woken():
+    observed = Observed(known=True, spec=None)
+    wanted = Wanted(spec(state="suspended"), started(OperationType.CREATE_CLUSTER))
+    assert ending(wanted, observed) == [reconcile.Succeed()]
+    waking = Wanted(spec(state="suspended"), started(OperationType.WAKE_CLUSTER))
+    (failure,) = ending(waking, observed)
+    assert failure.code == "cluster_suspended"
