@@ -17,7 +17,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATION_PARAMETERS": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "ENUM_NAME_OVERRIDES": {"Role": "console.accounts.choices.ROLES"},
+    "ENUM_NAME_OVERRIDES": {
+        "Role": "console.accounts.choices.ROLES",
+        "CredentialRole": "provisioning.choices.CredentialRole.choices",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "console.common.api.schema.sort_schema",

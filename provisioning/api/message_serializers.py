@@ -7,6 +7,7 @@ import binascii
 import json
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from provisioning import kafka
@@ -59,6 +60,18 @@ class MessagePageSerializer(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "required": ["base64"],
+                "properties": {"base64": {"type": "string", "format": "byte"}},
+            },
+        ]
+    }
+)
 class BytesField(serializers.Field[Any, Any, Any, Any]):
     """Bytes as text, or as `{"base64": …}`. Null stays null."""
 

@@ -166,7 +166,9 @@ class AclCreateSerializer(AclSerializer):
     resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
     resource_name = serializers.CharField(max_length=512, required=False)
     operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
-    items: Any = serializers.ListSerializer(child=AclSerializer(), required=False, max_length=ITEMS_MAX)
+    items: Any = serializers.ListSerializer(
+        child=AclSerializer(), required=False, max_length=ITEMS_MAX
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One or several, not both."""

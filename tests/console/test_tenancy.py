@@ -30,6 +30,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
     ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.
 WITHOUT_ROW_SECURITY = {
@@ -41,6 +42,9 @@ WITHOUT_ROW_SECURITY = {
     "django_content_type",
     "django_migrations",
     "django_session",
+    # A cell and its ports are the service's own.
+    "provisioning_cell",
+    "provisioning_cellport",
 }
 
 

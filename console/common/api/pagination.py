@@ -159,6 +159,8 @@ def page_schema(items: dict[str, Any]) -> dict[str, Any]:
             "next_cursor": {
                 "type": ["string", "null"],
                 "description": "For the parameter `cursor` of the next page; null on the last.",
+                # Completes the examples of lists.
+                "example": None,
             },
         },
     }

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.console.walk import accounts, web
+from tests.console.walk import accounts, provisioning, web
 
-ROUTES = [*accounts.ROUTES, *web.ROUTES]
+ROUTES = [*accounts.ROUTES, *provisioning.ROUTES, *web.ROUTES]

@@ -4,17 +4,14 @@ import uuid
 
 import pytest
 
+from console.common.tenancy import organization_scope
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
 from provisioning.services import reconciling
-from tests.console.conftest import (  # noqa: F401 (fixtures)
-    api,
-    api_key,
-    organization,
-    other_tenant,
-    tenant,
-)
+from tests.console import conftest as console
 from tests.provisioning.control.world import prepare_cell, put_status
+
+tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +59,6 @@ def cluster_id(make_cluster):
 @pytest.fixture
 def in_tenant(tenant):
     """Everything in the test sees the tenant's rows."""
-    from console.common.tenancy import organization_scope
-
     with organization_scope(tenant.id):
         yield tenant
 

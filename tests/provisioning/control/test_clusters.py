@@ -3,9 +3,14 @@
 import uuid
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
+from console.accounts.choices import Standing
+from console.accounts.services.organizations import set_standing
+from console.common.errors import Conflict
 from provisioning.models import CellPort
 from provisioning.services import clusters
 from tests.console import cases
@@ -23,10 +28,16 @@ class TestClusters(cases.ListCases, cases.CreateCases, cases.UpdateCases):
     def item(self, owner, make_cluster):
         return owner.get(f"/clusters/{make_cluster()}").json()
 
-    def test_list_pages_repeat_and_hide_nothing(self, owner, collection, item, make_cluster):
-        make_cluster(), make_cluster()
+    @pytest.fixture
+    def others(self, make_cluster):
+        return [make_cluster() for _ in range(2)]
+
+    @pytest.mark.usefixtures("others")
+    def test_list_pages_repeat_and_hide_nothing(self, owner, collection, item):
+        del item
         everything = [each["id"] for each in owner.get(collection).json()["items"]]
-        seen, cursor = [], ""
+        seen: list[str] = []
+        cursor: str | None = ""
         while cursor is not None:
             page = owner.get(collection, query={"limit": 1, "cursor": cursor}).json()
             seen += [each["id"] for each in page["items"]]
@@ -124,14 +135,12 @@ def test_an_unknown_region_is_refused(api):
 def test_names_are_unique_among_an_organisations_clusters(api, make_cluster, other_tenant):
     taken, other = make_cluster(name="orders"), make_cluster(name="other")
     cases.assert_problem(api().post("/clusters", {"name": "orders"}), 409, "name_taken")
-    cases.assert_problem(
-        api().patch(f"/clusters/{other}", {"name": "orders"}), 409, "name_taken"
-    )
+    cases.assert_problem(api().patch(f"/clusters/{other}", {"name": "orders"}), 409, "name_taken")
     assert api(other_tenant.key).post("/clusters", {"name": "orders"}).status_code == 202
     assert api().get(f"/clusters/{taken}").json()["name"] == "orders"
 
 
-def test_the_limit_of_clusters_is_told(api, monkeypatch, settings, make_cluster):
+def test_the_limit_of_clusters_is_told(api, settings, make_cluster):
     make_cluster()
     limits = settings.FRESHET.limits
     object.__setattr__(limits, "clusters", 1)
@@ -227,9 +236,6 @@ def test_a_deletion_ends_what_was_under_way(api):
 
 
 def test_a_suspended_organisations_clusters_do_not_run(api, cluster_id, tenant, reconcile, cell):
-    from console.accounts.choices import Standing
-    from console.accounts.services.organizations import set_standing
-
     set_standing(organization_id=tenant.id, standing=Standing.SUSPENDED, reason="test")
     reconcile(cluster_id)
     assert cell.spec(cluster_id).state == "suspended"
@@ -268,8 +274,6 @@ def test_another_organisations_cluster_looks_absent(api, cluster_id, other_tenan
 
 
 def test_compare_and_swap_stops_who_read_an_older_row(row, cluster_id):
-    from console.common.errors import Conflict
-
     one, two = row(cluster_id), row(cluster_id)
     clusters.bump_generation(cluster=one, idle_timeout_s=10)
     with pytest.raises(Conflict):
@@ -277,10 +281,7 @@ def test_compare_and_swap_stops_who_read_an_older_row(row, cluster_id):
     assert row(cluster_id).idle_timeout_s == 10
 
 
-def test_lists_cost_the_same_however_long(api, make_cluster, django_assert_num_queries):
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
+def test_lists_cost_the_same_however_long(api, make_cluster):
     def count():
         with CaptureQueriesContext(connection) as captured:
             assert api().get("/clusters").status_code == 200

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus
+from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus, Phase
 from provisioning import reconcile
 from provisioning.choices import OperationType
 from provisioning.reconcile import Observed, RunningOperation, Wanted, plan
@@ -30,9 +30,7 @@ def spec(generation=1, state="active"):
     )
 
 
-specs = st.builds(
-    spec, st.integers(1, 4), st.sampled_from(["active", "suspended", "deleted"])
-)
+specs = st.builds(spec, st.integers(1, 4), st.sampled_from(["active", "suspended", "deleted"]))
 statuses = st.builds(
     ClusterStatus,
     observed_generation=st.integers(1, 4),
@@ -134,10 +132,9 @@ class World:
         spec, status = self.observed.spec, self.observed.status
         if spec is None:
             return
-        phase = "asleep"
+        phase: Phase = "asleep"
         if spec.state == "active" and (
-            self.observed.wake
-            or (status is not None and status.phase in {"starting", "running"})
+            self.observed.wake or (status is not None and status.phase in {"starting", "running"})
         ):
             phase = "running"
         if spec.idle_timeout_ms <= reconcile.SLEEP_SOON_MS:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from brokers import Broker, metadata
-from brokers.metadata_records import BrokerStatus, ClusterStatus
-from brokers.secrets import create_cell_secret, super_password
+from brokers.metadata_records import BrokerStatus, ClusterStatus, Phase
+from brokers.secrets import create_cell_secret, read_cell_secret, super_password
 from console.common.conf import config
 from provisioning import cells
 from provisioning.kafka import SUPER_USER
@@ -24,7 +25,7 @@ def prepare_cell() -> None:
     create_cell_secret(settings.secret)
 
 
-def put_status(cluster_id: str, phase: Any, generation: int = 1, **fields: Any) -> None:
+def put_status(cluster_id: str, phase: Phase, generation: int = 1, **fields: Any) -> None:  # noqa: ANN401
     """Writes what the keeper would see."""
     status = ClusterStatus(
         observed_generation=generation,
@@ -36,7 +37,7 @@ def put_status(cluster_id: str, phase: Any, generation: int = 1, **fields: Any) 
 
 
 @contextmanager
-def running_broker(cluster_id: str, generation: int = 1):
+def running_broker(cluster_id: str, generation: int = 1) -> Iterator[Broker]:
     """The cluster's broker, on its storage and in its metadata, until the end of the block."""
     settings = config().cell
     storage = {
@@ -45,8 +46,7 @@ def running_broker(cluster_id: str, generation: int = 1):
         "metadata": Path(settings.metadata.removeprefix("sqlite://")),
         "cluster": cluster_id,
     }
-    password = super_password(settings.secret.read_text().strip().encode(), cluster_id)
-    password = super_password(bytes.fromhex(settings.secret.read_text().strip()), cluster_id)
+    password = super_password(read_cell_secret(settings.secret), cluster_id)
     security = {
         "super_users": [f"User:{SUPER_USER}"],
         "users": [{"name": SUPER_USER, "password": password}],
@@ -62,15 +62,17 @@ def running_broker(cluster_id: str, generation: int = 1):
 
 
 @contextmanager
-def failing(call: str, *errors: BaseException | None, owner: Any = metadata.ClusterStore):
+def failing(
+    call: str, *errors: BaseException | None, owner: type = metadata.ClusterStore
+) -> Iterator[list[BaseException | None]]:
     """Makes the next calls of a method fail, one for each error. None: that one works.
 
-    `after` of a lost answer: the call is made, and its answer thrown away.
+    With an error of `lost` the call is made, and its answer thrown away.
     """
     real = getattr(owner, call)
     left = list(errors)
 
-    def attempt(self, *args: Any, **kwargs: Any) -> Any:
+    def attempt(self: object, *args: object, **kwargs: object) -> object:
         error = left.pop(0) if left else None
         if error is None:
             return real(self, *args, **kwargs)

@@ -1,6 +1,7 @@
 """A broker with SASL, as a managed cluster's internal listener has it."""
 
 import uuid
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -10,7 +11,7 @@ from brokers import Broker
 from provisioning.kafka import Access, Clients, Connection
 
 PASSWORD = "derived from the cell's secret"
-MANAGED = {
+MANAGED: dict[str, Any] = {
     "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN", "SCRAM-SHA-512"]},
     "security": {
         "super_users": ["User:__freshet"],

@@ -1,6 +1,7 @@
 """Looking at records, page by page; producing one; watching them arrive."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,13 @@ def values(page):
     return [int(record["value"]["text"]) for record in page.records]
 
 
+def texts(batch: Any):
+    return [record["value"]["text"] for record in batch.records]
+
+
 def pages(access, topic, **wanted):
     """All pages from the first to the last."""
-    positions = {}
+    positions: dict[int, int] = {}
     while True:
         page = browse(access, topic, Browse(**wanted, positions=positions))
         yield page
@@ -93,7 +98,7 @@ def test_bytes_are_shown_as_they_are(access, topic):
     record = NewRecord(b"\xff\x00", "grün".encode(), headers, partition=1)
     produced = produce_one(access, topic, record)
     assert (produced["partition"], produced["offset"]) == (1, 0)
-    (found,) = browse(access, topic, Browse()).records
+    found: Any = browse(access, topic, Browse()).records[0]
     assert found["key"]["text"] is None
     assert base64.b64decode(found["key"]["base64"]) == b"\xff\x00"
     assert found["value"]["text"] == "grün"
@@ -107,7 +112,8 @@ def test_bytes_are_shown_as_they_are(access, topic):
 def test_what_is_long_is_cut_between_characters(access, topic):
     produce_one(access, topic, NewRecord(value=("a" + "ü" * 40_000).encode(), partition=0))
     produce_one(access, topic, NewRecord(value=None, key=b"k", partition=0))
-    tombstone, long = browse(access, topic, Browse()).records
+    records: Any = browse(access, topic, Browse()).records
+    tombstone, long = records
     assert tombstone["value"] is None
     assert (long["value"]["size"], long["value"]["truncated"]) == (80_001, True)
     assert long["value"]["text"] == "a" + "ü" * 32_767
@@ -145,19 +151,19 @@ def test_tail_shows_what_arrives(access, filled):
     assert next(watched).records == []
     produce_one(access, filled, NewRecord(value=b"30", partition=0))
     found = next(batch for batch in watched if batch.records)
-    assert [record["value"]["text"] for record in found.records] == ["30"]
+    assert texts(found) == ["30"]
     assert found.positions == {0: 11, 1: 10, 2: 10}
     watched.close()
     produce_one(access, filled, NewRecord(value=b"31", partition=0))
     # What came between two looks is not lost.
     again = tail(access, filled, positions=found.positions)
     found = next(batch for batch in again if batch.records)
-    assert [record["value"]["text"] for record in found.records] == ["31"]
+    assert texts(found) == ["31"]
     again.close()
 
 
 def test_tail_ends_when_told_and_gives_its_consumer_back(access, filled, clients):
-    leaving = []
+    leaving: list[bool] = []
     watched = tail(access, filled, stopped=lambda: bool(leaving))
     next(watched)
     leaving.append(True)

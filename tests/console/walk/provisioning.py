@@ -1,0 +1,170 @@
+"""Routes of provisioning. The cluster that they name sleeps."""
+
+from __future__ import annotations
+
+from console.common.actor import Permission, system_actor
+from console.common.tenancy import organization_scope
+from provisioning.cells import cell_store
+from provisioning.models import Cluster
+from provisioning.services import clusters, credentials, reconciling, topics
+from tests.console.factories import Tenant
+from tests.console.walk.routes import Parameters, Route
+from tests.provisioning.control.world import prepare_cell, put_status
+
+CLUSTER = "/api/v1/clusters/<id>"
+INSIDE = "/api/v1/clusters/<cluster_id>"
+TOPIC = f"{INSIDE}/topics/<name>"
+GROUP = f"{INSIDE}/groups/<group>"
+READ, WRITE = Permission.READ, Permission.WRITE
+# What needs brokers, of a cluster that has none at the moment.
+ASLEEP = frozenset({409})
+ACL = {
+    "principal": "User:walk",
+    "resource_type": "TOPIC",
+    "resource_name": "walk",
+    "operation": "READ",
+}
+
+
+def made_cluster(tenant: Tenant) -> Cluster:
+    """A cluster without an unfinished operation."""
+    prepare_cell()
+    with organization_scope(tenant.id):
+        operation = clusters.create_cluster(
+            actor=system_actor(tenant.id), name="walked", deletion_protection=False
+        )
+        cluster_id = operation.cluster.pk
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+        put_status(cluster_id, "running")
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+        put_status(cluster_id, "asleep")
+        return Cluster.objects.get(pk=cluster_id)
+
+
+def nothing_but_a_cell(tenant: Tenant) -> Parameters:
+    """For addresses without parameters."""
+    del tenant
+    prepare_cell()
+    return {}
+
+
+def a_cluster(tenant: Tenant) -> Parameters:
+    """A cluster as what the address is about."""
+    return {"id": made_cluster(tenant).pk}
+
+
+def a_deleted_cluster(tenant: Tenant) -> Parameters:
+    """A cluster that can be restored."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        clusters.delete_cluster(actor=system_actor(tenant.id), cluster=cluster, name="walked")
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster.pk)
+        put_status(cluster.pk, "asleep", 2)
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster.pk)
+    return {"id": cluster.pk}
+
+
+def an_operation(tenant: Tenant) -> Parameters:
+    """A finished operation."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        return {"id": cluster.operations.get().pk}
+
+
+def inside(tenant: Tenant) -> Parameters:
+    """A cluster as where the address lies."""
+    return {"cluster_id": made_cluster(tenant).pk}
+
+
+def a_topic(tenant: Tenant) -> Parameters:
+    """A topic."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, name="walked-topic")
+    return {"cluster_id": cluster.pk, "name": "walked-topic"}
+
+
+def a_credential(tenant: Tenant) -> Parameters:
+    """A credential."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        made = credentials.create_credential(
+            actor=system_actor(tenant.id), cluster=cluster, name="walked", role="full"
+        )
+    return {"cluster_id": cluster.pk, "id": made.credential.pk}
+
+
+def a_group(tenant: Tenant) -> Parameters:
+    """A group that the keeper saw before the cluster went to sleep."""
+    from brokers.metadata_records import Sample  # noqa: PLC0415 (one use)
+
+    cluster = made_cluster(tenant)
+    group: dict[str, object] = {
+        "group": "walked-group",
+        "state": "Empty",
+        "type": "classic",
+        "protocol": "",
+        "coordinator": None,
+        "members": [],
+        "partitions": [],
+        "lag": 0,
+        "lag_seconds": 0.0,
+    }
+    sample = Sample(taken_at_ms=1_700_000_000_000, content={"groups": [group]})
+    cell_store().put_sample(cluster.pk, sample)
+    return {"cluster_id": cluster.pk, "group": "walked-group"}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/regions", READ),
+    Route("GET", "/api/v1/operations", READ),
+    Route("GET", "/api/v1/operations/<id>", READ, parameters=an_operation),
+    Route("GET", "/api/v1/clusters", READ, parameters=nothing_but_a_cell),
+    Route("POST", "/api/v1/clusters", WRITE, body={"name": "new"}, parameters=nothing_but_a_cell),
+    Route("GET", CLUSTER, READ, parameters=a_cluster),
+    Route("PATCH", CLUSTER, WRITE, body={"idle_timeout_s": 10}, parameters=a_cluster),
+    Route("DELETE", CLUSTER, WRITE, query={"name": "walked"}, parameters=a_cluster),
+    Route("POST", f"{CLUSTER}:undelete", WRITE, body={}, parameters=a_deleted_cluster),
+    Route("POST", f"{CLUSTER}:wake", WRITE, body={}, parameters=a_cluster),
+    Route("POST", f"{CLUSTER}:sleep", WRITE, body={}, parameters=a_cluster),
+    Route("GET", f"{INSIDE}/topics", READ, parameters=inside),
+    Route("POST", f"{INSIDE}/topics", WRITE, body={"name": "new"}, parameters=inside),
+    Route("GET", TOPIC, READ, parameters=a_topic),
+    Route("PATCH", TOPIC, WRITE, body={"configs": {"retention.ms": 1}}, parameters=a_topic),
+    Route("DELETE", TOPIC, WRITE, parameters=a_topic),
+    Route("GET", f"{TOPIC}/partitions", READ, parameters=a_topic),
+    Route("POST", f"{TOPIC}/partitions", WRITE, body={"count": 2}, parameters=a_topic),
+    Route("GET", f"{TOPIC}/messages", READ, parameters=a_topic, succeeds=ASLEEP),
+    Route(
+        "POST",
+        f"{TOPIC}/messages",
+        WRITE,
+        body={"value": "x"},
+        parameters=a_topic,
+        succeeds=ASLEEP,
+    ),
+    Route("GET", f"{TOPIC}/messages/stream", READ, parameters=a_topic, succeeds=ASLEEP),
+    Route("GET", f"{INSIDE}/credentials", READ, parameters=inside),
+    Route(
+        "POST",
+        f"{INSIDE}/credentials",
+        WRITE,
+        body={"name": "new", "role": "none"},
+        parameters=inside,
+    ),
+    Route("GET", f"{INSIDE}/credentials/<id>", READ, parameters=a_credential),
+    Route("DELETE", f"{INSIDE}/credentials/<id>", WRITE, parameters=a_credential),
+    Route("GET", f"{INSIDE}/acls", READ, parameters=inside),
+    Route("POST", f"{INSIDE}/acls", WRITE, body=ACL, parameters=inside),
+    Route("DELETE", f"{INSIDE}/acls", WRITE, query={"principal": "User:a"}, parameters=inside),
+    Route("GET", f"{INSIDE}/groups", READ, parameters=inside),
+    Route("GET", GROUP, READ, parameters=a_group),
+    Route(
+        "POST",
+        f"{GROUP}/reset-offsets",
+        WRITE,
+        body={"to": "earliest"},
+        parameters=a_group,
+        succeeds=ASLEEP,
+    ),
+]
