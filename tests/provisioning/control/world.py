@@ -25,7 +25,12 @@ def prepare_cell() -> None:
     create_cell_secret(settings.secret)
 
 
-def put_status(cluster_id: str, phase: Phase, generation: int = 1, **fields: Any) -> None:  # noqa: ANN401
+def put_status(
+    cluster_id: str,
+    phase: Phase,
+    generation: int = 1,
+    **fields: Any,  # noqa: ANN401 (the record's own)
+) -> None:
     """Writes what the keeper would see."""
     status = ClusterStatus(
         observed_generation=generation,
