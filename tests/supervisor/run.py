@@ -180,7 +180,7 @@ class Run:
     def kill_everything(self) -> None:
         """kill −9 of the supervisor, of all of its children and of all brokers."""
         self.process.kill()
-        self.process.wait()
+        self._finish()
         for identity in [*self.family(), *self.brokers()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(identity.pid, signal.SIGKILL)
@@ -200,6 +200,13 @@ class Run:
             self.process.kill()
             message = "the supervisor did not end:\n" + "\n".join(self.lines[-40:])
             raise AssertionError(message) from None
+        self._finish()
+        return status
+
+    def _finish(self) -> None:
+        """Reads the last lines and lets go of the pipe."""
+        self.process.wait()
         assert self._reader is not None
         self._reader.join(5)
-        return status
+        if self.process.stdout is not None:
+            self.process.stdout.close()

@@ -12,7 +12,7 @@ use super::context::RequestContext;
 use crate::auth::types::Operation;
 use crate::ids::Epoch;
 
-/// What Kafka answers where every epoch of the log is above the one that was asked for.
+/// What Kafka answers where the epoch that was asked for is none, or above the current one.
 const UNDEFINED: (Epoch, i64) = (-1, -1);
 
 /// Handles the request.

@@ -29,10 +29,15 @@ impl EpochTable {
     }
 
     /// The largest epoch not above `requested`, and where it ended; `log_end` is where the newest
-    /// ends. `None` where every epoch is above.
+    /// ends. An epoch below all that left a trace ended where the first of them starts: it wrote
+    /// nothing, or what it wrote is deleted (as Kafka's `LeaderEpochFileCache` has it). `None` where
+    /// no epoch was asked for.
     pub fn end_of(&self, requested: Epoch, log_end: i64) -> Option<(Epoch, i64)> {
+        if requested < 0 {
+            return None;
+        }
         let after = self.0.partition_point(|(epoch, _)| *epoch <= requested);
-        let (epoch, _) = *self.0.get(after.checked_sub(1)?)?;
+        let epoch = after.checked_sub(1).map_or(requested, |before| self.0[before].0);
         let end = self.0.get(after).map_or(log_end, |(_, start)| *start);
         Some((epoch, end))
     }
@@ -71,7 +76,20 @@ mod tests {
         assert_eq!(table().end_of(1, 40), Some((1, 10)));
         assert_eq!(table().end_of(2, 40), Some((1, 10)));
         assert_eq!(table().end_of(7, 40), Some((7, 40)));
-        assert_eq!(table().end_of(0, 40), None);
+        assert_eq!(table().end_of(-1, 40), None);
+    }
+
+    #[test]
+    fn an_epoch_below_all_others_ends_where_they_start() {
+        assert_eq!(table().end_of(0, 40), Some((0, 0)));
+        let mut table = table();
+        table.trim(20);
+        assert_eq!(table.end_of(1, 40), Some((1, 20)));
+    }
+
+    #[test]
+    fn an_epoch_of_a_log_without_records_ends_where_the_log_does() {
+        assert_eq!(EpochTable::default().end_of(0, 0), Some((0, 0)));
     }
 
     #[test]
