@@ -30,7 +30,7 @@ impl EpochTable {
 
     /// The largest epoch not above `requested`, and where it ended; `log_end` is where the newest
     /// ends. An epoch below all that left a trace ended where the first of them starts: it wrote
-    /// nothing, or what it wrote is deleted (as Kafka's `LeaderEpochFileCache` has it). `None` where
+    /// nothing, or what it wrote is deleted (so does Kafka's `LeaderEpochFileCache`). `None` where
     /// no epoch was asked for.
     pub fn end_of(&self, requested: Epoch, log_end: i64) -> Option<(Epoch, i64)> {
         if requested < 0 {
