@@ -93,15 +93,17 @@ def keeper_settings(config: Config) -> Sections:
 
 
 def gateway_settings(config: Config) -> Sections:
-    """The gateway's settings by section."""
+    """The gateway's settings by section (see `docs/reference/gateway-settings.md`)."""
     return {
-        "storage": {"metadata": _below(config.cell.metadata)},
-        "gateway": {
-            "folder": str(config.gateway.folder),
+        "cell": {
+            "metadata": _below(config.cell.metadata),
             "secret": str(config.cell.secret),
+        },
+        "listener": {
             "tls": f"127.0.0.1:{config.gateway.tls_port}",
             "domain": config.gateway.domain,
         },
+        "tls": {"folder": str(config.gateway.folder)},
     }
 
 

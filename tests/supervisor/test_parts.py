@@ -17,6 +17,7 @@ from console.supervisor.errors import StartError, from_os_error, names_full_disk
 from console.supervisor.lock import HomeLock
 from console.supervisor.output import LogFile, Output
 from console.supervisor.ports import Port, check_ports
+from provisioning.keeper.settings import load_settings
 
 DAY_IN_ORDER = ["postgres", "redis", "keeper", "gateway", "web", "worker", "beat"]
 
@@ -153,6 +154,16 @@ def test_secrets_are_made_once_and_for_their_owner_only(config):
     before = (key.read_text(), read_cell_secret(secret))
     home.make_secrets(config)
     assert (key.read_text(), read_cell_secret(secret)) == before
+
+
+def test_the_keeper_reads_the_settings_that_are_written_for_it(config):
+    home.make_home(config)
+    home.make_folders(config)
+    home.write_settings(config)
+    settings = load_settings(services.keeper_file(config))
+    assert settings.cell.metadata == config.home / "cell" / "metadata.sqlite"
+    assert settings.cell.secret == config.cell.secret
+    assert settings.keeper.stop_brokers_on_exit
 
 
 def test_folders_are_closed_to_others(config):
