@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from asgiref.sync import async_to_sync
 from celery import current_app
 from django.conf import settings
 from django.db import OperationalError, connection
-from django.test import RequestFactory
+from django.test import AsyncClient, RequestFactory
 from django.urls import get_resolver
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
@@ -115,6 +116,27 @@ def test_a_body_that_is_too_large_is_refused(api, settings):
     assert_problem(api().post("/api-keys", {"name": "x" * 2000}), 413, "body_too_large")
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", ["/api/v1/api-keys", "/api/v1/session", "/api/v1/signup"])
+def test_with_the_database_away_the_answer_says_so(client, tmp_path, path):
+    connection.close()
+    host = connection.settings_dict["HOST"]
+    connection.settings_dict["HOST"] = str(tmp_path)
+    client.raise_request_exception = False
+    try:
+        response = client.get(path)
+        over_asgi = async_to_sync(AsyncClient(raise_request_exception=False).get)(path)
+        alive = client.get("/healthz")
+    finally:
+        connection.close()
+        connection.settings_dict["HOST"] = host
+    document = assert_problem(response, 503, "unavailable")
+    assert_problem(over_asgi, 503, "unavailable")
+    assert response["Retry-After"] == "5"
+    assert str(tmp_path) not in json.dumps(document)
+    assert alive.status_code == 200
+
+
 def test_a_host_that_is_not_ours_is_refused(client):
     assert_problem(client.get("/healthz", headers={"Host": "evil.example"}), 400)
 
@@ -166,6 +188,7 @@ def test_a_lock_needs_a_transaction_to_end_with():
         locks.try_lock("kind", "name")
 
 
+NO_CURSORS = ["x", "W10", "WyJhIiwiYiJd", "bnVsbA", "é", "WyJcdTAwMDAiXQ", "WyJcdWQ4MDAiXQ"]
 OURS = ("console.", "provisioning.", "metering.", "billing.")
 
 
@@ -186,7 +209,7 @@ def test_pages_of_a_sequence_repeat_and_hide_nothing(limit):
     assert seen == names
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "WyJhIiwiYiJd", "bnVsbA", "é"])
+@pytest.mark.parametrize("cursor", NO_CURSORS)
 def test_a_cursor_that_no_list_gave_is_refused(cursor):
     with pytest.raises(errors.ValidationFailed):
         pagination.read_cursor(request_with(cursor=cursor), 1)

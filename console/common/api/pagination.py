@@ -113,7 +113,8 @@ def read_cursor(request: Request, values: int) -> list[str] | None:
     if (
         not isinstance(decoded, list)
         or len(decoded) != values
-        or not all(isinstance(value, str) for value in decoded)
+        # What PostgreSQL takes as no text (NUL, half a surrogate) is not printable either.
+        or not all(isinstance(value, str) and value.isprintable() for value in decoded)
     ):
         raise _invalid("cursor", "This is a cursor of another list.")
     return decoded

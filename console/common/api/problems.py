@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -173,9 +174,14 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    """Django's handler of errors outside of the API's views."""
+    """Django's handler of errors outside of the API's views.
+
+    A database that is away shows before the view: its transaction does not begin.
+    """
     del request
-    return problem_response(errors.PlatformError())
+    error = sys.exc_info()[1]
+    known = as_app_error(error) if isinstance(error, Exception) else None
+    return problem_response(known or errors.PlatformError())
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> JsonResponse:
