@@ -47,7 +47,8 @@ class Stream:
     topic: str
     positions: dict[int, int] | None
     _left: threading.Event = field(default_factory=threading.Event)
-    _registered: bool = False
+    # Batches that may still be handed over before the client takes one.
+    _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
 
     def __post_init__(self) -> None:
         with _lock:
@@ -60,7 +61,7 @@ class Stream:
         """The events, until the client goes, the brokers go, or the time is over."""
         with _lock:
             _open[self.organization_id] += 1
-        queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue(QUEUE_BATCHES)
+        queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
             target=self._read, args=(loop, queue), name="live-tail", daemon=True
@@ -79,6 +80,7 @@ class Stream:
         quiet = 0
         while True:
             batch = await queue.get()
+            self._room.release()
             if isinstance(batch, str):
                 yield event("end", {"reason": batch})
                 return
@@ -109,8 +111,10 @@ class Stream:
                 for batch in watched:
                     if not self._hand_over(loop, queue, batch):
                         return
-        except kafka.KafkaCallError as error:
-            reason = error.name.lower()
+        except kafka.UnknownPartitionError:
+            reason = "topic_gone"
+        except kafka.KafkaCallError:
+            reason = "brokers_away"
         self._hand_over(loop, queue, reason)
 
     def _hand_over(
@@ -120,16 +124,14 @@ class Stream:
         batch: kafka.TailBatch | str,
     ) -> bool:
         """Waits while the client does not read; False once it is gone."""
+        while not self._room.acquire(timeout=0.2):
+            if self._left.is_set():
+                return False
         try:
-            waiting = asyncio.run_coroutine_threadsafe(queue.put(batch), loop)
+            loop.call_soon_threadsafe(queue.put_nowait, batch)
         except RuntimeError:
             return False  # the loop is closed
-        while not self._left.is_set():
-            with contextlib.suppress(TimeoutError):
-                waiting.result(0.5)
-                return True
-        waiting.cancel()
-        return False
+        return not self._left.is_set()
 
     def _still_there(self) -> bool:
         observation = observe_cluster(self.cluster)

@@ -32,7 +32,7 @@ def reconcile(tenant):
 
 
 @pytest.fixture
-def make_cluster(api, reconcile):
+def make_cluster(api, reconcile, cell):
     """Creates a cluster through the API and has the worker and the keeper finish it, asleep."""
 
     def make(**fields):
@@ -45,6 +45,8 @@ def make_cluster(api, reconcile):
         put_status(cluster_id, "running")
         assert reconcile(cluster_id) is False
         put_status(cluster_id, "asleep")
+        wake = cell.wake(cluster_id)
+        cell.remove_wake(cluster_id, wake.revision)
         return cluster_id
 
     return make

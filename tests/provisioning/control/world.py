@@ -14,7 +14,7 @@ from brokers.metadata_records import BrokerStatus, ClusterStatus, Phase
 from brokers.secrets import create_cell_secret, read_cell_secret, super_password
 from console.common.conf import config
 from provisioning import cells
-from provisioning.kafka import SUPER_USER
+from provisioning.kafka import SUPER_USER, Access
 
 
 def prepare_cell() -> None:
@@ -39,6 +39,13 @@ def put_status(
         **fields,
     )
     cells.cell_store().put_status(cluster_id, status)
+
+
+def access_of(cluster_id: str) -> Access:
+    """The brokers that the cluster's status names, as the control plane's user."""
+    status = cells.cell_store().status(cluster_id)
+    assert status is not None
+    return cells.broker_access(cluster_id, status)
 
 
 @contextmanager

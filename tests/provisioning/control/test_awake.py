@@ -1,0 +1,367 @@
+"""Groups, messages and the live tail of a cluster whose broker runs, and of one that sleeps."""
+
+import asyncio
+import base64
+import json
+import threading
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from django.test import AsyncClient
+
+from brokers.metadata_records import BrokerStatus, Sample
+from provisioning import kafka
+from provisioning.api import streams
+from provisioning.kafka.messages import NewRecord
+from tests.console import cases
+from tests.provisioning.control.world import access_of, put_status, running_broker
+
+T0_MS = 1_700_000_000_000
+GROUP = {
+    "group": "billing",
+    "state": "Empty",
+    "type": "classic",
+    "protocol": "range",
+    "coordinator": 0,
+    "members": [],
+    "partitions": [
+        {"topic": "t", "partition": 0, "committed": 1, "end": 3, "lag": 2, "lag_seconds": 4.5}
+    ],
+    "lag": 2,
+    "lag_seconds": 4.5,
+}
+
+
+@pytest.fixture
+def path(cluster_id):
+    return f"/clusters/{cluster_id}"
+
+
+@pytest.fixture
+def awake(cluster_id):
+    """The broker runs; gives its control plane's access."""
+    with running_broker(cluster_id):
+        yield access_of(cluster_id)
+
+
+@pytest.fixture
+def topic(api, path, awake):
+    """A topic of two partitions that the broker serves."""
+    made = api().post(f"{path}/topics", {"name": "t", "partitions": 2})
+    assert made.json()["status"]["conditions"][0]["status"] == "true", made.content
+    return f"{path}/topics/t"
+
+
+def join(access, group, topic):
+    """A member of a group, which committed what it read of one record."""
+    settings = access.connection.settings() | {"group.id": group, "client.id": "app"}
+    consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    while (message := consumer.poll(0.2)) is None or message.error():
+        pass
+    consumer.commit(message, asynchronous=False)
+    return consumer
+
+
+def test_a_created_topic_is_served_when_the_call_returns(api, path, awake, topic):
+    shown = api().get(topic).json()
+    assert shown["status"]["partitions_led"] == 2
+    leaders = api().get(f"{topic}/partitions").json()["items"]
+    assert {each["leader"] for each in leaders} == {0}
+    assert api().post(f"{topic}/partitions", {"count": 3}).json()["status"]["partitions_led"] == 3
+
+
+def test_a_group_is_shown_live_with_lag(api, path, awake, topic):
+    for n in range(4):
+        assert api().post(f"{topic}/messages", {"value": str(n), "partition": 0}).status_code == 201
+    member = join(awake, "billing", "t")
+    (listed,) = api().get(f"{path}/groups").json()["items"]
+    shown = api().get(f"{path}/groups/billing").json()
+    member.close()
+    assert (shown["state"], shown["sampled_at"], shown["lag"]) == ("Stable", None, 3)
+    assert listed["group"] == "billing"
+    assert shown["lag_seconds"] >= 0
+    (seen,) = shown["members"]
+    assert (seen["client_id"], len(seen["assignments"])) == ("app", 2)
+    (partition,) = shown["partitions"]
+    assert (partition["committed"], partition["end"], partition["lag"]) == (1, 4, 3)
+    cases.assert_problem(api().get(f"{path}/groups/none"), 404, "not_found")
+
+
+def test_offsets_are_planned_moved_and_refused(api, path, awake, topic):
+    for n in range(4):
+        api().post(f"{topic}/messages", {"value": str(n), "partition": 0})
+    reset = f"{path}/groups/billing/reset-offsets"
+    member = join(awake, "billing", "t")
+    document = cases.assert_problem(api().post(reset, {"to": "earliest"}), 409, "group_active")
+    assert "current state is Stable" in document["detail"]
+    assert document["kafka_error"] == "NON_EMPTY_GROUP"
+    member.close()
+    expected = [{"topic": "t", "partition": 0, "current": 1, "target": 3, "lag_after": 1}]
+    body = {"to": "shift", "shift": 2, "dry_run": True}
+    assert api().post(reset, body).json() == {"dry_run": True, "items": expected}
+    assert api().get(f"{path}/groups/billing").json()["lag"] == 3
+    assert api().post(reset, {"to": "shift", "shift": 2}).json()["items"] == expected
+    assert api().get(f"{path}/groups/billing").json()["lag"] == 1
+    body = {"to": "timestamp", "timestamp": "2001-01-01T00:00:00Z", "topics": [{"topic": "t"}]}
+    targets = [each["target"] for each in api().post(reset, body).json()["items"]]
+    assert targets == [0, 0]
+    cases.assert_problem(api().post(reset, {"to": "offset"}), 422, "validation_failed")
+    cases.assert_problem(api().post(reset, {"to": "moon"}), 422, "validation_failed")
+    missing = {"to": "earliest", "topics": [{"topic": "no-such"}]}
+    cases.assert_problem(api().post(reset, missing), 404, "not_found")
+
+
+def test_messages_are_produced_and_browsed(api, awake, topic):
+    body = {
+        "key": "k",
+        "value": {"base64": base64.b64encode(b"\xff").decode()},
+        "headers": [{"key": "h", "value": "1"}, {"key": "h"}],
+        "partition": 1,
+    }
+    produced = api().post(f"{topic}/messages", body)
+    assert produced.status_code == 201
+    assert (produced.json()["partition"], produced.json()["offset"]) == (1, 0)
+    for n in range(5):
+        api().post(f"{topic}/messages", {"value": str(n), "partition": 0})
+    newest = api().get(f"{topic}/messages", query={"limit": 2}).json()
+    assert [each["value"]["text"] for each in newest["items"]] == ["4", "3"]
+    assert newest["stopped"] == "limit"
+    query = {"limit": 2, "cursor": newest["next_cursor"]}
+    older = api().get(f"{topic}/messages", query=query).json()
+    assert [each["value"]["text"] for each in older["items"]] == ["2", "1"]
+    query = {"from": "offset", "offset": 3, "partition": 0}
+    found = api().get(f"{topic}/messages", query=query).json()
+    assert [each["offset"] for each in found["items"]] == [3, 4]
+    assert (found["next_cursor"], found["stopped"]) == (None, "end")
+    query = {"from": "timestamp", "timestamp": str(T0_MS), "partition": 1}
+    (first,) = api().get(f"{topic}/messages", query=query).json()["items"]
+    assert first["value"] == {"base64": "/w==", "text": None, "size": 1, "truncated": False}
+    assert [each["key"] for each in first["headers"]] == ["h", "h"]
+    assert api().get(f"{topic}/messages", query={"from": "oldest"}).json()["items"][0] == first
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ({"from": "moon"}, "?from"),
+        ({"from": "offset"}, "?offset"),
+        ({"limit": 0}, "?limit"),
+        ({"limit": 501}, "?limit"),
+        ({"cursor": "???"}, "?cursor"),
+        ({"from": "timestamp", "timestamp": "soon"}, "?timestamp"),
+    ],
+)
+def test_what_cannot_be_browsed_is_pointed_to(api, path, query, pointer):
+    response = api().get(f"{path}/topics/t/messages", query=query)
+    document = cases.assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == pointer
+
+
+def test_what_kafka_refuses_says_why(api, path, awake):
+    config = {"max.message.bytes": "200"}
+    api().post(f"{path}/topics", {"name": "small", "configs": config})
+    response = api().post(f"{path}/topics/small/messages", {"value": "x" * 1_000})
+    document = cases.assert_problem(response, 422, "kafka_refused")
+    assert document["kafka_error"] == "MSG_SIZE_TOO_LARGE"
+    response = api().post(f"{path}/topics/none/messages", {"value": "x"})
+    cases.assert_problem(response, 404, "not_found")
+    response = api().post(f"{path}/topics/small/messages", {"value": 1})
+    cases.assert_problem(response, 422, "validation_failed")
+
+
+def test_a_credential_and_acls_hold_for_clients(api, path, awake, topic):
+    made = api().post(f"{path}/credentials", {"name": "app", "role": "none"}).json()
+    settings = awake.connection.settings() | {
+        "sasl.username": made["username"],
+        "sasl.password": made["password"],
+    }
+    connection = kafka.Connection(
+        awake.connection.bootstrap, made["password"], username=made["username"]
+    )
+    client = kafka.Access(kafka.shared_clients(), connection)
+    del settings
+    # Without rights it does not even see the topic.
+    with pytest.raises(kafka.UnknownPartitionError):
+        kafka.produce(client, "t", NewRecord(value=b"x"))
+    grant = {"principal": made["principal"], "resource_type": "TOPIC", "resource_name": "t"}
+    api().post(f"{path}/acls", {**grant, "operation": "WRITE"})
+    wait_until(lambda: produces(client))
+    api().delete(f"{path}/acls", query={"principal": made["principal"]})
+    wait_until(lambda: not produces(client))
+
+
+def produces(client):
+    try:
+        return kafka.produce(client, "t", NewRecord(value=b"x"))["offset"] >= 0
+    except kafka.KafkaCallError:
+        return False
+
+
+def wait_until(condition):
+    """The test's own limit of time ends it where it never holds."""
+    pause = threading.Event()
+    while not condition():
+        pause.wait(0.05)
+
+
+def test_a_sleeping_clusters_groups_are_the_last_sample(api, path, cluster_id, cell):
+    assert api().get(f"{path}/groups").json() == {"items": [], "next_cursor": None}
+    cell.put_sample(cluster_id, Sample(taken_at_ms=T0_MS, content={"groups": [GROUP]}))
+    (listed,) = api().get(f"{path}/groups").json()["items"]
+    assert listed == api().get(f"{path}/groups/billing").json()
+    assert listed["sampled_at"] == "2023-11-14T22:13:20Z"
+    assert (listed["lag"], listed["partitions"]) == (2, GROUP["partitions"])
+    cases.assert_problem(api().get(f"{path}/groups/none"), 404, "not_found")
+    assert cell.wake(cluster_id) is None
+
+
+def test_a_sleeping_cluster_is_woken_only_where_asked(api, path, cluster_id, cell):
+    for call in (
+        api().get(f"{path}/topics/t/messages"),
+        api().post(f"{path}/topics/t/messages", {"value": "x"}),
+        api().get(f"{path}/topics/t/messages/stream"),
+        api().post(f"{path}/groups/g/reset-offsets", {"to": "earliest"}),
+    ):
+        cases.assert_problem(call, 409, "cluster_asleep")
+    assert cell.wake(cluster_id) is None
+
+
+def test_waking_waits_for_brokers(api, path, cluster_id, cell):
+    """A thread does what the keeper does: it sees the request, and starts the broker."""
+    api().post(f"{path}/topics", {"name": "t"})
+    revision = cell.wakes().revision
+    done, began = threading.Event(), threading.Event()
+
+    def keep():
+        began.set()
+        cell.watch("wake/", revision, 60)
+        with running_broker(cluster_id):
+            done.wait(60)
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    began.wait()
+    try:
+        query = {"wake": "true"}
+        produced = api().post(f"{path}/topics/t/messages", {"value": "x"}, query=query)
+        assert produced.status_code == 201, produced.content
+    finally:
+        done.set()
+        keeper.join()
+
+
+def test_what_does_not_wake_in_time_is_told(api, path, monkeypatch):
+    monkeypatch.setattr("provisioning.services.brokers.WAKE_TIMEOUT_S", 0.0)
+    response = api().get(f"{path}/topics/t/messages", query={"wake": "true"})
+    cases.assert_problem(response, 503, "cluster_starting")
+
+
+def test_brokers_that_do_not_answer_are_unavailable(api, path, cluster_id, monkeypatch):
+    monkeypatch.setattr("provisioning.kafka.groups.TIMEOUT_S", 0.5)
+    gone = BrokerStatus(slot=0, link="", kafka="127.0.0.1:9", metrics="")
+    put_status(cluster_id, "running", brokers=(gone,))
+    cases.assert_problem(api().get(f"{path}/groups"), 503, "unavailable")
+
+
+async def read_events(stream, wanted):
+    """Events as (kind, data, id) until there are as many as wanted."""
+    found, text = [], ""
+    async for chunk in stream:
+        text += chunk.decode()
+        while "\n\n" in text:
+            block, text = text.split("\n\n", 1)
+            fields = dict(
+                line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")
+            )
+            if fields:
+                found.append((fields["event"], json.loads(fields["data"]), fields.get("id")))
+        if len(found) >= wanted:
+            return found
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_live_tail_shows_what_arrives_and_ends_with_its_client(api, path, awake, topic, tenant):
+    address = f"/api/v1{topic}/messages/stream"
+    headers = {"Authorization": f"Bearer {tenant.key}", "Accept": "text/event-stream"}
+
+    async def watch():
+        response: Any = await AsyncClient().get(address, headers=headers)
+        assert response.status_code == 200
+        assert response["Content-Type"] == "text/event-stream"
+        stream = response.streaming_content
+        assert await anext(stream) == b": live\n\n"
+        produce = asyncio.get_running_loop().run_in_executor(None, produce_until_seen)
+        found = await read_events(stream, 2)
+        seen.set()
+        await produce
+        assert len(threads()) == 1
+        await stream.aclose()
+        return found
+
+    seen = threading.Event()
+
+    def produce_until_seen():
+        """The tail begins at the end as it is when its thread has found it."""
+        number = 0
+        while not seen.wait(0.05):
+            kafka.produce(awake, "t", NewRecord(value=str(number).encode(), partition=0))
+            number += 1
+
+    found = asyncio.run(watch())
+    values = [int(data["value"]["text"]) for kind, data, _ in found if kind == "message"]
+    assert values == list(range(values[0], values[0] + len(values)))
+    _, data, name = found[0]
+    assert dict(streams.positions_of(name) or {})[0] == data["offset"] + 1
+    wait_until(lambda: not threads())
+    assert streams._open[tenant.id] == 0
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == "live-tail"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tail_goes_on_where_an_earlier_one_ended(api, path, awake, topic, tenant):
+    for n in range(5):
+        kafka.produce(awake, "t", NewRecord(value=str(n).encode(), partition=0))
+    headers = {
+        "Authorization": f"Bearer {tenant.key}",
+        "Last-Event-ID": streams.write_id({0: 2, 1: 0}),
+    }
+
+    async def watch():
+        response: Any = await AsyncClient().get(f"/api/v1{topic}/messages/stream", headers=headers)
+        stream = response.streaming_content
+        found = await read_events(stream, 3)
+        await stream.aclose()
+        return found
+
+    found = asyncio.run(watch())
+    assert [data["value"]["text"] for _, data, _ in found] == ["2", "3", "4"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tail_ends_when_the_brokers_are_others(api, path, awake, topic, tenant, cluster_id):
+    headers = {"Authorization": f"Bearer {tenant.key}"}
+
+    async def watch():
+        response: Any = await AsyncClient().get(f"/api/v1{topic}/messages/stream", headers=headers)
+        put_status(cluster_id, "asleep")
+        return await read_events(response.streaming_content, 1)
+
+    assert asyncio.run(watch()) == [("end", {"reason": "brokers_changed"}, None)]
+
+
+def test_live_tails_are_limited(api, path, awake, topic, monkeypatch):
+    monkeypatch.setattr(streams, "STREAMS_MAX", 0)
+    response = api().get(f"{topic}/messages/stream")
+    document = cases.assert_problem(response, 429, "too_many_streams")
+    assert document["quota"] == {"name": "live_tails", "limit": 0, "used": 0}
+
+
+@pytest.mark.parametrize("given", ["", None, "???", "e30", "W10", "bnVsbA"])
+def test_an_id_that_names_nothing_begins_at_the_end(given):
+    assert streams.positions_of(given) in (None, {})

@@ -1,0 +1,172 @@
+"""Credentials: shown once, kept as a verifier, with the ACLs of their role, removed whole."""
+
+import json
+import uuid
+
+import pytest
+
+from brokers.errors import UnavailableError, UnknownOutcomeError
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from provisioning.cells import cluster_store
+from provisioning.models import Credential
+from provisioning.services import reconciling
+from tests.console import cases
+from tests.provisioning.control.world import failing, lost
+
+
+@pytest.fixture
+def credentials(cluster_id):
+    return f"/clusters/{cluster_id}/credentials"
+
+
+@pytest.fixture
+def store(cluster_id):
+    return cluster_store(cluster_id)
+
+
+class TestCredentials(cases.ListCases, cases.CreateCases, cases.DestroyCases):
+    path = "/clusters/<cluster_id>/credentials"
+
+    @pytest.fixture
+    def collection(self, credentials):
+        return credentials
+
+    def body(self):
+        return {"name": f"app {uuid.uuid4().hex[:8]}", "role": "producer"}
+
+
+def users(store):
+    return [user.user for user in store.list_users()]
+
+
+def grants(store, principal):
+    return {
+        (acl.resource_type, acl.resource_name, acl.operation)
+        for acl in store.list_acls()
+        if acl.principal == principal
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [
+        (
+            "full",
+            {
+                ("TOPIC", "*", "ALL"),
+                ("GROUP", "*", "ALL"),
+                ("TRANSACTIONAL_ID", "*", "ALL"),
+                ("CLUSTER", "kafka-cluster", "CREATE"),
+                ("CLUSTER", "kafka-cluster", "DESCRIBE"),
+                ("CLUSTER", "kafka-cluster", "DESCRIBE_CONFIGS"),
+                ("CLUSTER", "kafka-cluster", "IDEMPOTENT_WRITE"),
+            },
+        ),
+        (
+            "producer",
+            {
+                ("TOPIC", "*", "WRITE"),
+                ("TRANSACTIONAL_ID", "*", "WRITE"),
+                ("CLUSTER", "kafka-cluster", "IDEMPOTENT_WRITE"),
+            },
+        ),
+        ("consumer", {("TOPIC", "*", "READ"), ("GROUP", "*", "READ")}),
+        ("none", set()),
+    ],
+)
+def test_a_role_is_its_acls_and_goes_with_them(api, credentials, store, role, expected):
+    made = api().post(credentials, {"name": "app", "role": role}).json()
+    assert made["mechanism"] == "SCRAM-SHA-512"
+    assert made["username"] == made["id"]
+    assert grants(store, made["principal"]) == expected
+    assert users(store) == [made["username"]]
+    other = {"principal": made["principal"], "resource_type": "TOPIC", "resource_name": "x"}
+    api().post(credentials.replace("credentials", "acls"), {**other, "operation": "READ"})
+    assert api().delete(f"{credentials}/{made['id']}").status_code == 204
+    assert users(store) == []
+    # What was given beside the role is not the role's to take.
+    assert grants(store, made["principal"]) == {("TOPIC", "x", "READ")}
+
+
+def test_a_password_is_shown_once_and_stored_by_nobody(api, credentials, tenant):
+    response = api().post(credentials, {"name": "app", "role": "full"})
+    password = response.json()["password"]
+    assert len(password) >= 32
+    path = f"{credentials}/{response.json()['id']}"
+    assert password not in api().get(path).content.decode()
+    assert password not in api().get(credentials).content.decode()
+    with organization_scope(tenant.id):
+        rows = [*Credential.objects.values(), *AuditEntry.objects.values()]
+    assert password not in json.dumps(rows, default=str)
+
+
+def test_names_are_unique_in_a_cluster(api, credentials):
+    made = api().post(credentials, {"name": "app", "role": "none"}).json()
+    cases.assert_problem(api().post(credentials, {"name": "app", "role": "none"}), 409)
+    api().delete(f"{credentials}/{made['id']}")
+    assert api().post(credentials, {"name": "app", "role": "none"}).status_code == 201
+
+
+def test_another_mechanism_can_be_chosen(api, credentials, store):
+    body = {"name": "old", "role": "none", "mechanism": "SCRAM-SHA-256"}
+    assert api().post(credentials, body).json()["mechanism"] == "SCRAM-SHA-256"
+    assert [user.mechanism for user in store.list_users()] == ["SCRAM-SHA-256"]
+
+
+def test_the_limit_is_told(api, credentials, settings):
+    limits = settings.FRESHET.limits
+    before = limits.credentials
+    object.__setattr__(limits, "credentials", 1)
+    try:
+        api().post(credentials, {"name": "a", "role": "none"})
+        document = cases.assert_problem(api().post(credentials, {"name": "b", "role": "none"}), 403)
+    finally:
+        object.__setattr__(limits, "credentials", before)
+    assert document["quota"] == {"name": "credentials", "limit": 1, "used": 1}
+
+
+@pytest.mark.parametrize("call", ["add_acls", "set_user"])
+def test_one_lost_answer_is_repeated(api, credentials, store, call):
+    with failing(call, lost(UnknownOutcomeError("lost"))):
+        made = api().post(credentials, {"name": "app", "role": "producer"})
+    assert made.status_code == 201
+    assert users(store) == [made.json()["username"]]
+    assert len(grants(store, made.json()["principal"])) == 3
+
+
+@pytest.mark.parametrize("call", ["add_acls", "set_user"])
+def test_what_stays_unknown_leaves_nothing_in_the_end(api, credentials, store, tenant, call):
+    """No row, so nobody has a password; the sweep removes what was written."""
+    unknown = lost(UnknownOutcomeError("lost"))
+    with failing(call, unknown, unknown):
+        response = api().post(credentials, {"name": "app", "role": "producer"})
+    cases.assert_problem(response, 503, "outcome_unknown")
+    assert api().get(credentials).json()["items"] == []
+    if call == "set_user":
+        assert len(users(store)) == 1
+        reconciling.sweep_clusters()
+        assert store.list_acls() == []
+    assert users(store) == []
+
+
+@pytest.mark.parametrize("call", ["remove_user", "remove_acls"])
+def test_a_removal_that_is_not_confirmed_goes_on_by_itself(api, credentials, store, call):
+    made = api().post(credentials, {"name": "app", "role": "producer"}).json()
+    away = UnavailableError("away")
+    with failing(call, away, away):
+        response = api().delete(f"{credentials}/{made['id']}")
+    cases.assert_problem(response, 503, "outcome_unknown")
+    assert api().get(credentials).json()["items"] == []
+    cases.assert_problem(api().get(f"{credentials}/{made['id']}"), 404, "not_found")
+    reconciling.sweep_clusters()
+    assert users(store) == []
+    assert store.list_acls() == []
+
+
+def test_the_sweep_leaves_what_is_not_a_leftover(api, credentials, store):
+    made = api().post(credentials, {"name": "app", "role": "full"}).json()
+    store.set_user("alice", "by the Kafka protocol")
+    reconciling.sweep_clusters()
+    assert sorted(users(store)) == sorted(["alice", made["username"]])
+    assert len(grants(store, made["principal"])) == 7

@@ -1,0 +1,290 @@
+"""Tasks lost, doubled and late; a metadata store that fails or loses answers; the sweep."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from brokers.errors import ConflictError, UnavailableError, UnknownOutcomeError
+from brokers.metadata import CellStore, ClusterStore
+from console.common.actor import system_actor
+from console.common.clock import now
+from console.common.conf import config
+from console.common.models import OutboxEntry
+from console.common.tenancy import organization_scope
+from provisioning import tasks
+from provisioning.cells import cluster_store
+from provisioning.choices import OperationState, OperationType
+from provisioning.models import CellPort, Cluster, Operation
+from provisioning.services import clusters, operations, reconciling
+from tests.console import cases
+from tests.console.factories import make_tenant
+from tests.provisioning.control.world import failing, lost, prepare_cell, put_status
+
+UNAVAILABLE = UnavailableError("the store is away")
+
+
+def lost_answer():
+    return lost(UnknownOutcomeError("the answer was lost"))
+
+
+@pytest.fixture
+def begun(api):
+    """A cluster that was asked for, and that no worker has seen."""
+    operation = api().post("/clusters", {"name": "orders", "deletion_protection": False}).json()
+    return operation["resource_id"], operation["id"]
+
+
+@pytest.fixture
+def state(api):
+    """State of an operation."""
+    return lambda operation_id: api().get(f"/operations/{operation_id}").json()["state"]
+
+
+def test_a_change_and_its_task_are_one_transaction(begun, tenant):
+    cluster_id, _ = begun
+    with organization_scope(tenant.id):
+        entry = OutboxEntry.objects.get()
+    assert entry.task == clusters.RECONCILE == tasks.reconcile_cluster.name
+    assert entry.arguments == {"organization_id": tenant.id, "cluster_id": cluster_id}
+
+
+def test_a_refused_change_leaves_neither_row_nor_task(api, tenant):
+    assert api().post("/clusters", {"name": "x", "region": "moon"}).status_code == 422
+    with organization_scope(tenant.id):
+        assert not Cluster.objects.exists()
+        assert not OutboxEntry.objects.exists()
+    assert not CellPort.objects.exists()
+
+
+def test_doubled_and_late_tasks_change_nothing_in_the_end(begun, state, reconcile, cell):
+    cluster_id, operation_id = begun
+    for _ in range(3):
+        reconcile(cluster_id)
+    put_status(cluster_id, "running")
+    reconcile(cluster_id)
+    spec, revision = cell.spec(cluster_id), cell.specs().revision
+    for _ in range(3):
+        reconcile(cluster_id)
+    assert state(operation_id) == "succeeded"
+    assert cell.spec(cluster_id) == spec
+    # Nothing was written again, not even the same.
+    assert cell.specs().revision == revision
+
+
+def test_without_any_task_the_sweep_does_it(begun, state, cell):
+    cluster_id, operation_id = begun
+    assert reconciling.sweep_clusters() == 1
+    assert cell.spec(cluster_id).generation == 1
+    put_status(cluster_id, "running")
+    reconciling.sweep_clusters()
+    assert state(operation_id) == "succeeded"
+
+
+def test_the_sweep_comes_to_every_cluster(make_cluster, cell, monkeypatch):
+    ids = [make_cluster() for _ in range(5)]
+    for cluster_id in ids:
+        cell.remove_spec(cluster_id)
+    monkeypatch.setattr(reconciling, "RECHECKED_A_SWEEP", 2)
+    for _ in range(3):
+        reconciling.sweep_clusters()
+    assert all(cell.spec(cluster_id) is not None for cluster_id in ids)
+
+
+def test_a_worker_with_an_old_row_changes_nothing(api, cluster_id, reconcile, cell, tenant):
+    with organization_scope(tenant.id):
+        stale = Cluster.objects.get(pk=cluster_id)
+        api().patch(f"/clusters/{cluster_id}", {"idle_timeout_s": 10})
+        reconcile(cluster_id)
+        with pytest.raises(ConflictError):
+            cell.put_spec(reconciling.spec_of(stale))
+    assert cell.spec(cluster_id).idle_timeout_ms == 10_000
+
+
+CALLS = [
+    (CellStore, "spec"),
+    (CellStore, "status"),
+    (CellStore, "wake"),
+    (CellStore, "put_spec"),
+    (CellStore, "request_wake"),
+    (ClusterStore, "record"),
+    (ClusterStore, "create"),
+    (ClusterStore, "list_users"),
+]
+
+
+@pytest.mark.parametrize(("owner", "call"), CALLS, ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.parametrize("error", [UNAVAILABLE, None], ids=["unavailable", "lost answer"])
+def test_a_failing_call_leaves_the_operation_open_and_the_sweep_repairs(
+    begun, state, reconcile, cell, owner, call, error
+):
+    cluster_id, operation_id = begun
+    with failing(call, error or lost_answer(), owner=owner) as left:
+        assert reconcile(cluster_id) is True
+        assert left == []
+    assert state(operation_id) in {"queued", "running"}
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id).generation == 1
+    put_status(cluster_id, "running")
+    reconciling.sweep_clusters()
+    assert state(operation_id) == "succeeded"
+    assert cluster_store(cluster_id).record().scale == 1
+
+
+def test_a_store_that_stays_away_keeps_the_cluster_unknown_and_open(begun, state, reconcile, api):
+    cluster_id, operation_id = begun
+    away = [UNAVAILABLE] * 20
+    with failing("status", *away, owner=CellStore):
+        for _ in range(5):
+            assert reconcile(cluster_id) is True
+        assert api().get(f"/clusters/{cluster_id}").json()["status"]["phase"] == "unknown"
+    assert state(operation_id) == "queued"
+
+
+def later(cluster_id, tenant, **ago):
+    """Has an operation begun earlier."""
+    with organization_scope(tenant.id):
+        Operation.objects.filter(cluster_id=cluster_id).update(created_at=now() - timedelta(**ago))
+
+
+def test_brokers_that_never_come_fail_the_operation_and_not_the_cluster(
+    begun, api, reconcile, tenant
+):
+    cluster_id, operation_id = begun
+    assert reconcile(cluster_id) is True
+    later(cluster_id, tenant, seconds=61)
+    assert reconcile(cluster_id) is False
+    failed = api().get(f"/operations/{operation_id}").json()
+    assert (failed["state"], failed["error"]["code"]) == ("failed", "start_timed_out")
+    put_status(cluster_id, "running")
+    reconcile(cluster_id)
+    # Final is final.
+    assert api().get(f"/operations/{operation_id}").json() == failed
+    assert api().get(f"/clusters/{cluster_id}").json()["status"]["phase"] == "running"
+
+
+def test_final_is_final(begun, tenant):
+    with organization_scope(tenant.id):
+        operation = Operation.objects.get()
+        assert operations.finish_operation(operation=operation, state=OperationState.CANCELLED)
+        for state in OperationState:
+            assert not operations.finish_operation(operation=operation, state=state)
+        operations.note_progress(operation=operation, percent=90)
+        operation.refresh_from_db()
+    assert (operation.state, operation.progress) == ("cancelled", 0)
+
+
+def test_progress_never_goes_back(begun, tenant):
+    with organization_scope(tenant.id):
+        operation = Operation.objects.get()
+        for percent in (50, 10):
+            operations.note_progress(operation=operation, percent=percent)
+        operation.refresh_from_db()
+    assert operation.progress == 50
+
+
+def test_a_database_holds_one_unfinished_operation_a_cluster(begun, tenant):
+    with organization_scope(tenant.id):
+        existing = Operation.objects.get()
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Operation.objects.create(
+                organization_id=tenant.id,
+                cluster_id=existing.cluster_id,
+                type=OperationType.WAKE_CLUSTER,
+                generation=1,
+            )
+
+
+def deleted(api, make_cluster, reconcile, tenant, **ago):
+    cluster_id = make_cluster(name="gone")
+    api().post(f"/clusters/{cluster_id}/topics", {"name": "t"})
+    api().post(f"/clusters/{cluster_id}/credentials", {"name": "c", "role": "full"})
+    api().delete(f"/clusters/{cluster_id}", query={"name": "gone"})
+    reconcile(cluster_id)
+    put_status(cluster_id, "asleep", 2)
+    reconcile(cluster_id)
+    with organization_scope(tenant.id):
+        Cluster.objects.filter(pk=cluster_id).update(deleted_at=now() - timedelta(**ago))
+    return cluster_id
+
+
+def test_after_seven_days_nothing_is_left(api, make_cluster, reconcile, tenant, cell):
+    cluster_id = deleted(api, make_cluster, reconcile, tenant, days=7, seconds=1)
+    folders = [config().cell.dfs / cluster_id, config().cell.dfs.parent / "bucket" / cluster_id]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id) is None
+    assert cell.status(cluster_id) is None
+    assert cluster_store(cluster_id).topics() == []
+    assert cluster_store(cluster_id).list_users() == []
+    assert not any(folder.exists() for folder in folders)
+    assert not CellPort.objects.exists()
+    cases.assert_problem(api().get(f"/clusters/{cluster_id}"), 404, "not_found")
+    reconciling.sweep_clusters()
+
+
+def test_before_that_all_of_it_is(api, make_cluster, reconcile, tenant):
+    cluster_id = deleted(api, make_cluster, reconcile, tenant, days=6, hours=23)
+    reconciling.sweep_clusters()
+    assert [topic.name for topic in cluster_store(cluster_id).topics()] == ["t"]
+    assert CellPort.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "call"), [(CellStore, "remove_cluster"), (ClusterStore, "remove_all")]
+)
+def test_a_purge_that_was_cut_short_goes_on(
+    api, make_cluster, reconcile, tenant, cell, owner, call
+):
+    cluster_id = deleted(api, make_cluster, reconcile, tenant, days=8)
+    with failing(call, UNAVAILABLE, owner=owner):
+        reconciling.sweep_clusters()
+    reconciling.sweep_clusters()
+    assert cluster_store(cluster_id).topics() == []
+    assert not CellPort.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_a_time_do_it_once():
+    """Each in a thread and a transaction of its own; the second waits for the first's lock."""
+    prepare_cell()
+    tenant = make_tenant("Twice")
+    with organization_scope(tenant.id):
+        actor = system_actor(tenant.id)
+        cluster_id = clusters.create_cluster(actor=actor, name="x").cluster.pk
+
+    def work(_):
+        try:
+            return reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(8))) == [True] * 8
+    put_status(cluster_id, "running")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(8))) == [False] * 8
+    with organization_scope(tenant.id):
+        assert Operation.objects.get().state == "succeeded"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_clusters_at_a_time_get_ports_of_their_own():
+    prepare_cell()
+    tenants = [make_tenant(f"Many{n}") for n in range(2)]
+
+    def create(number):
+        try:
+            tenant = tenants[number % 2]
+            with organization_scope(tenant.id):
+                actor = system_actor(tenant.id)
+                operation = clusters.create_cluster(actor=actor, name=f"c-{number}")
+                return operation.cluster.ports[0]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        ports = list(pool.map(create, range(10)))
+    assert sorted(ports) == list(range(9092, 9102))
