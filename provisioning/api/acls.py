@@ -36,7 +36,7 @@ class AclViewSet(ClusterViewSet):
         del request, kwargs
         found = acls.list_acls(cluster=self.cluster, wanted=self._wanted())
         return self.page(
-            found, key=lambda entry: "\0".join(astuple(entry)), limit_max=LIST_LIMIT_MAX
+            found, key=lambda entry: "\x01".join(astuple(entry)), limit_max=LIST_LIMIT_MAX
         )
 
     def create(self, request: Request, **kwargs: Any) -> Response:
