@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple
 from typing import Any
 
@@ -36,7 +37,7 @@ class AclViewSet(ClusterViewSet):
         del request, kwargs
         found = acls.list_acls(cluster=self.cluster, wanted=self._wanted())
         return self.page(
-            found, key=lambda entry: "\x01".join(astuple(entry)), limit_max=LIST_LIMIT_MAX
+            found, key=lambda entry: json.dumps(astuple(entry)), limit_max=LIST_LIMIT_MAX
         )
 
     def create(self, request: Request, **kwargs: Any) -> Response:
