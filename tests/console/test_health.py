@@ -60,13 +60,12 @@ def test_a_part_that_hangs_does_not_hang_the_answer(parts):
     def wait_for_end():
         ended.wait(60)
 
-    health.register_check("quick", lambda: None)
     health.register_check("stuck", wait_for_end)
     try:
-        quick, stuck = health.check_parts(timeout_s=0.2)
+        (stuck,) = health.check_parts(timeout_s=0.2)
     finally:
         ended.set()
-    assert quick.ready
+    assert not stuck.ready
     assert stuck.message == "no answer within 0.2 s"
 
 
