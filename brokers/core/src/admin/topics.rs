@@ -98,7 +98,6 @@ impl Found {
     fn of(entries: &[Entry]) -> Result<Self, AdminError> {
         let mut found = Self::default();
         for entry in entries {
-            // Most other keys are not worth reading.
             match Key::parse(&entry.key)? {
                 Some(Key::Topic(name)) => {
                     found.topics.insert(name, decode(&entry.key, &entry.value)?);

@@ -27,6 +27,7 @@ use crate::rules::Rules;
 use crate::standing::Standing;
 use crate::usage::EgressMeter;
 
+pub mod configs;
 pub mod estate;
 pub mod freshness;
 pub mod groups;

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::configs::BrokerConfigs;
 use super::estate::Heir;
 use super::freshness::Freshness;
 use super::takeover::{Claim, Claimant};
@@ -23,12 +24,13 @@ use crate::lane::LanePaths;
 use crate::lane::queue::Lane;
 use crate::lane::reader::LaneReader;
 use crate::lane::writer::WriterParts;
-use crate::metadata::cluster::{ClusterFacts, ClusterMetadata};
+use crate::metadata::cluster::{ClusterFacts, ClusterMetadata, Fence};
 use crate::metadata::schema::ClusterRecord;
 use crate::metadata::store::{MetadataStore, ScopedStore};
 use crate::metadata::view::{Follower, MetadataView};
 use crate::partition::registry::Partitions;
 use crate::partition::{Backlog, Sources};
+use crate::rules::Rule;
 use crate::standing::Standing;
 use crate::usage::EgressMeter;
 
@@ -56,11 +58,13 @@ impl Engine {
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
         let inherited =
             Inherited { lanes: taken.dead_lanes.clone(), trimmer: Arc::clone(&keeper) as Arc<_> };
-        let facts =
-            ViewedTopics { view: Arc::clone(&taken.view), configs: settings.configs.clone() };
+        let configs = BrokerConfigs::new(Arc::clone(&taken.view), settings.configs.clone());
+        let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
         let run_jobs =
             crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
         let standing = taken.standing.clone();
+        let guarded = settings.rules.hold(Rule::IncarnationIsLive);
+        let guard = guarded.then_some(taken.claim.fence);
         let spawn = |task| spawn(standing.clone(), task);
         let tasks = vec![
             writer,
@@ -69,6 +73,7 @@ impl Engine {
             spawn(run_jobs.boxed()),
             spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
             spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
+            spawn(sweep_topics(Arc::clone(&taken.metadata), guard).boxed()),
         ];
         let record = taken.cluster;
         tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
@@ -241,6 +246,15 @@ fn sources(
 async fn follow(follower: Follower, standing: Standing) {
     let error = follower.run().await;
     standing.stand_down(&format!("the view of the metadata ended: {error}"));
+}
+
+/// Removes what is left of topics that were half made or half removed. Nothing waits for it.
+async fn sweep_topics(metadata: Arc<ClusterMetadata>, guard: Option<Fence>) {
+    match metadata.sweep_topics(guard).await {
+        Ok(0) => {}
+        Ok(swept) => tracing::info!(swept, "removed rests of topics"),
+        Err(error) => tracing::warn!(%error, "rests of topics are left to the next start"),
+    }
 }
 
 /// Runs a task whose panic ends the instance: the rest would only seem to live.

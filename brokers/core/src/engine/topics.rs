@@ -1,21 +1,23 @@
 //! Keeping the open partitions in step with the metadata store: new topics are opened, deleted ones
 //! closed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::StartError;
+use super::configs::BrokerConfigs;
 use crate::cold::manifest::Manifest;
-use crate::configs::{BrokerConfig, TopicConfig};
+use crate::configs::TopicConfig;
 use crate::ids::{PartitionId, TopicId};
 use crate::jobs::TopicFacts;
 use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
-use crate::metadata::schema::{ConfigScope, PartitionRecord, Stored};
-use crate::metadata::view::{MetadataView, Topics};
+use crate::metadata::schema::Stored;
+use crate::metadata::view::{MetadataView, Topic, Topics};
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
@@ -79,19 +81,10 @@ impl TopicKeeper {
                 self.partitions.remove_topic(id);
                 continue;
             };
-            for (index, stored) in (0..).zip(&topic.partitions) {
-                let partition = PartitionId::new(id, index);
-                if self.partitions.contains(partition) {
-                    continue;
-                }
-                match self.open(partition, &topic.record.name, stored).await {
-                    Ok(Some(partition)) => opened(partition),
-                    Ok(None) => {}
-                    Err(error) => {
-                        tracing::warn!(%partition, %error, "cannot open the partition yet");
-                        failed = true;
-                    }
-                }
+            if let Err(error) = self.open_new(topic, opened).await {
+                let topic = topic.record.name.as_str();
+                tracing::warn!(topic, %error, "cannot open all partitions yet");
+                failed = true;
             }
         }
         self.changes.send_modify(|changes| *changes += 1);
@@ -107,39 +100,50 @@ impl TopicKeeper {
         }
     }
 
-    /// Opens a new partition; one that nobody leads is taken first.
-    async fn open(
+    /// Opens the new partitions of a topic; those that nobody leads are taken first, all together.
+    async fn open_new(
         &self,
-        id: PartitionId,
-        topic: &str,
-        stored: &Stored<PartitionRecord>,
-    ) -> Result<Option<Arc<Partition>>, StartError> {
-        let record = match stored.record.leader {
-            Some(leader) if leader == self.fence.incarnation => stored.record.clone(),
-            Some(_) => return Ok(None),
-            None => {
-                let Some(record) = stored.record.led_by(self.fence.incarnation, |_| None) else {
-                    return Ok(None);
-                };
-                let revision = stored.revision;
-                let update = PartitionUpdate { partition: id, revision, record: record.clone() };
-                let taken = self.metadata.take_over(self.fence, vec![update]).await?;
-                if taken.updated.is_empty() {
-                    return Ok(None);
-                }
-                record
+        topic: &Topic,
+        opened: &(impl Fn(Arc<Partition>) + Send),
+    ) -> Result<(), StartError> {
+        let mut epochs = BTreeMap::new();
+        let mut unled = Vec::new();
+        for (index, stored) in (0..).zip(&topic.partitions) {
+            let partition = PartitionId::new(topic.record.id, index);
+            if self.partitions.contains(partition) {
+                continue;
             }
-        };
-        let opening = Opening {
-            id,
-            topic: topic.into(),
-            epoch: record.epoch,
-            manifest: Arc::new(Manifest::empty(id)),
-            tail: Vec::new(),
-        };
-        let partition = Partition::open(opening, Arc::clone(&self.sources))?;
-        self.partitions.insert(Arc::clone(&partition));
-        Ok(Some(partition))
+            let Stored { record, revision } = stored.as_ref();
+            match record.leader {
+                Some(leader) if leader == self.fence.incarnation => {
+                    epochs.insert(partition, record.epoch);
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(record) = record.led_by(self.fence.incarnation, |_| None) {
+                        let revision = *revision;
+                        unled.push(PartitionUpdate { partition, revision, record });
+                    }
+                }
+            }
+        }
+        let wanted: BTreeMap<_, _> =
+            unled.iter().map(|update| (update.partition, update.record.epoch)).collect();
+        let taken = self.metadata.take_over(self.fence, unled).await?;
+        epochs.extend(taken.updated.iter().map(|(partition, _)| (*partition, wanted[partition])));
+        for (id, epoch) in epochs {
+            let opening = Opening {
+                id,
+                topic: topic.record.name.as_str().into(),
+                epoch,
+                manifest: Arc::new(Manifest::empty(id)),
+                tail: Vec::new(),
+            };
+            let partition = Partition::open(opening, Arc::clone(&self.sources))?;
+            self.partitions.insert(Arc::clone(&partition));
+            opened(partition);
+        }
+        Ok(())
     }
 }
 
@@ -173,18 +177,15 @@ impl ExtentTrimmer for TopicKeeper {
 pub struct ViewedTopics {
     /// The image of the metadata.
     pub view: Arc<MetadataView>,
-    /// Static configs of the broker.
-    pub configs: BrokerConfig,
+    /// What holds for topics that say nothing.
+    pub configs: BrokerConfigs,
 }
 
 impl TopicFacts for ViewedTopics {
     fn retention(&self, partition: PartitionId) -> Option<Retention> {
         let snapshot = self.view.snapshot();
-        let stored = snapshot.broker_configs.get(&ConfigScope::Default);
-        let broker = stored.map(|stored| self.configs.with_stored(stored));
-        let broker = broker.as_ref().unwrap_or(&self.configs);
         let topic = snapshot.topics.by_id(partition.topic)?;
-        let config = TopicConfig::resolve(&topic.record.configs, broker);
+        let config = TopicConfig::resolve(&topic.record.configs, &self.configs.current());
         config
             .cleanup
             .delete

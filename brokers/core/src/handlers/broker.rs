@@ -10,10 +10,10 @@ use super::producer_ids::ProducerIds;
 use crate::auth::acl::{AclIndex, AuthorizerSettings};
 use crate::auth::derivation::{Decoy, ITERATIONS_MIN};
 use crate::auth::types::AclBinding;
-use crate::configs::{BrokerConfig, Overrides, TopicConfig};
+use crate::configs::{BrokerConfig, TopicConfig};
 use crate::engine::Engine;
+use crate::engine::configs::{BrokerConfigs, Derived};
 use crate::ids::TopicId;
-use crate::metadata::schema::ConfigScope;
 use crate::metadata::view::Topic;
 use crate::server::Budget;
 
@@ -64,7 +64,7 @@ pub struct Broker {
     /// Held while the topic of the group coordinator is made.
     pub(super) making_offsets_topic: tokio::sync::Mutex<()>,
     acls: Derived<Vec<AclBinding>, AclIndex>,
-    configs: Derived<BTreeMap<ConfigScope, Overrides>, BrokerConfig>,
+    configs: BrokerConfigs,
     topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
 }
 
@@ -83,7 +83,7 @@ impl Broker {
             verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
             making_offsets_topic: tokio::sync::Mutex::default(),
             acls: Derived::default(),
-            configs: Derived::default(),
+            configs: BrokerConfigs::new(Arc::clone(&engine.view), settings.configs.clone()),
             topic_configs: Mutex::default(),
             engine,
             settings,
@@ -99,11 +99,7 @@ impl Broker {
 
     /// The configs of brokers that hold now.
     pub fn config(&self) -> Arc<BrokerConfig> {
-        let stored = Arc::clone(&self.engine.view.snapshot().broker_configs);
-        self.configs.get(&stored, || match stored.get(&ConfigScope::Default) {
-            Some(dynamic) => self.settings.configs.with_stored(dynamic),
-            None => self.settings.configs.clone(),
-        })
+        self.configs.current()
     }
 
     /// The configs of a topic that hold now.
@@ -131,28 +127,5 @@ impl Broker {
     /// and at every start.
     pub(crate) fn decoy(&self) -> Decoy {
         Decoy::new(self.engine.decoy_secret, self.settings.scram_iterations)
-    }
-}
-
-/// Something computed from a part of the view, kept for as long as that part is the same.
-struct Derived<S, T>(Mutex<Option<(Arc<S>, Arc<T>)>>);
-
-impl<S, T> Default for Derived<S, T> {
-    fn default() -> Self {
-        Self(Mutex::new(None))
-    }
-}
-
-impl<S, T> Derived<S, T> {
-    fn get(&self, source: &Arc<S>, derive: impl FnOnce() -> T) -> Arc<T> {
-        let mut known = self.0.lock();
-        match &*known {
-            Some((of, derived)) if Arc::ptr_eq(of, source) => Arc::clone(derived),
-            _ => {
-                let derived = Arc::new(derive());
-                *known = Some((Arc::clone(source), Arc::clone(&derived)));
-                derived
-            }
-        }
     }
 }

@@ -8,6 +8,9 @@ use freshet_core::auth::types::{
     AclBinding, Operation, PatternType, Permission, ResourceType, ScramCredential, ScramMechanism,
 };
 use freshet_core::ids::{Incarnation, TopicId};
+use freshet_core::metadata::schema::cell::{
+    BrokerStatus, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
+};
 use freshet_core::metadata::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
@@ -120,6 +123,46 @@ fn acl_and_user_samples_are_read() {
     };
     let (mechanism, user) = (ScramMechanism::Sha256, "alice".to_owned());
     assert_sample("scram.json", &ScramRecord { mechanism, user, credential });
+}
+
+#[test]
+fn samples_of_a_cell_are_read() {
+    let spec = ClusterSpec {
+        id: "cl_abcdefghijklmnopqrst".to_owned(),
+        name: "orders".to_owned(),
+        organization_id: "org_abcdefghijklmnopqrst".to_owned(),
+        generation: 7,
+        state: SpecState::Active,
+        scale: 2,
+        idle_timeout_ms: 300_000,
+        ports: vec![9092, 9093],
+        host: "orders-1a".to_owned(),
+        connections_max: 1000,
+        wakes_per_minute_max: 6,
+    };
+    assert_sample("cell_spec.json", &spec);
+    let broker = BrokerStatus {
+        slot: 0,
+        link: "127.0.0.1:40001".to_owned(),
+        kafka: "127.0.0.1:40002".to_owned(),
+        metrics: "127.0.0.1:40003".to_owned(),
+        pid: Some(4711),
+    };
+    let status = ClusterStatus {
+        observed_generation: 7,
+        phase: Phase::Running,
+        since_ms: 1_700_000_000_123,
+        brokers: vec![broker.clone(), BrokerStatus { slot: 1, pid: None, ..broker }],
+        connections: 12,
+        restarts: 1,
+        message: "slot 1 was started anew".to_owned(),
+    };
+    assert_sample("cell_status.json", &status);
+    let (requested_at_ms, by) = (1_700_000_000_124, "gateway".to_owned());
+    assert_sample("cell_wake.json", &WakeRequest { requested_at_ms, by });
+    let content = serde_json::json!({ "groups": [{ "group": "g", "lag_seconds": 1.5 }] });
+    let content = content.as_object().unwrap().clone();
+    assert_sample("cell_sample.json", &Sample::new(1_700_000_000_125, content));
 }
 
 /// The file holds samples as above under their keys: one topic of one partition, and a key that

@@ -149,6 +149,26 @@ async fn watch_behind_the_history_is_told_to_read_again() {
 }
 
 #[tokio::test]
+async fn large_values_shorten_the_history() {
+    let store = SqliteStore::in_memory_with(short_history());
+    let mut last = 0;
+    for _ in 0..20 {
+        // Of a weight of 4: two of them fit, and a third is not yet too much by itself.
+        let large = Transaction::new().put("large", vec![b'x'; 3 * 1024]);
+        last = store.commit(large).await.unwrap();
+    }
+    assert!(matches!(store.watch("", last - 4).await, Err(MetadataError::Compacted)));
+    let mut watch = store.watch("", last - 2).await.unwrap();
+    assert_eq!(revisions_of(&mut *watch, 2).await, [last - 1, last]);
+    // Removed values weigh nothing any more: small ones are kept as many as ever.
+    for n in 0..30 {
+        last = put(&store, "n", n).await;
+    }
+    let mut watch = store.watch("", last - 10).await.unwrap();
+    assert_eq!(revisions_of(&mut *watch, 10).await.len(), 10);
+}
+
+#[tokio::test]
 async fn watch_of_a_quiet_prefix_does_not_fall_behind() {
     let store = SqliteStore::in_memory_with(short_history());
     let mut quiet = store.watch("quiet", 0).await.unwrap();

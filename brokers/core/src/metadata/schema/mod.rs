@@ -97,8 +97,12 @@ pub fn decode<R: Record>(key: &str, value: &[u8]) -> Result<R, SchemaError> {
     let unreadable =
         |reason: String| SchemaError::Unreadable { key: key.to_owned(), kind: R::KIND, reason };
     // The version first, by itself: the fields of a newer one may be of other types.
-    let Version { v: found } =
-        serde_json::from_slice(value).map_err(|error| unreadable(error.to_string()))?;
+    let found = if let Some(found) = leading_version(value) {
+        found
+    } else {
+        let read = serde_json::from_slice::<Version>(value);
+        read.map_err(|error| unreadable(error.to_string()))?.v
+    };
     if found > R::VERSION {
         let (key, known) = (key.to_owned(), R::VERSION);
         return Err(SchemaError::Newer { key, kind: R::KIND, found, known });
@@ -109,6 +113,17 @@ pub fn decode<R: Record>(key: &str, value: &[u8]) -> Result<R, SchemaError> {
     let record: R = serde_json::from_slice(value).map_err(|error| unreadable(error.to_string()))?;
     record.check().map_err(unreadable)?;
     Ok(record)
+}
+
+/// The version where it stands in front, as it is written: records are read by the thousand, and
+/// this is half of the reading.
+fn leading_version(value: &[u8]) -> Option<u32> {
+    let rest = value.strip_prefix(br#"{"v":"#)?;
+    let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    if !matches!(rest[digits], b',' | b'}') {
+        return None;
+    }
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
 /// A record as it was read, with what a compare needs.
@@ -137,23 +152,30 @@ mod tests {
 
     #[test]
     fn newer_version_is_named_before_its_fields_are_read() {
-        let error = decode::<ControllerTerm>("term", br#"{"v":2,"term":"seven"}"#).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "term: written by a newer release (controller term of version 2, known up to 1)"
-        );
+        for value in [&br#"{"v":2,"term":"seven"}"#[..], br#"{"term":"seven","v":2}"#] {
+            let error = decode::<ControllerTerm>("term", value).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "term: written by a newer release (controller term of version 2, known up to 1)"
+            );
+        }
     }
 
     #[test]
     fn unknown_fields_are_overlooked() {
-        let value = br#"{"v":1,"term":7,"incarnation":3,"colour":{"new":[1]}}"#;
-        let term: ControllerTerm = decode("term", value).unwrap();
-        assert_eq!(term, ControllerTerm { term: 7, incarnation: crate::ids::Incarnation(3) });
+        let front = br#"{"v":1,"term":7,"incarnation":3,"colour":{"new":[1]}}"#;
+        let behind = br#" {"term":7,"colour":{"v":9},"incarnation":3,"v":1}"#;
+        for value in [&front[..], &behind[..]] {
+            let term: ControllerTerm = decode("term", value).unwrap();
+            assert_eq!(term, ControllerTerm { term: 7, incarnation: crate::ids::Incarnation(3) });
+        }
     }
 
     #[test]
     fn values_that_are_no_records_are_errors() {
-        for value in [&b""[..], b"null", b"[]", b"{}", b"\xff", br#"{"v":1}"#, br#"{"v":0}"#] {
+        for value in
+            [&b""[..], b"null", b"[]", b"{}", b"\xff", br#"{"v":1}"#, br#"{"v":0}"#, br#"{"v":1,"#]
+        {
             let error = decode::<ControllerTerm>("term", value).unwrap_err();
             assert!(matches!(error, SchemaError::Unreadable { .. }), "{error:?}");
         }

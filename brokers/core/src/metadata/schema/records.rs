@@ -1,6 +1,7 @@
 //! The records, all at version 1. Field names are part of the format.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +15,7 @@ use crate::ids::{Epoch, Incarnation, TopicId};
 pub type Configs = BTreeMap<String, String>;
 
 /// `cluster`: what the control plane wants of the cluster as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRecord {
     /// Kafka's cluster id: 16 bytes as 22 characters of URL-safe base64.
     pub cluster_id: String,
@@ -25,6 +26,19 @@ pub struct ClusterRecord {
     /// From which answers to unknown users are derived, so that nobody can tell them from wrong
     /// passwords: 32 random bytes as 43 characters of URL-safe base64. Never leaves the cluster.
     pub decoy_secret: String,
+}
+
+impl fmt::Debug for ClusterRecord {
+    /// Leaves the secret out, so that no log can hold it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cluster_id, created_at_ms, scale, decoy_secret: _ } = self;
+        formatter
+            .debug_struct("ClusterRecord")
+            .field("cluster_id", cluster_id)
+            .field("created_at_ms", created_at_ms)
+            .field("scale", scale)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Record for ClusterRecord {
@@ -329,6 +343,19 @@ mod tests {
         let again = record.led_by(Incarnation(5), |_| Some(end(9))).unwrap();
         assert_eq!(again.extents[0].end, Some(end(7)));
         assert_eq!(again.extents[1].end, Some(end(9)));
+    }
+
+    #[test]
+    fn the_decoy_secret_is_in_no_debug_output() {
+        let decoy_secret = URL_SAFE_NO_PAD.encode([7; 32]);
+        let record = ClusterRecord {
+            cluster_id: "ASNFZ4mrTe-BI0VniavN7w".to_owned(),
+            created_at_ms: 5,
+            scale: 1,
+            decoy_secret: decoy_secret.clone(),
+        };
+        let text = format!("{record:?}");
+        assert!(text.contains(&record.cluster_id) && !text.contains(&decoy_secret), "{text}");
     }
 
     #[test]

@@ -25,7 +25,8 @@ const OPEN_BUSY_TIMEOUT: Duration = Duration::from_millis(50);
 /// What can be set of a store.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// How many changes are kept for watchers, at least; older ones go.
+    /// How many changes are kept for watchers, at least; older ones go. One of a large value counts
+    /// as one more for each KiB.
     pub history_changes: u64,
     /// How often a watcher looks for changes by other processes.
     pub poll_interval: Duration,

@@ -17,7 +17,7 @@ const TABLES: &str = "
         version   INTEGER NOT NULL, -- of these tables
         revision  INTEGER NOT NULL, -- of the last transaction that changed something
         compacted INTEGER NOT NULL, -- changes up to this revision are gone from `change`
-        changes   INTEGER NOT NULL  -- rows in `change`
+        changes   INTEGER NOT NULL  -- weight of the rows in `change`: see WEIGHT_BYTES
     ) STRICT;
     CREATE TABLE entry (
         key      TEXT NOT NULL PRIMARY KEY,
@@ -31,6 +31,10 @@ const TABLES: &str = "
         PRIMARY KEY (revision, key)
     ) STRICT, WITHOUT ROWID;
 ";
+
+/// A change weighs one, and one more for each so many bytes of its value: history is bounded in
+/// bytes too. Releases that counted rows differ where values are larger; both only ever trim.
+const WEIGHT_BYTES: usize = 1024;
 
 /// Why a statement or a transaction failed.
 #[derive(Debug)]
@@ -226,7 +230,7 @@ pub fn commit(
     unsigned(meta.revision)
 }
 
-/// Does the writes and records them; gives how many keys changed.
+/// Does the writes and records them; gives the weight of the changes, 0 where there are none.
 fn write(database: &Connection, writes: &[Write], revision: i64) -> Result<i64, Failure> {
     let mut changes = 0;
     for write in writes {
@@ -251,12 +255,12 @@ fn write(database: &Connection, writes: &[Write], revision: i64) -> Result<i64, 
         database
             .prepare_cached("INSERT INTO change (revision, key, value) VALUES (?, ?, ?)")?
             .execute(params![revision, key, value])?;
-        changes += 1;
+        changes += weight(value.map_or(0, <[u8]>::len));
     }
     Ok(changes)
 }
 
-/// Removes the oldest changes, whole revisions, once there are clearly more than `keep`. The
+/// Removes the oldest changes, whole revisions, once they clearly weigh more than `keep`. The
 /// revision in hand always stays.
 fn trim(database: &Connection, meta: &mut Meta, keep: u64) -> Result<(), Failure> {
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
@@ -265,15 +269,42 @@ fn trim(database: &Connection, meta: &mut Meta, keep: u64) -> Result<(), Failure
     if surplus <= (keep / 16).min(1024) {
         return Ok(());
     }
-    let newest_removed: i64 = database
-        .prepare_cached("SELECT revision FROM change ORDER BY revision LIMIT 1 OFFSET ?")?
-        .query_row([surplus - 1], |row| row.get(0))?;
-    let compacted = newest_removed.min(meta.revision - 1);
-    let removed =
-        database.prepare_cached("DELETE FROM change WHERE revision <= ?")?.execute([compacted])?;
+    let Oldest { compacted, weight } = oldest(database, surplus, meta.revision)?;
+    database.prepare_cached("DELETE FROM change WHERE revision <= ?")?.execute([compacted])?;
     meta.compacted = meta.compacted.max(compacted);
-    meta.changes -= signed(removed);
+    meta.changes = meta.changes.saturating_sub(weight).max(0);
     Ok(())
+}
+
+/// The oldest changes.
+struct Oldest {
+    /// Up to this revision.
+    compacted: i64,
+    /// What they weigh.
+    weight: i64,
+}
+
+/// The oldest whole revisions that weigh at least `surplus`, before `current`.
+fn oldest(database: &Connection, surplus: i64, current: i64) -> Result<Oldest, Failure> {
+    let mut statement = database.prepare_cached(
+        "SELECT revision, ifnull(length(value), 0) FROM change WHERE revision < ?
+         ORDER BY revision",
+    )?;
+    let mut rows = statement.query([current])?;
+    let mut oldest = Oldest { compacted: 0, weight: 0 };
+    while let Some(row) = rows.next()? {
+        let (revision, bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if oldest.weight >= surplus && revision > oldest.compacted {
+            break;
+        }
+        oldest.compacted = revision;
+        oldest.weight += weight(usize::try_from(bytes).unwrap_or(0));
+    }
+    Ok(oldest)
+}
+
+fn weight(bytes: usize) -> i64 {
+    1 + signed(bytes / WEIGHT_BYTES)
 }
 
 /// Changes whenever another connection commits.
