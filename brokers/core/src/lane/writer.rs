@@ -500,6 +500,13 @@ impl Writer {
     }
 
     async fn close(&mut self, done: oneshot::Sender<LaneEnd>) -> Result<(), LaneError> {
+        // Before the lane has its end, after which a successor removes its files: one that was made
+        // later would stand alone, and look as if its checkpoint were lost.
+        if let Some(prepared) = self.next.take()
+            && let Err(error) = prepared.await.expect("preparing a file does not panic")
+        {
+            tracing::debug!(%error, "no file was made ahead of the end");
+        }
         let (mut pieces, mut blocks) = (Vec::new(), Vec::new());
         self.add_block(BlockKind::Close, &Bytes::new(), Vec::new(), &mut pieces, &mut blocks);
         self.put(pieces).await?;
