@@ -98,9 +98,9 @@ class Endpoints:
 class BrokerObservation:
     """A broker as the driver sees it.
 
-    `failures` counts how often in a row it ended before it served, or soon after; `name` is what
-    the platform calls it, for people; `endpoints` are there while it runs; `pid` only where it is a
-    process of this machine.
+    `failures` counts how often in a row it ended without having served; `name` is what the platform
+    calls it, for people; `endpoints` are there while it runs; `pid` only where it is a process of
+    this machine.
     """
 
     slot: int

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from provisioning.drivers.backoff import Backoff
+from provisioning.drivers.backoff import Backoff, Ends
 from provisioning.drivers.base import BrokerObservation, BrokerPlan, BrokerState, Endpoints
 from provisioning.drivers.files import SlotFiles
 from provisioning.drivers.logs import LogLimits, LogTail
@@ -75,7 +75,7 @@ class Slot:
         self._plan: BrokerPlan | None = None
         self._process: Process | None = None
         self._endpoints: Endpoints | None = None
-        self._failures = 0
+        self._ends = Ends()
         self._failed = False
         self._message = ""
         self._waiting_until = 0.0
@@ -106,7 +106,7 @@ class Slot:
         """Has it run, from its next start with this plan."""
         changed = self._failed or self._wish is not Wish.RUN
         if self._failed:
-            self._failed, self._failures, self._waiting_until = False, 0, 0.0
+            self._failed, self._ends, self._waiting_until = False, Ends(), 0.0
         self._plan, self._wish = plan, Wish.RUN
         if self.gone:
             self._task = asyncio.create_task(self._run(), name=f"slot {self._name}")
@@ -159,14 +159,12 @@ class Slot:
     def observe(self) -> BrokerObservation:
         """What it does now."""
         pid = None if self._process is None else self._process.pid
-        served_s = 0.0 if self._served_at is None else _now() - self._served_at
-        sound = self._process is not None and served_s >= self._options.backoff.quiet_s
         return BrokerObservation(
             slot=self.number,
             state=self._state(),
             name="" if pid is None else f"pid {pid}",
             endpoints=self._endpoints,
-            failures=0 if sound else self._failures,
+            failures=self._ends.unserved if self._endpoints is None else 0,
             message=self._message,
             pid=pid,
         )
@@ -221,7 +219,7 @@ class Slot:
             command = [*self._options.command, str(self._files.settings)]
             self._process = spawn(command, output=self._files.output, errors=self._files.log)
         except OSError as error:
-            self._on_failure(f"did not start: {error}", served_s=0.0)
+            self._on_failure(f"did not start: {error}", served_s=None)
             return
         self._started_at, self._served_at = _now(), None
         self._stop_sent_at, self._asked, self._killed, self._endpoints = None, False, "", None
@@ -271,14 +269,14 @@ class Slot:
 
     def _on_end(self, process: Process) -> None:
         status = process.ended.result()
-        served_s = 0.0 if self._served_at is None else _now() - self._served_at
+        served_s = None if self._served_at is None else _now() - self._served_at
         self._process, self._endpoints, self._stop_sent_at = None, None, None
         self._files.state.unlink(missing_ok=True)
         self._log.look()
         process.release()
         if self._asked or self._wish is not Wish.RUN:
             LOGGER.info("%s: ended, %s", self._name, _how(status))
-            self._failures, self._waiting_until = 0, 0.0
+            self._ends, self._waiting_until = Ends(), 0.0
         else:
             self.restarts += 1
             said = f": {self._log.last_line}" if status in {EXIT_NOT_STARTED, EXIT_USAGE} else ""
@@ -286,10 +284,9 @@ class Slot:
             self._on_failure(self._killed or f"{_how(status)}{said}", served_s=served_s)
         self._changed()
 
-    def _on_failure(self, message: str, *, served_s: float) -> None:
-        backoff = self._options.backoff
-        self._failures = backoff.failures_after(self._failures, served_s)
-        pause_s = backoff.pause_s(self._failures)
+    def _on_failure(self, message: str, *, served_s: float | None) -> None:
+        self._ends = self._options.backoff.after(self._ends, served_s)
+        pause_s = self._options.backoff.pause_s(self._ends)
         self._waiting_until = _now() + pause_s
         self._message = message
         then = "waits for a change" if self._failed else f"starts again in {pause_s:.1f} s"

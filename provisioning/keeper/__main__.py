@@ -139,6 +139,7 @@ def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
         backoff=Backoff(
             first_s=own.backoff_first_ms / 1000,
             max_s=own.backoff_max_ms / 1000,
+            served_max_s=own.backoff_served_max_ms / 1000,
             quiet_s=own.backoff_quiet_ms / 1000,
         ),
         log=LogLimits(bytes_max=own.log_bytes_max, files=own.log_files),
