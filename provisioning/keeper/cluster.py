@@ -73,6 +73,7 @@ class Cell:
         loop = self.settings.keeper
         return Rules(
             stopping_grace_ms=loop.stopping_grace_ms,
+            awake_min_ms=loop.awake_min_ms,
             retry_failed_ms=loop.retry_failed_ms,
             failures_max=loop.failures_max,
             unanswered_max=loop.unanswered_max,

@@ -33,6 +33,8 @@ class Rules:
 
     # After `stopping` was written, until gateways know it and hold whoever comes.
     stopping_grace_ms: int = 100
+    # It stays awake for so long at least: whoever woke it has yet to connect.
+    awake_min_ms: int = 3_000
     # A cluster whose brokers refused their settings is tried again no more often.
     retry_failed_ms: int = 10_000
     # A broker that ended so often in a row makes its cluster failed. It is still tried.
@@ -209,7 +211,7 @@ def _run(view: View, spec: Spec, rules: Rules) -> Decision:
         message = next((b.message for b in view.observed.brokers if b.message), "")
         return Decision(tuple(actions), _status(view, spec, Phase.STARTING, message))
     actions += _forget(view)
-    if not actions and _is_idle(view, spec):
+    if not actions and _is_idle(view, spec, rules):
         if view.sampled_ms < view.busy_ms + spec.idle_timeout_ms:
             return Decision((TakeSample(),), _status(view, spec, Phase.RUNNING))
         return Decision((Scrape(),), _status(view, spec, Phase.STOPPING, "idle"))
@@ -284,9 +286,11 @@ def _serving(view: View) -> tuple[BrokerObservation, ...]:
     return tuple(b for b in view.observed.brokers if b.state is BrokerState.RUNNING)
 
 
-def _is_idle(view: View, spec: Spec) -> bool:
+def _is_idle(view: View, spec: Spec, rules: Rules) -> bool:
     return (
         view.phase is Phase.RUNNING
+        and view.status is not None
+        and view.now_ms - view.status.since_ms >= rules.awake_min_ms
         and spec.idle_timeout_ms > 0
         and len(_serving(view)) == len(view.observed.brokers)
         and view.reading is not None

@@ -42,7 +42,7 @@ async def _get(address: str) -> bytes | None:
         status, *lines = head.lower().split(b"\r\n")
         headers = dict(line.split(b":", 1) for line in lines if b":" in line)
         length = int(headers.get(b"content-length", b"-1"))
-        if status.split(b" ")[1] != b"200" or not 0 <= length <= ANSWER_BYTES_MAX:
+        if status.split(b" ")[1:2] != [b"200"] or not 0 <= length <= ANSWER_BYTES_MAX:
             return None
         return await reader.readexactly(length)
     finally:

@@ -117,7 +117,7 @@ class Sampler:
         return await result
 
 
-def bounded(content: dict[str, object]) -> dict[str, object]:
+def bounded(content: Mapping[str, object]) -> Mapping[str, object]:
     """The content with as many of its groups as a record takes; `truncated` tells of the rest."""
     groups = content["groups"]
     if not isinstance(groups, list) or len(json.dumps(content)) <= CONTENT_BYTES_MAX:

@@ -46,6 +46,7 @@ class LoopSettings:
     sample_timeout_ms: int = 5_000
     connections_interval_ms: int = 5_000
     stopping_grace_ms: int = 100
+    awake_min_ms: int = 3_000
     retry_failed_ms: int = 10_000
     failures_max: int = 5
     unanswered_max: int = 15

@@ -126,6 +126,11 @@ CASES = {
         [],
         Phase.RUNNING,
     ),
+    "idle, but awake only just": (
+        view(Phase.RUNNING, RUNS, since=NOW - 2_999, **SAMPLED),
+        [],
+        Phase.RUNNING,
+    ),
     "idle, but a wake request": (
         view(Phase.RUNNING, RUNS, wake=WAKE, **SAMPLED),
         [FORGET],

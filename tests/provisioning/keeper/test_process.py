@@ -32,7 +32,9 @@ def settings(tmp_path):
     )
     for folder in (cell.dfs, cell.bucket):
         folder.mkdir()
-    loop = LoopSettings(tmp_path / "keeper", scrape_interval_ms=50, sample_interval_ms=100)
+    loop = LoopSettings(
+        tmp_path / "keeper", scrape_interval_ms=50, sample_interval_ms=100, awake_min_ms=1
+    )
     broker = {
         "topics": {"offsets_partitions": 4},
         "groups": {"initial_rebalance_delay_ms": 0},

@@ -30,6 +30,7 @@ from tests.provisioning.keeper.memory import MemoryStore
 # Never reached when all is well.
 LIMIT_S = 120.0
 CLUSTER = "cl_a"
+ROOT = Path(__file__).parents[3]
 
 # Small and quick brokers.
 BROKER: dict[str, dict[str, object]] = {

@@ -1,0 +1,374 @@
+"""The keeper's small parts: probe, prober, sampler, lock, pages, metrics, clock."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+from provisioning.drivers.base import BrokerObservation, BrokerState, Endpoints
+from provisioning.keeper.clock import Clock
+from provisioning.keeper.http import Pages
+from provisioning.keeper.lock import KeeperLock
+from provisioning.keeper.metrics import Metrics
+from provisioning.keeper.probe import connections_in, scrape
+from provisioning.keeper.prober import Pace, Prober
+from provisioning.keeper.records import Phase
+from provisioning.keeper.sampler import CONTENT_BYTES_MAX, Sampler, bounded
+from provisioning.keeper.store import AsyncStore
+from tests.provisioning.keeper.memory import MemoryStore
+from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("freshet_client_connections 0\n", 0),
+        ("# HELP freshet_client_connections Clients\nfreshet_client_connections 7\n", 7),
+        ("x 1\nfreshet_client_connections 1e3 1700000000\ny 2", 1000),
+        ("freshet_client_connections_total 9\n", None),
+        ('freshet_client_connections{a="b"} 9\n', None),
+        ("freshet_client_connections \n", None),
+        ("freshet_client_connections many\n", None),
+        ("freshet_client_connections NaN\n", None),
+        ("freshet_client_connections -1\n", None),
+        ("", None),
+    ],
+)
+def test_connections_are_what_the_metric_says(text, count):
+    assert connections_in(text.encode()) == count
+
+
+@asynccontextmanager
+async def answering(answer):
+    """A server that says this to whoever asks; None says nothing at all."""
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        if answer is None:
+            await reader.read()
+        else:
+            writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
+
+    handlers = []
+    server = await asyncio.start_server(
+        lambda *streams: handlers.append(asyncio.ensure_future(serve(*streams))), "127.0.0.1", 0
+    )
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.close()
+        await asyncio.gather(*handlers, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
+        (b"HTTP/1.1 503 No\r\ncontent-length: 3\r\n\r\nabc", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc", None),
+        (b"HTTP/1.1 200 OK\r\n\r\nabc", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n", None),
+        (b"\r\n\r\n", None),
+        (b"x" * 100_000, None),
+        (b"", None),
+    ],
+)
+def test_a_scrape_gives_the_page_or_nothing(answer, found):
+    async def scenario():
+        async with answering(answer) as address:
+            assert await scrape(address, timeout_s=LIMIT_S) == found
+
+    asyncio.run(scenario())
+
+
+def test_a_scrape_does_not_wait_for_ever():
+    async def scenario():
+        async with answering(None) as address:
+            assert await scrape(address, timeout_s=0.05) is None
+        assert await scrape(address, timeout_s=LIMIT_S) is None, "nobody listens"
+
+    asyncio.run(scenario())
+
+
+def page(count):
+    body = f"freshet_client_connections {count}\n".encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def broker(slot, name, metrics):
+    state = BrokerState.RUNNING
+    return BrokerObservation(slot, state, name=name, endpoints=Endpoints("k", metrics, "l"))
+
+
+@asynccontextmanager
+async def probing():
+    rounds = []
+    prober = Prober(Clock(), Metrics(), Pace(0.01, LIMIT_S), lambda: rounds.append(prober.reading))
+    task = asyncio.create_task(prober.run())
+    try:
+        yield prober, rounds
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def connections(prober):
+    """What the last round found."""
+    return prober.reading.connections
+
+
+def test_connections_of_all_brokers_count():
+    async def scenario():
+        async with probing() as (prober, _), answering(page(2)) as a, answering(page(3)) as b:
+            prober.look_at([broker(0, "a", a), broker(1, "b", b)])
+            await until(lambda: prober.reading is not None)
+            assert connections(prober) == 5
+            # Nothing is known of a cluster of which one broker does not tell.
+            async with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as silent:
+                prober.look_at([broker(0, "a", a), broker(1, "c", silent)])
+                assert prober.reading is None
+                await until(lambda: prober.reading is not None)
+                assert connections(prober) is None
+                assert prober.unanswered == ((0, 0), (1, 0))
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_does_not_answer_is_counted_by_its_name():
+    async def scenario():
+        async with probing() as (prober, _):
+            prober.look_at([broker(0, "a", "127.0.0.1:1")])
+            await until(lambda: dict(prober.unanswered)[0] >= 3)
+            prober.look_at([broker(0, "a", "127.0.0.1:1")])
+            assert dict(prober.unanswered)[0] >= 3
+            prober.look_at([broker(0, "b", "127.0.0.1:1")])
+            assert dict(prober.unanswered)[0] == 0
+            await until(lambda: dict(prober.unanswered)[0] >= 2)
+            prober.forget(0)
+            assert dict(prober.unanswered)[0] == 0
+
+    asyncio.run(scenario())
+
+
+class Sampled:
+    """A sampler over a store in memory."""
+
+    def __init__(self, take, timeout_s=LIMIT_S):
+        self.store = MemoryStore()
+        self.attempts = 0
+        self.metrics = Metrics()
+        self.sampler = Sampler(
+            CLUSTER,
+            take,
+            store=AsyncStore(self.store, self.metrics),
+            clock=Clock(),
+            metrics=self.metrics,
+            timeout_s=timeout_s,
+            done=self._count,
+        )
+
+    def _count(self):
+        self.attempts += 1
+
+    async def attempt(self):
+        due = self.attempts + 1
+        self.sampler.start("127.0.0.1:1")
+        await until(lambda: self.attempts == due)
+
+
+def test_a_sample_is_written_when_it_changed():
+    groups = [{"group": "a"}]
+    sampled = Sampled(lambda _: list(groups))
+
+    async def scenario():
+        await sampled.attempt()
+        first = sampled.store.samples[CLUSTER]
+        assert first[1] == {"groups": [{"group": "a"}], "topics": {}}
+        await sampled.attempt()
+        assert sampled.store.samples[CLUSTER] is first
+        groups.append({"group": "b"})
+        await sampled.attempt()
+        assert sampled.store.samples[CLUSTER][1]["groups"] == groups
+
+    asyncio.run(scenario())
+
+
+def test_a_sample_that_fails_is_an_attempt():
+    def refuse(_):
+        raise RuntimeError
+
+    async def scenario():
+        sampled = Sampled(refuse)
+        before = sampled.sampler.attempted_ms
+        await sampled.attempt()
+        assert sampled.sampler.attempted_ms > before
+        assert sampled.store.samples == {}
+        sampled = Sampled(lambda _: [])
+        sampled.store.fail("locked")
+        await sampled.attempt()
+        sampled.store.fail(None)
+        await sampled.attempt()
+        assert CLUSTER in sampled.store.samples
+
+    asyncio.run(scenario())
+
+
+def test_samples_are_taken_one_at_a_time_and_not_for_long():
+    release, taken = threading.Event(), []
+
+    def hang(_):
+        taken.append(threading.current_thread())
+        release.wait(LIMIT_S)
+        return []
+
+    async def scenario():
+        sampled = Sampled(hang, timeout_s=0.05)
+        for _ in range(3):
+            await sampled.attempt()
+        assert len(taken) == 1, "the first one hangs still"
+        release.set()
+        await until(lambda: not taken[0].is_alive())
+        await sampled.attempt()
+        assert len(taken) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_large_sample_keeps_what_fits():
+    groups = [{"group": f"{n}", "members": ["x" * 1000]} for n in range(1000)]
+    content = bounded({"groups": groups, "topics": {}})
+    kept = content["groups"]
+    assert isinstance(kept, list)
+    assert content["truncated"] is True
+    assert kept == groups[: len(kept)]
+    assert CONTENT_BYTES_MAX * 0.9 < len(str(kept)) <= CONTENT_BYTES_MAX
+    small = {"groups": groups[:2], "topics": {}}
+    assert bounded(small) is small
+
+
+def test_a_lock_has_one_holder_and_ends_with_it(tmp_path):
+    path = tmp_path / "keeper.lock"
+    first, second = KeeperLock(path), KeeperLock(path)
+    assert first.try_acquire("noon") is None
+    holder = second.try_acquire("later")
+    assert holder is not None
+    assert holder.description == f"another keeper (pid {os.getpid()}, since noon)"
+    first.release()
+    assert second.try_acquire("later") is None
+    second.release()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_lock_is_not_inherited(tmp_path):
+    lock = KeeperLock(tmp_path / "keeper.lock")
+    assert lock.try_acquire("noon") is None
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        lock.release()
+        other = KeeperLock(tmp_path / "keeper.lock")
+        assert other.try_acquire("later") is None, "a child outlives its keeper"
+        other.release()
+        child.communicate(b"\n", LIMIT_S)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}'])
+def test_a_holder_that_wrote_nothing_is_another_keeper(tmp_path, text):
+    path = tmp_path / "keeper.lock"
+    holder = KeeperLock(path)
+    assert holder.try_acquire("noon") is None
+    path.write_text(text)
+    found = KeeperLock(path).try_acquire("later")
+    assert found is not None
+    assert found.description == "another keeper"
+    holder.release()
+
+
+async def asked(address, request):
+    host, port = address.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(request)
+        answer = await reader.read()
+    finally:
+        writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0].decode(), body.decode()
+
+
+def test_pages():
+    reason: list[str] = []
+
+    async def scenario():
+        pages = Pages(lambda: "x 1\n", lambda: reason[0] if reason else None)
+        address = await pages.start("127.0.0.1:0")
+        get = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
+        assert await asked(address, get % b"/metrics") == ("HTTP/1.1 200 OK", "x 1\n")
+        assert await asked(address, get % b"/healthz?x=1") == ("HTTP/1.1 200 OK", "ok\n")
+        reason.append("no store")
+        status, text = await asked(address, get % b"/healthz")
+        assert (status, text) == ("HTTP/1.1 503 Service Unavailable", "no store\n")
+        assert (await asked(address, get % b"/x"))[0] == "HTTP/1.1 404 Not Found"
+        head = get.replace(b"GET", b"HEAD")
+        assert await asked(address, head % b"/metrics") == ("HTTP/1.1 200 OK", "")
+        post = get.replace(b"GET", b"POST")
+        assert (await asked(address, post % b"/metrics"))[0] == "HTTP/1.1 405 Method Not Allowed"
+        # Closed without a word; what was sent and not read makes that a reset.
+        with pytest.raises(ConnectionError):
+            await asked(address, b"x" * 200_000)
+        await pages.close()
+
+    asyncio.run(scenario())
+
+
+def test_metrics_are_counted_and_rendered():
+    metrics = Metrics()
+    metrics.count("wakes")
+    metrics.woke(0.15)
+    metrics.woke(0.25)
+    metrics.woke(99.0)
+    metrics.leading = True
+    lines = metrics.render({Phase.RUNNING: 3}).splitlines()
+    for line in (
+        "freshet_keeper_leading 1",
+        'freshet_keeper_clusters{phase="running"} 3',
+        'freshet_keeper_clusters{phase="asleep"} 0',
+        "freshet_keeper_wakes_total 1",
+        "freshet_keeper_restarts_total 0",
+        'freshet_keeper_wake_seconds_bucket{le="0.1"} 0',
+        'freshet_keeper_wake_seconds_bucket{le="0.2"} 1',
+        'freshet_keeper_wake_seconds_bucket{le="0.3"} 2',
+        'freshet_keeper_wake_seconds_bucket{le="30.0"} 2',
+        'freshet_keeper_wake_seconds_bucket{le="+Inf"} 3',
+        "freshet_keeper_wake_seconds_sum 99.400000",
+        "freshet_keeper_wake_seconds_count 3",
+    ):
+        assert line in lines
+    named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    assert {line.split("{")[0].split()[0] for line in lines if not line.startswith("#")} <= (
+        named | {f"freshet_keeper_wake_seconds_{part}" for part in ("bucket", "sum", "count")}
+    )
+
+
+def test_the_keeper_needs_neither_django_nor_postgresql():
+    code = (
+        "import sys, provisioning.keeper.__main__, provisioning.keeper.groups\n"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'django', 'psycopg', 'celery',"
+        " 'confluent_kafka'}))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_the_clock_never_goes_back():
+    clock = Clock()
+    times = [clock.now_ms() for _ in range(1000)]
+    assert times == sorted(times)

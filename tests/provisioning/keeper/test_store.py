@@ -1,0 +1,210 @@
+"""What the keeper needs of a metadata store: the one in memory and the real one do the same."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from provisioning.keeper.cellstore import CellRecords
+from provisioning.keeper.metrics import Metrics
+from provisioning.keeper.records import (
+    BrokerStatus,
+    Phase,
+    Spec,
+    SpecState,
+    Status,
+    StoreError,
+    Wanted,
+)
+from provisioning.keeper.store import AsyncStore
+from tests.provisioning.keeper.memory import MemoryStore
+from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, Cell
+
+SPEC = Spec(CLUSTER, 1, SpecState.ACTIVE, 1, 600_000)
+STATUS = Status(
+    observed_generation=1,
+    phase=Phase.RUNNING,
+    since_ms=1_700_000_000_000,
+    brokers=(BrokerStatus(0, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", 42),),
+    connections=3,
+    restarts=2,
+    message="",
+)
+
+
+class InMemory:
+    """The store in memory, with the control plane's and the gateway's hands."""
+
+    def __init__(self, folder):
+        del folder
+        self.store = MemoryStore()
+
+    def want(self):
+        self.store.put_spec(SPEC)
+
+    def wake(self):
+        self.store.request_wake(CLUSTER, requested_at_ms=1, by="test")
+
+    def remove_spec(self):
+        self.store.remove_spec(CLUSTER)
+
+    def sample(self):
+        return self.store.samples[CLUSTER]
+
+
+class Real:
+    """The real one."""
+
+    def __init__(self, folder):
+        self.store = CellRecords(folder / "metadata.sqlite")
+        self.cell = Cell(folder / "metadata.sqlite")
+
+    def want(self):
+        self.cell.want()
+
+    def wake(self):
+        self.cell.store.request_wake(CLUSTER, requested_at_ms=1, by="test")
+
+    def remove_spec(self):
+        self.cell.store.remove_spec(CLUSTER)
+
+    def sample(self):
+        sample = self.cell.store.sample(CLUSTER)
+        assert sample is not None
+        return sample.taken_at_ms, sample.content
+
+
+@pytest.fixture(params=[InMemory, Real])
+def side(request, tmp_path):
+    return request.param(tmp_path)
+
+
+def test_an_empty_cell(side):
+    wanted = side.store.wanted()
+    assert (wanted.specs, wanted.wakes) == ({}, {})
+    assert side.store.statuses() == {}
+
+
+def test_what_is_wanted(side):
+    side.want()
+    side.wake()
+    wanted = side.store.wanted()
+    assert wanted.specs == {CLUSTER: SPEC}
+    wake = wanted.wakes[CLUSTER]
+    assert (wake.requested_at_ms, wake.by) == (1, "test")
+    assert wanted.revision >= wake.revision
+
+
+def test_a_status_comes_back(side):
+    side.want()
+    side.store.put_status(CLUSTER, STATUS)
+    assert side.store.statuses() == {CLUSTER: STATUS}
+
+
+def test_a_sample_comes_back(side):
+    side.store.put_sample(CLUSTER, 7, {"groups": [{"group": "a", "lag": None}], "topics": {}})
+    assert side.sample() == (7, {"groups": [{"group": "a", "lag": None}], "topics": {}})
+
+
+def test_only_the_wake_request_that_was_answered_is_removed(side):
+    side.wake()
+    first = side.store.wanted().wakes[CLUSTER].revision
+    side.store.remove_wake(CLUSTER, first)
+    assert side.store.wanted().wakes == {}
+    side.wake()
+    side.store.remove_wake(CLUSTER, first)
+    second = side.store.wanted().wakes[CLUSTER].revision
+    assert second > first
+    side.store.remove_wake(CLUSTER, second)
+    assert side.store.wanted().wakes == {}
+
+
+def test_a_watch_tells_what_is_new_and_nothing_else(side):
+    side.want()
+    revision = side.store.wanted().revision
+    assert side.store.watch(revision, 0.0) == revision
+    side.store.put_status(CLUSTER, STATUS)
+    assert side.store.watch(revision, 0.0) == revision, "a status is the keeper's own"
+    side.wake()
+    woken = side.store.watch(revision, LIMIT_S)
+    assert woken > revision
+    assert side.store.watch(woken, 0.0) == woken
+    side.remove_spec()
+    assert side.store.watch(woken, LIMIT_S) > woken
+
+
+def test_a_watch_sees_a_change_while_it_waits(side):
+    revision = side.store.wanted().revision
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(side.store.watch, revision, LIMIT_S)
+        side.want()
+        assert seen.result(LIMIT_S) > revision
+
+
+def test_a_locked_file_is_an_error(tmp_path):
+    file = tmp_path / "metadata.sqlite"
+    store = CellRecords(file)
+    store.put_status(CLUSTER, STATUS)
+    asleep = Status(2, Phase.ASLEEP, 1)
+    # Locks of one process's two copies of SQLite do not see each other.
+    command = [sys.executable, "-c", LOCK, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as locker:
+        assert locker.stdin is not None
+        assert locker.stdout is not None
+        assert locker.stdout.readline() == b"locked\n"
+        with pytest.raises(StoreError):
+            store.put_status(CLUSTER, asleep)
+        locker.stdin.close()
+        assert locker.wait(LIMIT_S) == 0
+    store.put_status(CLUSTER, asleep)
+    assert store.statuses() == {CLUSTER: asleep}
+
+
+LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_that_is_no_store_is_an_error(tmp_path):
+    (tmp_path / "metadata.sqlite").write_text("this is no database, however long it may be\n" * 99)
+    with pytest.raises(StoreError):
+        CellRecords(tmp_path / "metadata.sqlite").wanted()
+
+
+class Slow(MemoryStore):
+    """Answers when it is let."""
+
+    def __init__(self):
+        super().__init__()
+        self.let = threading.Event()
+
+    def wanted(self) -> Wanted:
+        self.let.wait(LIMIT_S)
+        return super().wanted()
+
+
+def test_a_call_that_takes_too_long_has_failed(monkeypatch):
+    monkeypatch.setattr("provisioning.keeper.store.CALL_TIMEOUT_S", 0.01)
+    slow = Slow()
+    store = AsyncStore(slow, Metrics())
+
+    async def scenario():
+        with pytest.raises(StoreError, match="no answer"):
+            await store.wanted()
+        assert "no answer" in str(store.failing)
+        # Another call has another thread.
+        monkeypatch.setattr("provisioning.keeper.store.CALL_TIMEOUT_S", LIMIT_S)
+        await store.put_status(CLUSTER, STATUS)
+        assert not store.failing
+        slow.let.set()
+        assert (await store.wanted()).specs == {}
+        store.close()
+
+    asyncio.run(scenario())
