@@ -1,4 +1,4 @@
-"""`python -m brokers serve` and `python -m brokers inspect`."""
+"""`python -m brokers serve`, `python -m brokers gateway` and `python -m brokers inspect`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="run a broker until SIGTERM or SIGINT")
+    gateway = commands.add_parser("gateway", help="run a gateway until SIGTERM or SIGINT")
     inspect = commands.add_parser("inspect", help="show what lies on a cluster's storage")
-    for command in (serve, inspect):
+    for command in (serve, gateway, inspect):
         command.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
         command.add_argument(
             "--set",
@@ -40,8 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the status to exit with."""
     given = parser().parse_args(arguments)
     try:
-        settings = load_settings(given.config, given.set)
         # Imported once it is clear which is needed: a broker's start is counted in milliseconds.
+        if given.command == "gateway":
+            from brokers import gateway  # noqa: PLC0415 (see above)
+
+            return gateway.serve(load_settings(given.config, given.set, gateway.resolve))
+        settings = load_settings(given.config, given.set)
         if given.command == "serve":
             from brokers.server import serve  # noqa: PLC0415 (see above)
 

@@ -12,6 +12,7 @@ __all__ = [
     "ConflictError",
     "CorruptError",
     "ExistsError",
+    "GatewayProcess",
     "InvalidError",
     "Metadata",
     "MetadataError",
@@ -22,8 +23,10 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
     "UnknownOutcomeError",
+    "default_gateway_settings",
     "default_settings",
     "inspect",
+    "resolve_gateway_settings",
     "resolve_settings",
     "start_logs",
     "version",
@@ -138,6 +141,37 @@ class ClusterMetadata:
     def call(self, request: str, timeout_s: float | None = None) -> str | None:
         """A call as JSON; None where it takes longer than `timeout_s`. Raises `MetadataError`."""
 
+@final
+class GatewayProcess:
+    """A gateway in this process. Whatever waits does so without the interpreter's lock."""
+
+    def __new__(cls, settings: str) -> GatewayProcess:
+        """A gateway with these settings (TOML) that does not run yet. Raises `ConfigError`."""
+
+    def start(self) -> None:
+        """Starts it, with its logs on standard error; it serves when this returns.
+
+        Raises `StartError`, `StorageError`, or `ConfigError` for its secret or certificate.
+        """
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Takes no more connections, lets those that are there become quiet, ends the rest.
+
+        That takes what `limits.drain_timeout_ms` says, and at most `timeout_s` seconds.
+        """
+
+    @property
+    def plain_listeners(self) -> int:
+        """Ports that were listened on without TLS when it started. Raises `StoppedError`."""
+
+    @property
+    def tls_address(self) -> str | None:
+        """`host:port` of the listener with TLS; None where it is off."""
+
+    @property
+    def metrics_address(self) -> str | None:
+        """`host:port` of `/metrics` and `/healthz`; None where they are off."""
+
 def version() -> str:
     """The broker's version."""
 
@@ -149,6 +183,12 @@ def resolve_settings(settings: str, overrides: Sequence[str]) -> str:
 
     Raises `ConfigError`, which names line and key.
     """
+
+def default_gateway_settings() -> str:
+    """Every setting of a gateway with its default, as TOML."""
+
+def resolve_gateway_settings(settings: str, overrides: Sequence[str]) -> str:
+    """As `resolve_settings`, for a gateway."""
 
 def start_logs(settings: str) -> None:
     """Has this process log to standard error as the settings say. The first call decides."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from brokers import _core
 from brokers.errors import ConfigError
 
 
-def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> str:
+def load_settings(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    resolve: Callable[[str, Sequence[str]], str] = _core.resolve_settings,
+) -> str:
     """Reads a settings file and gives all settings as TOML, overrides and defaults filled in.
 
-    `overrides` are `section.setting=value`. Raises `ConfigError`, which names file, line and key.
+    `overrides` are `section.setting=value`; `resolve` is of the kind of process. Raises
+    `ConfigError`, which names file, line and key.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -20,7 +25,7 @@ def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> str:
         message = f"{path}: {error}"
         raise ConfigError(message) from error
     try:
-        return _core.resolve_settings(text, list(overrides))
+        return resolve(text, list(overrides))
     except ConfigError as error:
         message = f"{path}: {error}"
         raise ConfigError(message) from error

@@ -11,6 +11,7 @@ pub mod configs;
 pub mod coordinator;
 pub mod engine;
 pub mod env;
+pub mod gateway;
 pub mod handlers;
 pub mod ids;
 pub mod inspect;

@@ -18,7 +18,7 @@ use crate::env::{Environment, Listener};
 use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
 use crate::metadata::{MetadataError, SqliteStore};
-use crate::metrics::{Gauges, Sample};
+use crate::metrics::{BrokerFigures, Gauges, Sample};
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
 use crate::server::links::KafkaLinks;
@@ -117,7 +117,7 @@ impl BrokerProcess {
     pub fn start(settings: &Settings) -> Result<Self, ProcessError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(settings.runtime_threads(cores))
+            .worker_threads(settings.threads.on(cores))
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_keep_alive(BLOCKING_THREAD_TIME)
             .thread_stack_size(STACK_BYTES)
@@ -235,7 +235,8 @@ impl Started {
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
         let sample = sampler(Arc::clone(&engine), Arc::clone(&server));
         let metrics = for_metrics.map(|listener| {
-            let serving = crate::metrics::http::serve(listener, metrics, sample);
+            let figures = Arc::new(BrokerFigures { metrics, sample });
+            let serving = crate::metrics::http::serve(listener, figures);
             AbortOnDropHandle::new(tokio::spawn(serving))
         });
         let broker = Broker::new(Arc::clone(&engine), settings.handlers());

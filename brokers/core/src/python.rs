@@ -18,10 +18,12 @@ use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
 use crate::process::{
     BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended,
 };
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{ProcessSettings, Settings, SettingsError};
 
+mod gateway;
 mod metadata;
 
+use gateway::{GatewayProcess, default_gateway_settings, resolve_gateway_settings};
 use metadata::{ClusterMetadata, Metadata};
 
 create_exception!(brokers._core, BrokerError, PyException, "Something about a broker failed.");
@@ -259,9 +261,10 @@ mod _core {
     #[pymodule_export]
     use super::{
         BrokerError, BrokerProcess, ClusterMetadata, CompactedError, ConfigError, ConflictError,
-        CorruptError, ExistsError, InvalidError, Metadata, MetadataError, NotFoundError,
-        StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
-        UnknownOutcomeError, default_settings, inspect, resolve_settings, start_logs, version,
+        CorruptError, ExistsError, GatewayProcess, InvalidError, Metadata, MetadataError,
+        NotFoundError, StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
+        UnknownOutcomeError, default_gateway_settings, default_settings, inspect,
+        resolve_gateway_settings, resolve_settings, start_logs, version,
     };
 
     #[pymodule_init]

@@ -14,8 +14,8 @@ mod check;
 mod convert;
 mod parse;
 
-pub(crate) use check::split_address;
-pub use parse::SettingsError;
+pub(crate) use check::{above_zero, is_loopback, split_address};
+pub use parse::{Problem, ProcessSettings, SettingsError};
 
 /// A broker's settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

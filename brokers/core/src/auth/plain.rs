@@ -78,6 +78,11 @@ impl PlainCheck {
     }
 }
 
+/// Whom a message speaks for, if it is one.
+pub(super) fn user_of(message: &[u8]) -> Option<&str> {
+    parse(message).ok().map(|(user, _)| user)
+}
+
 /// Splits a message into user and password.
 fn parse(message: &[u8]) -> Result<(&str, &str), PlainError> {
     let text = std::str::from_utf8(message).map_err(|_| PlainError::Malformed("not UTF-8"))?;

@@ -17,6 +17,7 @@ use super::plain::{PlainCheck, PlainError};
 use super::principal::Principal;
 use super::scram::{ScramError, ScramServer};
 use super::types::{ScramCredential, ScramMechanism};
+use super::{plain, scram};
 use crate::env::Randomness;
 
 /// A mechanism that a listener can offer.
@@ -197,6 +198,17 @@ impl SaslSession {
         };
         self.state = State::Exchange(chosen, exchange);
         Ok(())
+    }
+
+    /// Whom the next token speaks for, where it is the one that says so. For look-ups that have to
+    /// wait: the state does not change, and what makes no sense is found by
+    /// [`SaslSession::authenticate`].
+    pub fn named_user(&self, token: &[u8]) -> Option<String> {
+        match &self.state {
+            State::Exchange(_, Exchange::Plain) => plain::user_of(token).map(str::to_owned),
+            State::Exchange(_, Exchange::ScramFirst(_)) => scram::user_of(token),
+            _ => None,
+        }
     }
 
     /// Takes the token of a SaslAuthenticate request, or of a bare frame.

@@ -60,8 +60,8 @@ struct Challenge {
     keys: Keys,
     /// Base64 of the first message's GS2 header, which the final message must repeat.
     channel_binding: String,
-    /// The client's nonce and the server's.
-    nonce: String,
+    /// The client's part of the nonce.
+    client_nonce: String,
     /// `client-first-message-bare "," server-first-message ","`.
     authentication_prefix: String,
 }
@@ -103,7 +103,7 @@ impl ScramServer {
             authentication_prefix: format!("{},{server_first},", message.bare),
             user: message.user,
             keys,
-            nonce,
+            client_nonce: message.nonce.to_owned(),
         }));
         Ok(server_first.into_bytes())
     }
@@ -120,7 +120,11 @@ impl ScramServer {
         if message.channel_binding != challenge.channel_binding {
             return Err(ScramError::Malformed("channel binding differs from the first message"));
         }
-        if message.nonce != challenge.nonce {
+        // Kafka asks for the server's part at the end and no more, and clients in use need that:
+        // librdkafka before 2.10 repeats its own part. What makes the exchange fresh is the
+        // server's, and the proof is over what the client did send.
+        let ours = message.nonce.strip_suffix(self.nonce.as_str());
+        if !ours.is_some_and(|theirs| theirs.starts_with(&challenge.client_nonce)) {
             return Err(ScramError::Malformed("nonce differs from the challenge"));
         }
         if message.proof.len() != self.mechanism.hash_bytes() {
@@ -146,6 +150,11 @@ impl ScramServer {
             & Choice::from(u8::from(challenge.keys.genuine));
         if bool::from(proven) { Ok(server_signature) } else { Err(ScramError::InvalidCredentials) }
     }
+}
+
+/// Whom client-first-message speaks for, if it is one.
+pub(super) fn user_of(client_first: &[u8]) -> Option<String> {
+    ClientFirst::parse(client_first).ok().map(|message| message.user)
 }
 
 struct ClientFirst<'a> {
@@ -265,7 +274,7 @@ fn decode_name(saslname: &str) -> Result<String, ScramError> {
 
 #[cfg(test)]
 #[path = "scram_client.rs"]
-pub(super) mod client;
+pub(crate) mod client;
 
 #[cfg(test)]
 #[path = "scram_tests.rs"]

@@ -1,6 +1,7 @@
 //! The exchange: RFC 7677's, one computed elsewhere, and every way to fail.
 
 use super::*;
+use crate::auth::derivation::{salted_password, stored_key};
 use crate::auth::scram::client::answer;
 
 /// Gives the same bytes again and again.
@@ -154,10 +155,10 @@ fn the_challenge_of_an_unknown_user_has_the_shape_of_a_known_one() {
 fn even_a_proof_that_fits_the_decoy_fails() {
     let mut server = server(ScramMechanism::Sha256);
     server.first(b"n,,n=ghost,r=abc", &decoy(), |_| None).unwrap();
+    let without_proof = format!("c=biws,r=abc{}", server.nonce);
     let State::Challenged(challenge) = &mut server.state else { panic!("not challenged") };
     let client_key = [3; 32];
     challenge.keys.stored_key = hash(ScramMechanism::Sha256, &client_key);
-    let without_proof = format!("c=biws,r={}", challenge.nonce);
     let parts = [challenge.authentication_prefix.as_bytes(), without_proof.as_bytes()];
     let signature = hmac(ScramMechanism::Sha256, &challenge.keys.stored_key, &parts);
     let proof: Vec<u8> = client_key.iter().zip(signature).map(|(a, b)| a ^ b).collect();
@@ -165,6 +166,33 @@ fn even_a_proof_that_fits_the_decoy_fails() {
     let genuine = challenge.keys.genuine;
     assert!(!genuine);
     assert_eq!(server.final_(message.as_bytes()), Err(ScramError::InvalidCredentials));
+}
+
+/// librdkafka before 2.10 sends its own part of the nonce twice, which Kafka lets pass.
+#[test]
+fn a_client_that_repeats_its_part_of_the_nonce_is_let_in() {
+    let finished = |theirs: &str| {
+        let mechanism = ScramMechanism::Sha256;
+        let known = credential(mechanism);
+        let mut server = server(mechanism);
+        let first = b"n,,n=user,r=abc";
+        let challenge = server.first(first, &decoy(), |_| Some(known.clone())).unwrap();
+        let challenge = String::from_utf8(challenge).unwrap();
+        let salt = STANDARD.decode(&known.salt).unwrap();
+        let salted = salted_password(mechanism, b"pencil", &salt, known.iterations);
+        let without_proof = format!("c=biws,r={theirs}{}", server.nonce);
+        let message = format!("n=user,r=abc,{challenge},{without_proof}");
+        let signature = hmac(mechanism, &stored_key(mechanism, &salted), &[message.as_bytes()]);
+        let client_key = hmac(mechanism, &salted, &[b"Client Key"]);
+        let proof: Vec<u8> = client_key.iter().zip(signature).map(|(a, b)| a ^ b).collect();
+        let last = format!("{without_proof},p={}", STANDARD.encode(proof));
+        server.final_(last.as_bytes()).map(|(user, _)| user)
+    };
+    assert_eq!(finished("abc"), Ok("user".to_owned()));
+    assert_eq!(finished("abcabc"), Ok("user".to_owned()));
+    for wrong in ["", "ab", "xabc"] {
+        assert!(matches!(finished(wrong), Err(ScramError::Malformed(_))), "{wrong}");
+    }
 }
 
 #[test]

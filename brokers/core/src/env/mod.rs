@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub mod files;
 pub mod real;
 
 /// The wall clock. No step that could lose or duplicate data reads it.

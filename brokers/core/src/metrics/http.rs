@@ -16,7 +16,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::{Metrics, Sample};
 use crate::env::{Listener, Stream};
 
 /// Connections at a time; more wait.
@@ -31,8 +30,20 @@ const REST: Duration = Duration::from_millis(100);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// What a process shows of itself.
+pub trait Exposed: Send + Sync + 'static {
+    /// All metrics in the text format of OpenMetrics 1.0.
+    fn metrics(&self) -> String;
+
+    /// Whether the process is well; the text says what is wrong.
+    ///
+    /// # Errors
+    /// Where it is not.
+    fn health(&self) -> Result<(), String>;
+}
+
 /// Serves until it is dropped.
-pub async fn serve(mut listener: Box<dyn Listener>, metrics: Arc<Metrics>, sample: Sample) {
+pub async fn serve(mut listener: Box<dyn Listener>, exposed: Arc<dyn Exposed>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut tasks = JoinSet::new();
     loop {
@@ -40,9 +51,9 @@ pub async fn serve(mut listener: Box<dyn Listener>, metrics: Arc<Metrics>, sampl
         let place = place.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (metrics, sample) = (Arc::clone(&metrics), Arc::clone(&sample));
+                let exposed = Arc::clone(&exposed);
                 tasks.spawn(async move {
-                    let served = serve_connection(stream, metrics, sample);
+                    let served = serve_connection(stream, exposed);
                     if timeout(CONNECTION_TIME, served).await.is_err() {
                         tracing::debug!("a connection for metrics took too long");
                     }
@@ -58,9 +69,9 @@ pub async fn serve(mut listener: Box<dyn Listener>, metrics: Arc<Metrics>, sampl
     }
 }
 
-async fn serve_connection(stream: Box<dyn Stream>, metrics: Arc<Metrics>, sample: Sample) {
+async fn serve_connection(stream: Box<dyn Stream>, exposed: Arc<dyn Exposed>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer(request.method(), request.uri().path(), &metrics, &sample);
+        let response = answer(request.method(), request.uri().path(), exposed.as_ref());
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -72,24 +83,15 @@ async fn serve_connection(stream: Box<dyn Stream>, metrics: Arc<Metrics>, sample
     }
 }
 
-fn answer(
-    method: &Method,
-    path: &str,
-    metrics: &Metrics,
-    sample: &Sample,
-) -> Response<Full<Bytes>> {
+fn answer(method: &Method, path: &str, exposed: &dyn Exposed) -> Response<Full<Bytes>> {
     if method != Method::GET && method != Method::HEAD {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET or HEAD\n".into());
         refused.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
     match path {
-        "/metrics" => {
-            // A broker that is not well still says what it counted.
-            let _ = sample(&metrics.gauges);
-            text(StatusCode::OK, OPEN_METRICS, metrics.render())
-        }
-        "/healthz" => match sample(&metrics.gauges) {
+        "/metrics" => text(StatusCode::OK, OPEN_METRICS, exposed.metrics()),
+        "/healthz" => match exposed.health() {
             Ok(()) => text(StatusCode::OK, TEXT, "ok\n".into()),
             Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
         },
@@ -108,12 +110,14 @@ fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<B
 mod tests {
     use http_body_util::BodyExt;
 
+    use super::super::{BrokerFigures, Metrics, Sample};
     use super::*;
 
     async fn get(method: Method, path: &str, well: bool) -> (StatusCode, String) {
         let sample: Sample =
             Arc::new(move |_| if well { Ok(()) } else { Err("stood down".to_owned()) });
-        let response = answer(&method, path, &Metrics::new(), &sample);
+        let figures = BrokerFigures { metrics: Arc::new(Metrics::new()), sample };
+        let response = answer(&method, path, &figures);
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8(body.into()).unwrap())

@@ -384,6 +384,26 @@ fn register_gauges(registry: &mut Registry, gauges: &Gauges) {
 /// Fills the gauges and says whether the broker is well; the text says what is wrong.
 pub type Sample = Arc<dyn Fn(&Gauges) -> Result<(), String> + Send + Sync>;
 
+/// What a broker shows of itself.
+pub struct BrokerFigures {
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+    /// What it is asked for.
+    pub sample: Sample,
+}
+
+impl http::Exposed for BrokerFigures {
+    fn metrics(&self) -> String {
+        // A broker that is not well still says what it counted.
+        let _ = (self.sample)(&self.metrics.gauges);
+        self.metrics.render()
+    }
+
+    fn health(&self) -> Result<(), String> {
+        (self.sample)(&self.metrics.gauges)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

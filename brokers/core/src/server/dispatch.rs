@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
-use kafka_protocol::protocol::{Decodable, Encodable};
+use kafka_protocol::protocol::Encodable;
 use tokio::time::Instant;
 
+use super::call::{Call, Refusal};
 use super::service::{Outcome, Reply, Service, Session};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
@@ -19,10 +20,8 @@ use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext};
 use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
 use crate::metadata::MetadataView;
 use crate::protocol::fetch::FetchRequest;
-use crate::protocol::guard;
-use crate::protocol::header::{HeaderError, RequestHeader, frame_response};
+use crate::protocol::header::{HeaderError, RequestHeader};
 use crate::protocol::produce::ProduceRequest;
-use crate::wire::WireError;
 
 /// A failed authentication is answered this late, so that guessing takes time (Kafka's
 /// `connection.failed.authentication.delay.ms`).
@@ -88,19 +87,6 @@ impl KafkaSession {
     }
 }
 
-/// Why a request ends its connection.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    #[error("{api:?}: {error}")]
-    Body { api: ApiKey, error: WireError },
-    #[error("{api:?}: {reason}")]
-    Message { api: ApiKey, reason: String },
-    #[error("{0:?} before authentication")]
-    NotAuthenticated(ApiKey),
-}
-
 #[async_trait]
 impl Session for KafkaSession {
     fn is_authenticated(&self) -> bool {
@@ -129,38 +115,6 @@ impl Session for KafkaSession {
             Err(error) => Err(error.into()),
         };
         outcome.unwrap_or_else(|refusal| Outcome::Close(refusal.to_string()))
-    }
-}
-
-/// What an answer needs to know of its request.
-#[derive(Debug, Clone, Copy)]
-struct Call {
-    api: ApiKey,
-    version: i16,
-    correlation_id: i32,
-}
-
-impl Call {
-    fn frame(self, pieces: Vec<Bytes>) -> Reply {
-        Reply::new(frame_response(self.api, self.version, self.correlation_id, pieces))
-    }
-
-    fn reply(self, response: &impl Encodable) -> Result<Reply, Refusal> {
-        let mut body = BytesMut::new();
-        response.encode(&mut body, self.version).map_err(|error| {
-            let (api, version) = (self.api, self.version);
-            tracing::error!(?api, version, %error, "a response cannot be encoded");
-            Refusal::Message { api, reason: error.to_string() }
-        })?;
-        Ok(self.frame(vec![body.freeze()]))
-    }
-
-    /// Decodes a body that was checked, or is checked here.
-    fn request<R: Decodable>(self, body: &Bytes) -> Result<R, Refusal> {
-        let api = self.api;
-        guard::check(api, self.version, body).map_err(|error| Refusal::Body { api, error })?;
-        R::decode(&mut body.clone(), self.version)
-            .map_err(|error| Refusal::Message { api, reason: error.to_string() })
     }
 }
 

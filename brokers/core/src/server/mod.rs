@@ -15,6 +15,7 @@ use crate::standing::Standing;
 
 mod accept;
 mod budget;
+pub(crate) mod call;
 mod connection;
 pub mod dispatch;
 pub mod links;

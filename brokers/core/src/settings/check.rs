@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use super::Settings;
-use super::parse::Problem;
+use super::parse::{Problem, ProcessSettings};
+use super::{LogSettings, Settings, ThreadSettings};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
 use crate::lane::block::ALIGNMENT;
@@ -16,19 +16,21 @@ const WRITE_BYTES_MAX: usize = 64 << 20;
 /// Threads beyond this are a mistake.
 const THREADS_MAX: usize = 256;
 
-impl Settings {
-    /// The first setting whose value makes no sense.
-    pub(super) fn problem(&self) -> Option<Problem> {
+impl ProcessSettings for Settings {
+    fn problem(&self) -> Option<Problem> {
         self.storage_problem()
             .or_else(|| self.listener_problem())
             .or_else(|| self.security_problem())
             .or_else(|| self.lane_problem())
             .or_else(|| self.limit_problem())
             .or_else(|| self.topic_problem())
-            .or_else(|| self.log_problem())
+            .or_else(|| self.log.problem())
+            .or_else(|| self.threads.problem())
             .or_else(|| self.broker_config().err())
     }
+}
 
+impl Settings {
     fn storage_problem(&self) -> Option<Problem> {
         let storage = &self.storage;
         let missing = [
@@ -83,20 +85,6 @@ impl Settings {
             }
         }
         None
-    }
-
-    /// A misspelt level would be taken for the name of a module, and silence everything.
-    fn log_problem(&self) -> Option<Problem> {
-        let levels = ["off", "error", "warn", "info", "debug", "trace"];
-        let known = |part: &str| part.contains('=') || levels.contains(&part);
-        let good = self.log.level.split(',').all(|part| known(part.trim()));
-        (!good).then(|| Problem {
-            key: "log.level",
-            message: format!(
-                "must be one of {}, or filters such as module=debug",
-                levels.join(", ")
-            ),
-        })
     }
 
     fn security_problem(&self) -> Option<Problem> {
@@ -212,14 +200,45 @@ impl Settings {
         if let Some((key, _)) = not_negative.into_iter().find(|(_, value)| *value < 0) {
             return Some(Problem { key, message: "must not be negative".to_owned() });
         }
-        (self.threads.runtime > THREADS_MAX).then(|| Problem {
-            key: "threads.runtime",
-            message: format!("must be at most {THREADS_MAX}"),
+        None
+    }
+}
+
+impl LogSettings {
+    /// A misspelt level would be taken for the name of a module, and silence everything.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        let levels = ["off", "error", "warn", "info", "debug", "trace"];
+        let known = |part: &str| part.contains('=') || levels.contains(&part);
+        let good = self.level.split(',').all(|part| known(part.trim()));
+        (!good).then(|| Problem {
+            key: "log.level",
+            message: format!(
+                "must be one of {}, or filters such as module=debug",
+                levels.join(", ")
+            ),
         })
     }
 }
 
-fn above_zero(key: &'static str) -> Problem {
+impl ThreadSettings {
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        (self.runtime > THREADS_MAX).then(|| Problem {
+            key: "threads.runtime",
+            message: format!("must be at most {THREADS_MAX}"),
+        })
+    }
+
+    /// How many threads serve, on a machine with so many cores.
+    pub fn on(&self, cores: usize) -> usize {
+        match self.runtime {
+            0 => cores.clamp(1, 4),
+            threads => threads,
+        }
+    }
+}
+
+/// What a setting that must be positive is told.
+pub(crate) fn above_zero(key: &'static str) -> Problem {
     Problem { key, message: "must be above 0".to_owned() }
 }
 
@@ -235,7 +254,8 @@ pub(crate) fn split_address(address: &str) -> Option<(&str, u16)> {
     good.then_some((bare.unwrap_or(host), port))
 }
 
-fn is_loopback(address: &str) -> bool {
+/// Whether a `host:port` is on this machine only.
+pub(crate) fn is_loopback(address: &str) -> bool {
     if let Ok(address) = address.parse::<SocketAddr>() {
         return address.ip().is_loopback();
     }

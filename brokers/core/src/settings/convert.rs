@@ -227,14 +227,6 @@ impl Settings {
             ),
         ]
     }
-
-    /// How many threads serve, on a machine with so many cores.
-    pub fn runtime_threads(&self, cores: usize) -> usize {
-        match self.threads.runtime {
-            0 => cores.clamp(1, 4),
-            threads => threads,
-        }
-    }
 }
 
 #[cfg(test)]

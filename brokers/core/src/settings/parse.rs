@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
-
-use super::Settings;
 
 /// What is wrong with settings, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,16 +27,20 @@ fn key_prefix(key: Option<&str>) -> String {
     key.map_or_else(String::new, |key| format!("{key}: "))
 }
 
-impl Settings {
+/// The settings of a kind of process.
+pub trait ProcessSettings: Serialize + DeserializeOwned {
+    /// The first setting whose value makes no sense.
+    fn problem(&self) -> Option<Problem>;
+
     /// Reads settings from TOML. `overrides` are `key=value`, as in `limits.connections_max=5`; a
     /// value that is not TOML is taken as text. They win over the file.
     ///
     /// # Errors
     /// [`SettingsError`]; also where a setting is unknown or its value makes no sense.
-    pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self, SettingsError> {
+    fn from_toml(text: &str, overrides: &[String]) -> Result<Self, SettingsError> {
         let of_file: Self = toml::from_str(text).map_err(|error| locate(text, &error.into()))?;
         if overrides.is_empty() {
-            return of_file.checked().map_err(|problem| problem.in_text(text));
+            return checked(of_file).map_err(|problem| problem.in_text(text));
         }
         let mut table = Table::try_from(&of_file).expect("settings are a table");
         for assignment in overrides {
@@ -51,26 +55,28 @@ impl Settings {
             });
             SettingsError { line: None, key, message: error.message().to_owned() }
         })?;
-        settings.checked().map_err(|problem| problem.in_text(text))
+        checked(settings).map_err(|problem| problem.in_text(text))
     }
 
     /// Every setting with its value, as TOML.
-    pub fn to_toml(&self) -> String {
+    fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are a table")
     }
+}
 
-    fn checked(self) -> Result<Self, Problem> {
-        match self.problem() {
-            Some(problem) => Err(problem),
-            None => Ok(self),
-        }
+fn checked<S: ProcessSettings>(settings: S) -> Result<S, Problem> {
+    match settings.problem() {
+        Some(problem) => Err(problem),
+        None => Ok(settings),
     }
 }
 
 /// A value that makes no sense.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
+    /// The setting.
     pub key: &'static str,
+    /// What is wrong with it.
     pub message: String,
 }
 
@@ -176,6 +182,7 @@ fn override_one(table: &mut Table, assignment: &str) -> Result<(), SettingsError
 
 #[cfg(test)]
 mod tests {
+    use super::super::Settings;
     use super::*;
 
     const STORAGE: &str = "[storage]\ndfs = 'd'\nbucket = 'b'\nmetadata = 'm'\n";

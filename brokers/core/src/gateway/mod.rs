@@ -1,0 +1,190 @@
+//! A gateway: takes clients of all clusters of a cell, authenticates them, wakes their cluster, and
+//! forwards their bytes. `README.md` beside this file has the map and the invariants.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::sasl::Mechanism;
+use crate::env::{Clock, Network, Randomness};
+use crate::metadata::MetadataStore;
+use crate::metadata::cell::{CellError, CellMetadata};
+use crate::server::{Budget, LogLimit};
+
+mod connection;
+mod limits;
+mod listeners;
+mod login;
+mod metrics;
+mod process;
+mod pump;
+mod reach;
+mod secret;
+mod sessions;
+mod settings;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod users;
+mod view;
+mod wake;
+
+pub use process::{GatewayError, GatewayProcess};
+pub use secret::CellSecret;
+pub use settings::GatewaySettings;
+
+use limits::Gate;
+use metrics::GatewayMetrics;
+use sessions::Sessions;
+use users::Users;
+use view::{CellView, Follower, Names, check_usable};
+use wake::Wakes;
+
+/// Passwords that are checked at a time: each costs milliseconds of a core.
+const VERIFICATIONS_AT_ONCE: usize = 2;
+
+/// What a gateway takes of the outside world.
+struct World {
+    store: Arc<dyn MetadataStore>,
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    network: Arc<dyn Network>,
+}
+
+/// What all connections share.
+struct Gateway {
+    view: watch::Receiver<Arc<CellView>>,
+    network: Arc<dyn Network>,
+    randomness: Arc<dyn Randomness>,
+    cell_secret: CellSecret,
+    names: Names,
+    mechanisms: Vec<Mechanism>,
+    authentication_time: Duration,
+    unauthenticated_bytes_max: usize,
+    unauthenticated_memory: Budget,
+    hold_time: Duration,
+    gate: Arc<Gate>,
+    users: Users,
+    sessions: Arc<Sessions>,
+    wakes: Wakes,
+    metrics: Arc<GatewayMetrics>,
+    verifications: Semaphore,
+    /// By cluster, for as long as passwords of it are checked.
+    verifications_by_cluster: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
+    closings: LogLimit,
+    connections: TaskTracker,
+    drain: CancellationToken,
+}
+
+impl Gateway {
+    /// A gateway over a cell that can be read, and what has to run beside it.
+    ///
+    /// # Errors
+    /// Where the cell's metadata cannot be read.
+    async fn new(
+        settings: &GatewaySettings,
+        names: Names,
+        cell_secret: CellSecret,
+        world: World,
+    ) -> Result<(Arc<Self>, impl Future<Output = ()> + use<>), CellError> {
+        let cell = CellMetadata::new(Arc::clone(&world.store));
+        let metrics = Arc::new(GatewayMetrics::default());
+        let (follower, watch) = Follower::start(cell.clone(), Arc::clone(&metrics)).await?;
+        let limits = &settings.limits;
+        let gateway = Arc::new(Self {
+            view: follower.subscribe(),
+            network: world.network,
+            randomness: world.randomness,
+            cell_secret,
+            names,
+            mechanisms: settings.mechanisms(),
+            authentication_time: settings.authentication_time(),
+            unauthenticated_bytes_max: limits.unauthenticated_bytes_max,
+            unauthenticated_memory: Budget::new(limits.unauthenticated_bytes),
+            hold_time: Duration::from_millis(settings.wake.hold_ms),
+            gate: Gate::new(settings.gate()),
+            users: Users::new(world.store),
+            sessions: Arc::default(),
+            wakes: Wakes::new(cell, world.clock, Arc::clone(&metrics)),
+            metrics,
+            verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
+            verifications_by_cluster: Mutex::default(),
+            closings: LogLimit::default(),
+            connections: TaskTracker::new(),
+            drain: CancellationToken::new(),
+        });
+        let (usable, present) = (Arc::clone(&gateway), Arc::clone(&gateway));
+        let users_interval = Duration::from_millis(settings.cell.users_interval_ms);
+        let background = async move {
+            tokio::join!(
+                follower.follow(watch),
+                usable.end_unusable(),
+                present.end_removed_users(users_interval),
+            );
+        };
+        Ok((gateway, background))
+    }
+
+    /// Ends connections to clusters that may not be used any more, as soon as that is known.
+    async fn end_unusable(self: Arc<Self>) {
+        let mut changes = self.view.clone();
+        let mut known = changes.borrow_and_update().clone();
+        while changes.changed().await.is_ok() {
+            let view = changes.borrow_and_update().clone();
+            for cluster in self.sessions.clusters() {
+                let Err(reason) = check_usable(view.spec(&cluster)) else { continue };
+                let ended = self.sessions.end_all(&cluster);
+                if ended > 0 {
+                    tracing::info!(%cluster, ended, reason, "ended the connections of a cluster");
+                }
+            }
+            for gone in known.clusters().filter(|cluster| view.spec(cluster).is_none()) {
+                self.users.forget(gone);
+                self.wakes.forget(gone);
+                self.metrics.forget(gone);
+                self.verifications_by_cluster.lock().remove(gone);
+            }
+            known = view;
+        }
+    }
+
+    /// Ends connections of users that were removed. Where the store cannot be read they go on.
+    async fn end_removed_users(self: Arc<Self>, every: Duration) {
+        let mut rounds = interval(every);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            rounds.tick().await;
+            for cluster in self.sessions.clusters() {
+                let Ok(users) = self.users.names(&cluster).await else { continue };
+                let ended = self.sessions.end_others(&cluster, &users);
+                if ended > 0 {
+                    tracing::info!(%cluster, ended, "ended the connections of removed users");
+                }
+            }
+        }
+    }
+
+    fn verifications_of(&self, cluster: &Arc<str>) -> Arc<Semaphore> {
+        let mut semaphores = self.verifications_by_cluster.lock();
+        let of_cluster = semaphores.entry(Arc::clone(cluster));
+        Arc::clone(of_cluster.or_insert_with(|| Arc::new(Semaphore::new(1))))
+    }
+
+    /// Waits until all connections have ended: each when it is quiet, all within `limit`.
+    async fn drain(&self, limit: Duration) {
+        self.drain.cancel();
+        self.connections.close();
+        if tokio::time::timeout(limit, self.connections.wait()).await.is_err() {
+            let left = self.connections.len();
+            tracing::warn!(left, "connections were not quiet in time");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! From a client that has authenticated to a link with its broker, whatever the cluster is doing:
+//! asleep, about to run, restarted this moment.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Gateway;
+use super::view::{Target, check_usable};
+use crate::env::Stream;
+use crate::link::{self, LinkError, LinkedClient};
+
+/// How long connecting and the handshake may take.
+const LINK_TIME: Duration = Duration::from_secs(3);
+/// How long to wait until a broker that refused is tried again; doubles.
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+/// The longest of these waits.
+const RETRY_MAX: Duration = Duration::from_millis(160);
+/// Where a broker that should run cannot be reached for this long, the keeper is asked too.
+const UNREACHED_TIME: Duration = Duration::from_secs(2);
+
+/// Why a client's broker was not reached.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreached {
+    #[error("{0}")]
+    NotUsable(&'static str),
+    #[error("the cluster did not run in time")]
+    TooLate,
+}
+
+impl Gateway {
+    /// A link to the client's broker; wakes the cluster where it sleeps, and waits.
+    ///
+    /// # Errors
+    /// [`Unreached`].
+    pub(super) async fn reach(
+        &self,
+        target: &Target,
+        client: &LinkedClient,
+    ) -> Result<Box<dyn Stream>, Unreached> {
+        let began = Instant::now();
+        let mut held = false;
+        let reached = timeout(self.hold_time, self.try_until_reached(target, client, &mut held));
+        let stream = reached.await.unwrap_or(Err(Unreached::TooLate))?;
+        if held {
+            self.wakes.reached(&target.cluster).await;
+            self.metrics.held(began.elapsed());
+        }
+        Ok(stream)
+    }
+
+    async fn try_until_reached(
+        &self,
+        target: &Target,
+        client: &LinkedClient,
+        held: &mut bool,
+    ) -> Result<Box<dyn Stream>, Unreached> {
+        let mut changes = self.view.clone();
+        let began = Instant::now();
+        let mut pause = RETRY_FIRST;
+        let mut asking = pin!(self.keep_asking(&target.cluster));
+        loop {
+            let view = changes.borrow_and_update().clone();
+            check_usable(view.spec(&target.cluster)).map_err(Unreached::NotUsable)?;
+            let link = view.link_of(target);
+            if let Some(address) = &link {
+                match self.link(&target.cluster, address, client).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => {
+                        tracing::debug!(cluster = %target.cluster, address, %error, "not reached");
+                    }
+                }
+            }
+            let asks = link.is_none() || began.elapsed() >= UNREACHED_TIME;
+            *held |= asks;
+            tokio::select! {
+                biased;
+                changed = changes.changed() => if changed.is_err() {
+                    // Whoever keeps the view up is gone: the gateway ends.
+                    return Err(Unreached::TooLate);
+                } else {
+                    pause = RETRY_FIRST;
+                },
+                () = &mut asking, if asks => return Err(Unreached::TooLate),
+                () = sleep(pause), if link.is_some() => pause = (pause * 2).min(RETRY_MAX),
+                () = sleep(UNREACHED_TIME) => {}
+            }
+        }
+    }
+
+    /// Asks for the cluster to be woken until this is dropped, or the cluster is gone.
+    async fn keep_asking(&self, cluster: &str) {
+        loop {
+            let spec = self.view.borrow().spec(cluster).cloned();
+            let Some(spec) = spec else { return };
+            self.wakes.ask(&spec).await;
+            sleep(UNREACHED_TIME).await;
+        }
+    }
+
+    async fn link(
+        &self,
+        cluster: &str,
+        address: &str,
+        client: &LinkedClient,
+    ) -> Result<Box<dyn Stream>, LinkError> {
+        let linking = async {
+            let mut stream = self.network.connect(address).await?;
+            let secret = self.cell_secret.link(cluster);
+            link::open(stream.as_mut(), &secret, self.randomness.as_ref(), client).await?;
+            Ok(stream)
+        };
+        timeout(LINK_TIME, linking).await.unwrap_or(Err(LinkError::TooSlow))
+    }
+}

@@ -1,0 +1,101 @@
+//! Connections that are forwarded, so that they can be ended: when their user was removed, when
+//! their cluster may not be used any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<Live>);
+
+#[derive(Default)]
+struct Live {
+    next: u64,
+    clusters: BTreeMap<Arc<str>, BTreeMap<u64, Session>>,
+}
+
+struct Session {
+    user: Arc<str>,
+    end: CancellationToken,
+}
+
+impl Sessions {
+    /// Notes a connection. It is to end when its token says so.
+    pub(super) fn register(self: &Arc<Self>, cluster: &Arc<str>, user: &str) -> Registered {
+        let end = CancellationToken::new();
+        let session = Session { user: user.into(), end: end.clone() };
+        let mut live = self.0.lock();
+        let number = live.next;
+        live.next += 1;
+        live.clusters.entry(Arc::clone(cluster)).or_default().insert(number, session);
+        Registered { sessions: Arc::clone(self), cluster: Arc::clone(cluster), number, end }
+    }
+
+    /// Clusters with connections.
+    pub(super) fn clusters(&self) -> Vec<Arc<str>> {
+        self.0.lock().clusters.keys().cloned().collect()
+    }
+
+    /// Ends all connections of a cluster; gives how many.
+    pub(super) fn end_all(&self, cluster: &str) -> usize {
+        self.end(cluster, |_| true)
+    }
+
+    /// Ends the connections of users that are not among these; gives how many.
+    pub(super) fn end_others(&self, cluster: &str, users: &BTreeSet<String>) -> usize {
+        self.end(cluster, |user| !users.contains(user))
+    }
+
+    fn end(&self, cluster: &str, ends: impl Fn(&str) -> bool) -> usize {
+        let live = self.0.lock();
+        let sessions = live.clusters.get(cluster).into_iter().flat_map(BTreeMap::values);
+        let ending = sessions.filter(|session| ends(&session.user) && !session.end.is_cancelled());
+        ending.map(|session| session.end.cancel()).count()
+    }
+}
+
+/// A connection that is noted; forgotten when dropped.
+pub(super) struct Registered {
+    sessions: Arc<Sessions>,
+    cluster: Arc<str>,
+    number: u64,
+    /// Says when the connection is to end.
+    pub end: CancellationToken,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut live = self.sessions.0.lock();
+        if let Some(sessions) = live.clusters.get_mut(&self.cluster) {
+            sessions.remove(&self.number);
+            if sessions.is_empty() {
+                live.clusters.remove(&self.cluster);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_ended_by_user_and_by_cluster() {
+        let sessions = Arc::new(Sessions::default());
+        let (one, two): (Arc<str>, Arc<str>) = ("cl_1".into(), "cl_2".into());
+        let alice = sessions.register(&one, "alice");
+        let bob = sessions.register(&one, "bob");
+        let other = sessions.register(&two, "bob");
+        assert_eq!(sessions.clusters(), [one.clone(), two.clone()]);
+        assert_eq!(sessions.end_others(&one, &BTreeSet::from(["alice".to_owned()])), 1);
+        assert!(bob.end.is_cancelled() && !alice.end.is_cancelled() && !other.end.is_cancelled());
+        assert_eq!(sessions.end_others(&one, &BTreeSet::from(["alice".to_owned()])), 0);
+        assert_eq!(sessions.end_all(&two), 1);
+        drop((alice, bob, other));
+        assert!(sessions.clusters().is_empty());
+        assert_eq!(sessions.end_all(&one), 0);
+    }
+}

@@ -1,0 +1,294 @@
+//! What the cell's clusters are, in memory: kept up by a watch, and kept on to while the metadata
+//! store cannot be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::link::ListenerKind;
+use crate::metadata::MetadataError;
+use crate::metadata::cell::{CellChange, CellError, CellMetadata, CellRecord, CellWatch};
+use crate::metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Phase, SpecState};
+
+use super::metrics::GatewayMetrics;
+use super::settings::host_and_port;
+
+/// How long to rest after the store could not be read.
+const REST: Duration = Duration::from_secs(1);
+/// The most brokers that addresses are made for; a spec that wants more is a mistake.
+const SLOTS_MAX: u32 = 128;
+
+/// Which broker of a cluster a client asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Slot {
+    /// Any: it bootstraps.
+    Any,
+    /// The one of this slot.
+    Number(u32),
+}
+
+/// Where a client wants to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub cluster: Arc<str>,
+    pub slot: Slot,
+}
+
+/// The clusters of a cell.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CellView {
+    specs: BTreeMap<Arc<str>, Arc<ClusterSpec>>,
+    statuses: BTreeMap<Arc<str>, Arc<ClusterStatus>>,
+    /// By label; none where several clusters claim it, since passwords of one must not reach
+    /// another.
+    hosts: Arc<BTreeMap<String, Option<Arc<str>>>>,
+    /// By port; none as above.
+    ports: Arc<BTreeMap<u16, Option<Target>>>,
+}
+
+impl CellView {
+    /// The spec of a cluster.
+    pub(super) fn spec(&self, cluster: &str) -> Option<&Arc<ClusterSpec>> {
+        self.specs.get(cluster)
+    }
+
+    /// All clusters.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.specs.keys()
+    }
+
+    /// Ports that plain listeners are wanted on.
+    pub(super) fn ports(&self) -> BTreeSet<u16> {
+        self.ports.iter().filter(|(_, target)| target.is_some()).map(|(port, _)| *port).collect()
+    }
+
+    /// Whose port it is.
+    pub(super) fn of_port(&self, port: u16) -> Option<Target> {
+        self.ports.get(&port).cloned().flatten()
+    }
+
+    /// Whose name it is: `<host>.<domain>`, or `b<slot>-<host>.<domain>`. A label that reads as
+    /// that of a slot is never another cluster's own, or that one would get passwords that are
+    /// meant for a broker of the first.
+    pub(super) fn of_name(&self, name: &str, domain: &str) -> Option<Target> {
+        let name = name.to_ascii_lowercase();
+        let label = name.strip_suffix(domain)?.strip_suffix('.')?;
+        let (slot, host) = match split_slot(label) {
+            Some((slot, host)) => (Slot::Number(slot), host),
+            None => (Slot::Any, label),
+        };
+        let cluster = self.hosts.get(host).cloned().flatten()?;
+        Some(Target { cluster, slot })
+    }
+
+    /// Where the broker that is asked for takes links, if it runs.
+    pub(super) fn link_of(&self, target: &Target) -> Option<String> {
+        let status = self.statuses.get(&target.cluster)?;
+        if status.phase != Phase::Running {
+            return None;
+        }
+        let brokers = &status.brokers;
+        let broker = match target.slot {
+            Slot::Any => brokers.iter().min_by_key(|broker| broker.slot),
+            Slot::Number(slot) => brokers.iter().find(|broker| broker.slot == slot),
+        };
+        broker.map(|broker| broker.link.clone())
+    }
+
+    fn apply(&mut self, changes: Vec<CellChange>) {
+        let mut specs_changed = false;
+        for CellChange { cluster, record, .. } in changes {
+            let cluster: Arc<str> = cluster.into();
+            match record {
+                CellRecord::Spec(Some(spec)) => {
+                    self.specs.insert(cluster, Arc::new(spec));
+                    specs_changed = true;
+                }
+                CellRecord::Spec(None) => specs_changed |= self.specs.remove(&cluster).is_some(),
+                CellRecord::Status(Some(status)) => {
+                    self.statuses.insert(cluster, Arc::new(status));
+                }
+                CellRecord::Status(None) => {
+                    self.statuses.remove(&cluster);
+                }
+                CellRecord::Wake(_) | CellRecord::Sample(_) => {}
+            }
+        }
+        if specs_changed {
+            self.index();
+        }
+    }
+
+    fn index(&mut self) {
+        let mut hosts = BTreeMap::new();
+        let mut ports = BTreeMap::new();
+        for (cluster, spec) in &self.specs {
+            if split_slot(&spec.host).is_some() {
+                tracing::error!(%cluster, host = spec.host, "a name that reads as a broker's");
+            } else {
+                claim(&mut hosts, spec.host.clone(), Arc::clone(cluster), cluster);
+            }
+            for (slot, port) in (0..).zip(&spec.ports) {
+                let slot = if slot == 0 { Slot::Any } else { Slot::Number(slot) };
+                let target = Target { cluster: Arc::clone(cluster), slot };
+                claim(&mut ports, *port, target, cluster);
+            }
+        }
+        (self.hosts, self.ports) = (Arc::new(hosts), Arc::new(ports));
+    }
+}
+
+fn claim<K, T>(claims: &mut BTreeMap<K, Option<T>>, what: K, target: T, cluster: &str)
+where
+    K: Ord + Clone + std::fmt::Debug,
+{
+    if claims.insert(what.clone(), Some(target)).is_some() {
+        tracing::error!(?what, cluster, "several clusters claim it: none gets it");
+        claims.insert(what, None);
+    }
+}
+
+/// Slot and host of a label `b<slot>-<host>`.
+fn split_slot(label: &str) -> Option<(u32, &str)> {
+    let (number, host) = label.strip_prefix('b')?.split_once('-')?;
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || host.is_empty() { None } else { Some((number.parse().ok()?, host)) }
+}
+
+/// How clients of a kind of listener find the brokers of a cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    /// Host of plain listeners.
+    pub plain_host: String,
+    /// What names end with.
+    pub domain: String,
+    /// Port of the TLS listener as clients see it.
+    pub tls_port: u16,
+}
+
+impl Names {
+    /// `host:port` by slot.
+    pub(super) fn advertised(&self, spec: &ClusterSpec, kind: ListenerKind) -> Vec<String> {
+        match kind {
+            ListenerKind::SaslPlaintext => {
+                spec.ports.iter().map(|port| host_and_port(&self.plain_host, *port)).collect()
+            }
+            ListenerKind::SaslSsl => {
+                let ports = u32::try_from(spec.ports.len()).unwrap_or(SLOTS_MAX);
+                let slots = spec.scale.max(ports).min(SLOTS_MAX);
+                let name =
+                    |slot| format!("b{slot}-{}.{}:{}", spec.host, self.domain, self.tls_port);
+                (0..slots).map(name).collect()
+            }
+        }
+    }
+}
+
+/// Whether a cluster may be used at all; the text is for its clients.
+pub(super) fn check_usable(spec: Option<&Arc<ClusterSpec>>) -> Result<(), &'static str> {
+    match spec.map(|spec| spec.state) {
+        Some(SpecState::Active) => Ok(()),
+        Some(SpecState::Suspended) => Err("the cluster is suspended"),
+        Some(SpecState::Deleted) | None => Err("the cluster was deleted"),
+    }
+}
+
+/// What is watched.
+const KINDS: [CellKind; 2] = [CellKind::Spec, CellKind::Status];
+
+/// The view, and who keeps it up.
+pub(super) struct Follower {
+    cell: CellMetadata,
+    metrics: Arc<GatewayMetrics>,
+    view: watch::Sender<Arc<CellView>>,
+}
+
+impl Follower {
+    /// Reads the cell. Gives a view of it, and the watch that keeps it up.
+    ///
+    /// # Errors
+    /// As the store.
+    pub(super) async fn start(
+        cell: CellMetadata,
+        metrics: Arc<GatewayMetrics>,
+    ) -> Result<(Self, CellWatch), CellError> {
+        let (view, watch) = load(&cell).await?;
+        metrics.metadata_readable.set(1);
+        Ok((Self { cell, metrics, view: watch::Sender::new(Arc::new(view)) }, watch))
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Arc<CellView>> {
+        self.view.subscribe()
+    }
+
+    /// Keeps the view up until it is dropped.
+    pub(super) async fn follow(self, mut watch: CellWatch) {
+        loop {
+            match watch.next().await {
+                Ok(changes) => {
+                    self.view.send_modify(|view| Arc::make_mut(view).apply(changes));
+                    self.readable();
+                }
+                Err(CellError::Store(MetadataError::Unavailable(reason))) => {
+                    self.unreadable(&reason);
+                    sleep(REST).await;
+                }
+                Err(error) => {
+                    self.unreadable(&error);
+                    watch = self.reload().await;
+                }
+            }
+        }
+    }
+
+    async fn reload(&self) -> CellWatch {
+        loop {
+            match load(&self.cell).await {
+                Ok((view, watch)) => {
+                    self.view.send_replace(Arc::new(view));
+                    self.readable();
+                    return watch;
+                }
+                Err(error) => {
+                    self.unreadable(&error);
+                    sleep(REST).await;
+                }
+            }
+        }
+    }
+
+    fn readable(&self) {
+        if self.metrics.metadata_readable.set(1) == 0 {
+            tracing::info!("the cell's metadata can be read again");
+        }
+    }
+
+    /// Said once, until it can be read again.
+    fn unreadable(&self, error: &dyn std::fmt::Display) {
+        if self.metrics.metadata_readable.set(0) == 1 {
+            tracing::warn!(%error, "the cell's metadata cannot be read: what is known is served");
+        }
+    }
+}
+
+async fn load(cell: &CellMetadata) -> Result<(CellView, CellWatch), CellError> {
+    let (specs, statuses) = (cell.specs().await?, cell.statuses().await?);
+    // What changed between the two lists is seen again, and says the same.
+    let watch = cell.watch(&KINDS, specs.revision.min(statuses.revision)).await?;
+    let mut view = CellView::default();
+    for (cluster, spec) in specs.records {
+        view.specs.insert(cluster.into(), Arc::new(spec.record));
+    }
+    for (cluster, status) in statuses.records {
+        view.statuses.insert(cluster.into(), Arc::new(status.record));
+    }
+    view.index();
+    Ok((view, watch))
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

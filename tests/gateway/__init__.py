@@ -1,0 +1,1 @@
+"""The gateway as a process, with real clients and real brokers behind it."""
