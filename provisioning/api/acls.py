@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from typing import Any
 
 from rest_framework import status
@@ -27,7 +27,10 @@ class AclViewSet(ClusterViewSet):
 
     serializer_class = shapes.AclSerializer
     input_serializers = {"create": shapes.AclCreateSerializer}
-    output_serializers = {"destroy": shapes.AclListSerializer}
+    output_serializers = {
+        "create": shapes.AclCreatedSerializer,
+        "destroy": shapes.AclListSerializer,
+    }
     query_serializers = {"list": shapes.AclQuerySerializer, "destroy": shapes.AclQuerySerializer}
     responses = {"destroy": SEVERAL}
     examples = examples.ACLS
@@ -43,17 +46,18 @@ class AclViewSet(ClusterViewSet):
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Adds an entry, or several as `items`: all or none. Those that are there stay.
 
-        Running brokers follow within a second.
+        Running brokers have them when this returns, or the condition says that it is not known.
         """
         del request, kwargs
         data = self.validated_input()
         several = "items" in data
         wanted = [Acl(**each) for each in (data["items"] if several else [data])]
         try:
-            made = acls.create_acls(actor=self.actor, cluster=self.cluster, acls=wanted)
+            effect = acls.create_acls(actor=self.actor, cluster=self.cluster, acls=wanted)
         except AppError as error:
             raise _placed(error, several=several) from error
-        shown = shapes.AclSerializer(made, many=True).data
+        made = [{**asdict(entry), "status": effect} for entry in wanted]
+        shown = shapes.AclCreatedSerializer(made, many=True).data
         body: Any = {"items": shown, "next_cursor": None} if several else shown[0]
         return Response(body, status=status.HTTP_201_CREATED)
 

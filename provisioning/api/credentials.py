@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from console.common.api.views import CreateAction, DestroyAction, ListAction, RetrieveAction
 from provisioning.api import examples
 from provisioning.api.bases import ClusterViewSet
+from provisioning.api.topic_serializers import EffectSerializer
 from provisioning.choices import CredentialRole, Mechanism
 from provisioning.models import Credential
 from provisioning.models.credential import NAME_CHARS_MAX
@@ -43,6 +44,7 @@ class CredentialCreatedSerializer(serializers.Serializer[Any]):
     principal = serializers.CharField(source="credential.principal")
     role = serializers.ChoiceField(source="credential.role", choices=CredentialRole.choices)
     created_at = serializers.DateTimeField(source="credential.created_at")
+    status = EffectSerializer(source="effect")
 
 
 class CredentialCreateSerializer(serializers.Serializer[Any]):

@@ -98,6 +98,16 @@ CREDENTIAL: dict[str, Any] = {
     "mechanism": "SCRAM-SHA-512",
     "created_at": "2026-11-21T15:03:00Z",
 }
+EFFECT = {
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "true",
+            "reason": "Effective",
+            "message": "The brokers have it.",
+        }
+    ]
+}
 GROUP: dict[str, Any] = {
     "group": "billing",
     "state": "Stable",
@@ -195,7 +205,7 @@ ACLS = {
     "create": [
         body("One", {name: ACL[name] for name in ACL if name not in {"host", "pattern_type"}}),
         body("Several", {"items": [ACL, ACL | {"resource_type": "GROUP"}]}),
-        answer("Created", ACL, 201),
+        answer("Created", ACL | {"status": EFFECT}, 201),
     ],
     "destroy": [answer("Removed", {"items": [ACL]})],
 }
@@ -204,7 +214,7 @@ CREDENTIALS = {
     "retrieve": [answer("Credential", CREDENTIAL)],
     "create": [
         body("Producer", {"name": "checkout", "role": "producer"}),
-        answer("Created", CREDENTIAL | {"password": "shown-this-once"}, 201),
+        answer("Created", CREDENTIAL | {"password": "shown-this-once", "status": EFFECT}, 201),
     ],
 }
 GROUPS = {

@@ -159,6 +159,18 @@ class AclSerializer(serializers.Serializer[Any]):
     host = serializers.CharField(max_length=256, default="*")
 
 
+class EffectSerializer(serializers.Serializer[Any]):
+    """Whether brokers have what was made, or when they will."""
+
+    conditions = ConditionSerializer(many=True)
+
+
+class AclCreatedSerializer(AclSerializer):
+    """A new entry."""
+
+    status = EffectSerializer()
+
+
 class AclCreateSerializer(AclSerializer):
     """A new entry, or several as `items`."""
 

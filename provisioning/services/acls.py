@@ -13,6 +13,7 @@ from console.common.conf import config
 from console.common.errors import FieldError, LimitReached, Quota, ValidationFailed
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
+from provisioning.services.effect import Effect, wait_effect
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
@@ -24,8 +25,11 @@ def list_acls(*, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
     return sorted(entry for entry in entries if _matches(entry, wanted))
 
 
-def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> list[Acl]:
-    """Adds entries, all or none; those that are there stay. Raises `LimitReached`."""
+def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> Effect:
+    """Adds entries, all or none; those that are there stay. Raises `LimitReached`.
+
+    Running brokers have them when this returns, or a condition says that it is not known.
+    """
     store = writable_store(cluster)
     # Of two requests at once the second counts the first's entries.
     locks.lock("acls", cluster.pk)
@@ -34,7 +38,7 @@ def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> list[
         require_room(there=there, new=set(acls))
         repeat_unknown(lambda: store.add_acls(acls))
     _audit(actor, cluster, "acl.create", acls)
-    return list(acls)
+    return wait_effect(cluster=cluster, acls=acls)
 
 
 def delete_acls(*, actor: Actor, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:

@@ -23,6 +23,7 @@ from provisioning.errors import NameTaken, OutcomeUnknown
 from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
 from provisioning.services.clusters import enqueue_reconcile
+from provisioning.services.effect import Effect, wait_effect
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
@@ -36,6 +37,7 @@ class CreatedCredential:
 
     credential: Credential
     password: str
+    effect: Effect
 
 
 def create_credential(
@@ -75,7 +77,8 @@ def create_credential(
         repeat_unknown(lambda: store.add_acls(acls))
         repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
     _audit(actor, credential, "credential.create", {"name": name, "role": role})
-    return CreatedCredential(credential, password)
+    effect = wait_effect(cluster=cluster, acls=acls, user=credential.username)
+    return CreatedCredential(credential, password, effect)
 
 
 def delete_credential(*, actor: Actor, credential: Credential) -> AppError | None:

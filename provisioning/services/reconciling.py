@@ -55,13 +55,15 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
         observed = observe(cluster)
         actions = reconcile.plan(wanted, observed)
         try:
-            again = _perform(cluster, operation, observed, actions)
+            again = _perform(cluster, operation, actions)
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
-        except (MetadataError, KafkaCallError) as error:
+        except MetadataError as error:
             logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
             return True
-        return again
+    if reconcile.ProduceSamples() in actions:
+        _produce_samples(cluster, observed)
+    return again
 
 
 def sweep_clusters() -> int:
@@ -147,10 +149,7 @@ def _has_record(store: ClusterStore) -> bool:
 
 
 def _perform(
-    cluster: Cluster,
-    operation: Operation | None,
-    observed: reconcile.Observed,
-    actions: list[reconcile.Action],
+    cluster: Cluster, operation: Operation | None, actions: list[reconcile.Action]
 ) -> bool:
     again = False
     for action in actions:
@@ -158,7 +157,7 @@ def _perform(
             case reconcile.LookAgain():
                 again = True
             case reconcile.ProduceSamples():
-                again |= not _produce_samples(cluster, observed)
+                pass  # brokers are asked when the lock is free again
             case reconcile.Purge():
                 _purge(cluster)
             case reconcile.MarkReconciled():
@@ -212,17 +211,21 @@ def _note(
     return False
 
 
-def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> bool:
-    """Tells whether they are all there. Brokers that cannot be reached are no failure."""
-    if observed.status is None:
-        return False
-    try:
-        produce_samples(broker_access(cluster.pk, observed.status))
-    except KafkaCallError as error:
-        logger.info("samples.later", extra={"cluster": cluster.pk, "error": str(error)})
-        return False
-    Cluster.objects.filter(pk=cluster.pk).update(sample_data=SampleData.DONE)
-    return True
+def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
+    """Brokers that cannot be reached are no failure: the sweep comes back.
+
+    Under a lock of its own: a broker may take seconds, and two workers at a time would produce
+    twice.
+    """
+    with organization_scope(cluster.organization_id):
+        if observed.status is None or not locks.try_lock("samples", cluster.pk):
+            return
+        try:
+            produce_samples(broker_access(cluster.pk, observed.status))
+        except KafkaCallError as error:
+            logger.info("samples.later", extra={"cluster": cluster.pk, "error": str(error)})
+            return
+        Cluster.objects.filter(pk=cluster.pk).update(sample_data=SampleData.DONE)
 
 
 def _purge(cluster: Cluster) -> None:

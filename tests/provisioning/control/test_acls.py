@@ -58,6 +58,16 @@ def test_entries_are_added_found_and_removed(api, acls):
         "pattern_type": "LITERAL",
         "permission": "ALLOW",
         "host": "*",
+        "status": {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "true",
+                    "reason": "Stored",
+                    "message": "Brokers have it as soon as the cluster runs.",
+                }
+            ]
+        },
     }
     found = api().get(acls, query={"resource_name": "a"}).json()["items"]
     assert [each["operation"] for each in found] == ["READ", "WRITE"]

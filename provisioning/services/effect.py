@@ -1,0 +1,47 @@
+"""Whether what was written holds at the brokers when a call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brokers.metadata_records import Acl
+from provisioning.cells import broker_access
+from provisioning.kafka.effective import wait_acls, wait_user
+from provisioning.models import Cluster
+from provisioning.services.brokers import serving
+from provisioning.services.observation import Condition, observe_cluster
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Since when something holds, as conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None = None) -> Effect:
+    """Waits, for at most some seconds, until running brokers have ACLs and a user."""
+    observation = observe_cluster(cluster)
+    if not serving(observation) or observation.cell is None:
+        return _effect("true", "Stored", "Brokers have it as soon as the cluster runs.")
+    access = broker_access(cluster.pk, observation.cell)
+    fields = [
+        (
+            acl.resource_type,
+            acl.resource_name,
+            acl.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission,
+        )
+        for acl in acls
+    ]
+    if wait_acls(access, fields) and (user is None or wait_user(access, user)):
+        return _effect("true", "Effective", "The brokers have it.")
+    return _effect("unknown", "Pending", "The brokers did not confirm it yet.")
+
+
+def _effect(status: str, reason: str, message: str) -> Effect:
+    return Effect((Condition(type="Ready", status=status, reason=reason, message=message),))
