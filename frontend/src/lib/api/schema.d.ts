@@ -67,7 +67,7 @@ export interface paths {
         /**
          * @description Adds an entry, or several as `items`: all or none. Those that are there stay.
          *
-         *     Running brokers follow within a second.
+         *     Running brokers have them when this returns, or the condition says that it is not known.
          */
         post: operations["clusters_acls_create"];
         /** @description Removes the entries that have the given fields (query or body), and gives them. */
@@ -527,6 +527,22 @@ export interface components {
             host?: string;
             items?: components["schemas"]["AclRequest"][];
         };
+        /** @description A new entry. */
+        AclCreated: {
+            /** @description `User:<name>` or `User:*`. */
+            principal: string;
+            resource_type: components["schemas"]["ResourceTypeEnum"];
+            /** @description A name, a prefix, `*`, or `kafka-cluster`. */
+            resource_name: string;
+            /** @default LITERAL */
+            pattern_type?: components["schemas"]["PatternTypeEnum"];
+            operation: components["schemas"]["OperationEnum"];
+            /** @default ALLOW */
+            permission?: components["schemas"]["PermissionEnum"];
+            /** @default * */
+            host?: string;
+            status: components["schemas"]["Effect"];
+        };
         /** @description Entries. */
         AclList: {
             items: components["schemas"]["Acl"][];
@@ -658,7 +674,7 @@ export interface components {
             username: string;
             /** @description For ACLs. */
             principal: string;
-            readonly role: components["schemas"]["RoleCc6Enum"];
+            readonly role: components["schemas"]["CredentialRole"];
             readonly mechanism: components["schemas"]["MechanismEnum"];
             /** Format: date-time */
             readonly created_at: string;
@@ -667,7 +683,7 @@ export interface components {
         CredentialCreateRequest: {
             name: string;
             /** @description Which ACLs it begins with: `none` has no rights until ACLs give some. */
-            role: components["schemas"]["RoleCc6Enum"];
+            role: components["schemas"]["CredentialRole"];
             /** @default SCRAM-SHA-512 */
             mechanism?: components["schemas"]["MechanismEnum"];
         };
@@ -681,9 +697,16 @@ export interface components {
             /** @description PLAIN works with it too. */
             mechanism: components["schemas"]["MechanismEnum"];
             principal: string;
-            role: components["schemas"]["RoleCc6Enum"];
+            role: components["schemas"]["CredentialRole"];
             /** Format: date-time */
             created_at: string;
+            status: components["schemas"]["Effect"];
+        };
+        /** @enum {string} */
+        CredentialRole: "full" | "producer" | "consumer" | "none";
+        /** @description Whether brokers have what was made, or when they will. */
+        Effect: {
+            conditions: components["schemas"]["Condition"][];
         };
         /** @description One way for clients to connect. */
         Endpoint: {
@@ -803,7 +826,10 @@ export interface components {
         /** @description One header of a new record. */
         NewHeaderRequest: {
             key: string;
-            value?: string | null;
+            value?: string | {
+                /** Format: byte */
+                base64: string;
+            } | null;
         };
         /** @description What a new topic shall be. */
         NewTopicRequest: {
@@ -850,37 +876,58 @@ export interface components {
         };
         PaginatedAclList: {
             items: components["schemas"]["Acl"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedApiKeyList: {
             items: components["schemas"]["ApiKey"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedClusterList: {
             items: components["schemas"]["Cluster"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedCredentialList: {
             items: components["schemas"]["Credential"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedGroupList: {
             items: components["schemas"]["Group"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedOperationList: {
             items: components["schemas"]["Operation"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         PaginatedTopicList: {
             items: components["schemas"]["Topic"][];
-            /** @description For the parameter `cursor` of the next page; null on the last. */
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
             next_cursor: string | null;
         };
         /** @description A partition. `leader` is null while no broker leads it. */
@@ -947,8 +994,14 @@ export interface components {
         };
         /** @description A record to produce. Key, value and header values: a text, `{"base64": …}` or null. */
         ProduceRequest: {
-            key?: string | null;
-            value?: string | null;
+            key?: string | {
+                /** Format: byte */
+                base64: string;
+            } | null;
+            value?: string | {
+                /** Format: byte */
+                base64: string;
+            } | null;
             headers?: components["schemas"]["NewHeaderRequest"][];
             /** @description Without it, the key decides. */
             partition?: number | null;
@@ -1005,8 +1058,6 @@ export interface components {
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "billing" | "viewer";
-        /** @enum {string} */
-        RoleCc6Enum: "full" | "producer" | "consumer" | "none";
         /** @description Bounds of the number of brokers. */
         Scale: {
             /** @description 0: it sleeps while nobody is connected. */
@@ -1626,7 +1677,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Acl"];
+                    "application/json": components["schemas"]["AclCreated"];
                 };
             };
             /** @description Malformed, or against a rule; `code` says which. */
