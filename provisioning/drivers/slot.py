@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from brokers.errors import ConfigError
 from provisioning.drivers.backoff import Backoff, Ends
 from provisioning.drivers.base import BrokerObservation, BrokerPlan, BrokerState, Endpoints
 from provisioning.drivers.files import SlotFiles
@@ -19,6 +20,9 @@ from provisioning.drivers.logs import LogLimits, LogTail
 from provisioning.drivers.process import Identity, Process, adopt, identify, spawn
 
 LOGGER = logging.getLogger(__name__)
+
+# After a defect.
+RETRY_S = 1.0
 
 # Exit statuses of `python -m brokers serve`, see `brokers/server.py`.
 EXIT_NOT_STARTED = 1
@@ -180,17 +184,29 @@ class Slot:
         """Until nothing runs and nothing is wanted."""
         while self._process is not None or self._wish is Wish.RUN:
             self._requested.clear()
-            if self._process is None:
-                self._start_when_due()
-            elif self._process.ended.done():
-                self._on_end(self._process)
+            try:
+                ended = self._turn()
+            except Exception:
+                # A defect here must not leave a broker without anybody who watches it.
+                LOGGER.exception("%s: a turn failed", self._name)
+                await asyncio.sleep(RETRY_S)
                 continue
-            elif self._wish is Wish.STOP or self._stop_sent_at is not None:
-                self._press()
-            elif self._endpoints is None:
-                self._await_ready()
-            await self._next(self._timeout_s())
+            if not ended:
+                await self._next(self._timeout_s())
         self._changed()
+
+    def _turn(self) -> bool:
+        """Does what is due. True where the broker ended, and there may be more to do at once."""
+        if self._process is None:
+            self._start_when_due()
+        elif self._process.ended.done():
+            self._on_end(self._process)
+            return True
+        elif self._wish is Wish.STOP or self._stop_sent_at is not None:
+            self._press()
+        elif self._endpoints is None:
+            self._await_ready()
+        return False
 
     async def _next(self, timeout_s: float | None) -> None:
         """Waits for the process's end, a request or the time."""
@@ -218,7 +234,7 @@ class Slot:
             self._log.rotate(in_use=False)
             command = [*self._options.command, str(self._files.settings)]
             self._process = spawn(command, output=self._files.output, errors=self._files.log)
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             self._on_failure(f"did not start: {error}", served_s=None)
             return
         self._started_at, self._served_at = _now(), None
@@ -271,7 +287,8 @@ class Slot:
         status = process.ended.result()
         served_s = None if self._served_at is None else _now() - self._served_at
         self._process, self._endpoints, self._stop_sent_at = None, None, None
-        self._files.state.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._files.state.unlink(missing_ok=True)
         self._log.look()
         process.release()
         if self._asked or self._wish is not Wish.RUN:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+# Goes on while a laptop sleeps, where there is such a clock.
+STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock:
     """Unix time in milliseconds that never goes back while the keeper runs.
@@ -12,8 +15,8 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._offset_ns = time.time_ns() - time.clock_gettime_ns(STEADY)
 
     def now_ms(self) -> int:
         """Now."""
-        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+        return (time.clock_gettime_ns(STEADY) + self._offset_ns) // 1_000_000

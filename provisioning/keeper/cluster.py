@@ -94,6 +94,7 @@ class Cluster:
         self._applied: ClusterPlan | None = None
         self._refused = ""
         self._busy_ms = cell.clock.now_ms()
+        self._idle_ms: int | None = None
         self._restarts = 0
         self._woken_ms: int | None = None
         self._kept = kept
@@ -173,6 +174,7 @@ class Cluster:
         self._note_busy(observed, now_ms)
         view = self._view(observed, now_ms)
         decision = decide(view, self._cell.rules)
+        self._idle_ms = (self._idle_ms or now_ms) if TakeSample() in decision.actions else None
         self._note_restarts(observed)
         self._note_phase(view, decision.status)
         starts = Apply() in decision.actions
@@ -207,6 +209,7 @@ class Cluster:
             refused=self._refused,
             reading=self._prober.reading,
             busy_ms=self._busy_ms,
+            idle_ms=self._idle_ms,
             sampled_ms=self._sampler.attempted_ms,
             unanswered=self._prober.unanswered,
             restarts=self._restarts,

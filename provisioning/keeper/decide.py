@@ -57,10 +57,11 @@ class View:
 
     `status`: the last one decided, and `stored` whether it is in the metadata store. `applied`:
     the driver accepted the brokers that the spec asks for, and no stop since. `refused`: why it
-    did not. `busy_ms`: when the cluster was last not known to be idle. `sampled_ms`: when the last
-    sample began. `unanswered`: slots with how often in a row a broker did not answer. `restarts`:
-    what the driver had counted at the decision before. `kept`: the driver has something of it.
-    `leaving`: the keeper ends, and its brokers with it.
+    did not. `busy_ms`: when the cluster was last not known to be idle. `idle_ms`: since when a
+    sample is asked for, because it was idle for long enough. `sampled_ms`: when the last sample
+    that ended began. `unanswered`: slots with how often in a row a broker did not answer.
+    `restarts`: what the driver had counted at the decision before. `kept`: the driver has something
+    of it. `leaving`: the keeper ends, and its brokers with it.
     """
 
     now_ms: int
@@ -73,6 +74,7 @@ class View:
     refused: str = ""
     reading: Reading | None = None
     busy_ms: int = 0
+    idle_ms: int | None = None
     sampled_ms: int = 0
     unanswered: tuple[tuple[int, int], ...] = ()
     restarts: int = 0
@@ -212,7 +214,7 @@ def _run(view: View, spec: Spec, rules: Rules) -> Decision:
         return Decision(tuple(actions), _status(view, spec, Phase.STARTING, message))
     actions += _forget(view)
     if not actions and _is_idle(view, spec, rules):
-        if view.sampled_ms < view.busy_ms + spec.idle_timeout_ms:
+        if view.idle_ms is None or view.sampled_ms < view.idle_ms:
             return Decision((TakeSample(),), _status(view, spec, Phase.RUNNING))
         return Decision((Scrape(),), _status(view, spec, Phase.STOPPING, "idle"))
     return Decision(tuple(actions), _status(view, spec, Phase.RUNNING))

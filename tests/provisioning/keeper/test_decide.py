@@ -68,7 +68,7 @@ def view(phase=None, *brokers, since=NOW - 10_000, **fields):
 
 
 IDLE_VIEW = {"applied": True, "reading": Reading(NOW - 5, 0), "busy_ms": NOW - IDLE}
-SAMPLED = {**IDLE_VIEW, "sampled_ms": NOW}
+SAMPLED = {**IDLE_VIEW, "idle_ms": NOW - 20, "sampled_ms": NOW - 20}
 SUSPENDED = replace(SPEC, state=SpecState.SUSPENDED)
 DELETED = replace(SPEC, state=SpecState.DELETED)
 
@@ -117,6 +117,11 @@ CASES = {
     # idle
     "idle for long, no sample yet": (
         view(Phase.RUNNING, RUNS, **IDLE_VIEW),
+        [TakeSample()],
+        Phase.RUNNING,
+    ),
+    "idle for long, the sample began before": (
+        view(Phase.RUNNING, RUNS, **{**SAMPLED, "sampled_ms": NOW - 21}),
         [TakeSample()],
         Phase.RUNNING,
     ),
@@ -358,6 +363,7 @@ VIEWS = st.builds(
     reading=st.none()
     | st.builds(Reading, st.integers(NOW - 1000, NOW), st.none() | st.integers(0, 2)),
     busy_ms=st.integers(NOW - 2 * IDLE, NOW),
+    idle_ms=st.none() | st.integers(NOW - 1000, NOW),
     sampled_ms=st.integers(NOW - 2 * IDLE, NOW),
     unanswered=st.sampled_from([(), ((0, 3),), ((0, 20),)]),
     kept=st.booleans(),
@@ -488,6 +494,7 @@ class World:
             case Remove():
                 return {"kept": False, "observed": self.observed()}
         readings = {"reading": Reading(v.now_ms + 1000, 0), "sampled_ms": v.now_ms}
+        readings["idle_ms"] = v.now_ms
         return {"wake": None} if isinstance(action, ForgetWake) else readings
 
     def applied(self, before, slot):

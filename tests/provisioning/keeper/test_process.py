@@ -13,8 +13,11 @@ import urllib.request
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from brokers.secrets import super_password
+from provisioning.kafka import Clients, Connection
 from provisioning.keeper.settings import (
     CellSettings,
     DriverSettings,
@@ -119,6 +122,39 @@ def test_idle_asleep_wake(settings, cell):
         assert sample.content["groups"] == []
         cell.wake()
         assert cell.running() != first
+
+
+def test_groups_of_a_sleeping_cluster_are_in_its_sample(settings, cell):
+    with KeeperServer(stopping(settings)):
+        cell.want(idle_timeout_ms=600_000)
+        cell.wake()
+        cell.running()
+        kafka = cell.store.status(CLUSTER).brokers[0].kafka
+        secret = bytes.fromhex(settings.cell.secret.read_text())
+        fall_behind(Connection(kafka, super_password(secret, CLUSTER)))
+        cell.want(idle_timeout_ms=1, generation=2)
+        asleep = cell.until(lambda status: status.phase == "asleep")
+        sample = cell.store.sample(CLUSTER)
+        assert sample.taken_at_ms <= asleep.since_ms
+        (group,) = sample.content["groups"]
+        assert group["group"] == "billing"
+        (partition,) = group["partitions"]
+        expected = {"topic": "orders", "partition": 0, "committed": 2, "end": 5, "lag": 3}
+        assert expected.items() <= partition.items()
+
+
+def fall_behind(connection):
+    """A group that has read two of five records."""
+    clients = Clients()
+    with clients.admin(connection) as admin:
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(LIMIT_S)
+        with clients.producer(connection) as producer:
+            for _ in range(5):
+                producer.produce("orders", b"x", partition=0)
+            assert producer.flush(LIMIT_S) == 0
+        offsets = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0, 2)])
+        admin.alter_consumer_group_offsets([offsets])["billing"].result(LIMIT_S)
+    clients.close()
 
 
 def test_suspended_and_deleted(settings, cell):

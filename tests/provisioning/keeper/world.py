@@ -53,6 +53,7 @@ class World:
         self.loop: dict[str, Any] = {
             "scrape_interval_ms": 50,
             "sample_interval_ms": 100,
+            "awake_min_ms": 1,
             **settings,
         }
         self.backoff = Backoff()
