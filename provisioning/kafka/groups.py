@@ -218,25 +218,16 @@ def _ages(
     timeout_s: float,
     now_ms: Callable[[], int],
 ) -> dict[tuple[Partition, int], float]:
-    """Seconds by position. Groups at different offsets of a partition are read one after another,
-    because a consumer has one position in a partition.
-    """
-    waiting = sorted({(partition, offset) for (_, partition), offset in behind.items()})
-    deadline = time.monotonic() + timeout_s
-    ages: dict[tuple[Partition, int], float] = {}
-    while waiting and (left_s := deadline - time.monotonic()) > 0:
-        this_round: dict[Partition, int] = {}
-        for partition, offset in waiting:
-            this_round.setdefault(partition, offset)
-        try:
-            found = first_timestamps(access, this_round, left_s)
-        except UnavailableError:
-            break  # offsets are known all the same: seconds stay unknown
-        moment_ms = now_ms()
-        for partition, timestamp_ms in found.items():
-            ages[partition, this_round[partition]] = seconds_behind(timestamp_ms, moment_ms)
-        waiting = [entry for entry in waiting if this_round[entry[0]] != entry[1]]
-    return ages
+    """Seconds by position; what could not be read is left out."""
+    waiting = {(partition, offset) for (_, partition), offset in behind.items()}
+    if not waiting:
+        return {}
+    try:
+        found = first_timestamps(access, waiting, timeout_s)
+    except UnavailableError:
+        return {}  # offsets are known all the same: seconds stay unknown
+    moment_ms = now_ms()
+    return {at: seconds_behind(timestamp_ms, moment_ms) for at, timestamp_ms in found.items()}
 
 
 def _partition(

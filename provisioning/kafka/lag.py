@@ -9,7 +9,7 @@ read in time is unknown (None), never zero.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
@@ -20,6 +20,11 @@ from provisioning.kafka.offsets import Partition
 POLL_S = 0.1
 # Of all partitions of a look at lag, so many are read at a time: each costs a fetch of a batch.
 PARTITIONS_AT_A_TIME = 200
+MESSAGES_AT_A_TIME = 500
+# Reading over so many records costs less than another fetch.
+NEAR = 50
+
+Position = tuple[Partition, int]
 
 
 def record_lag(committed: int | None, end: int | None) -> int | None:
@@ -31,55 +36,88 @@ def record_lag(committed: int | None, end: int | None) -> int | None:
 
 
 def first_timestamps(
-    access: Access, positions: Mapping[Partition, int], timeout_s: float
-) -> dict[Partition, int | None]:
+    access: Access, positions: Collection[Position], timeout_s: float
+) -> dict[Position, int | None]:
     """Reads the first record at or after each position.
 
     Gives its timestamp in ms; None where no record is left there (the rest are control records of
-    transactions). A partition that gave nothing within `timeout_s` seconds is left out.
+    transactions). A position that gave nothing within `timeout_s` seconds is left out, and so is
+    one whose record has no timestamp, or whose partition went away.
     """
     deadline = time.monotonic() + timeout_s
-    found: dict[Partition, int | None] = {}
-    wanted = sorted(positions.items())
+    waiting: dict[Partition, list[int]] = {}
+    for partition, offset in sorted(set(positions), reverse=True):
+        waiting.setdefault(partition, []).append(offset)
+    found: dict[Position, int | None] = {}
+    partitions = sorted(waiting)
     # Uncommitted records count: the end that lag is measured against is the high watermark.
     with access.consumer("read_uncommitted") as consumer:
-        for at in range(0, len(wanted), PARTITIONS_AT_A_TIME):
-            part = dict(wanted[at : at + PARTITIONS_AT_A_TIME])
-            found |= _read_first(consumer, part, deadline)
+        for at in range(0, len(partitions), PARTITIONS_AT_A_TIME):
+            part = {each: waiting[each] for each in partitions[at : at + PARTITIONS_AT_A_TIME]}
+            _read_first(consumer, part, found, deadline)
     return found
 
 
 def _read_first(
-    consumer: Consumer, positions: Mapping[Partition, int], deadline: float
-) -> dict[Partition, int | None]:
-    assign(consumer, [TopicPartition(t, n, offset) for (t, n), offset in positions.items()])
-    found: dict[Partition, int | None] = {}
-    while len(found) < len(positions) and time.monotonic() < deadline:
-        for message in take(consumer, len(positions), POLL_S):
+    consumer: Consumer,
+    waiting: dict[Partition, list[int]],
+    found: dict[Position, int | None],
+    deadline: float,
+) -> None:
+    """`waiting` holds offsets by partition, the lowest last; what is answered is taken out."""
+    assign(consumer, [TopicPartition(t, n, offsets[-1]) for (t, n), offsets in waiting.items()])
+    while waiting and time.monotonic() < deadline:
+        for message in take(consumer, MESSAGES_AT_A_TIME, POLL_S):
             partition = (message.topic(), message.partition())
-            if message.error() is not None:
-                _check(message.error())
-            if partition not in found and partition in positions:
-                found[partition] = _timestamp_ms(message)
-                # So that a partition that was answered fetches no more.
-                consumer.pause([TopicPartition(*partition)])
-    return found
+            if partition in waiting:
+                _answer(message, partition, waiting, found)
+                _go_on(consumer, message, partition, waiting)
 
 
-def _check(error: KafkaError) -> None:
+def _answer(
+    message: Message,
+    partition: Partition,
+    waiting: dict[Partition, list[int]],
+    found: dict[Position, int | None],
+) -> None:
+    """One record is the first one of every position up to it that waits."""
+    offsets = waiting[partition]
+    if message.error() is not None:
+        if _is_end(message.error()):
+            found.update({(partition, offset): None for offset in offsets})
+        offsets.clear()
+        return
+    kind, timestamp_ms = message.timestamp()
+    while offsets and offsets[-1] <= message.offset():
+        offset = offsets.pop()
+        if kind != TIMESTAMP_NOT_AVAILABLE:
+            found[partition, offset] = timestamp_ms
+
+
+def _go_on(
+    consumer: Consumer,
+    message: Message,
+    partition: Partition,
+    waiting: dict[Partition, list[int]],
+) -> None:
+    """Leaves a partition without questions; goes to the next one that is far off."""
+    topic, number = partition
+    if not waiting[partition]:
+        del waiting[partition]
+        # So that it fetches no more.
+        consumer.pause([TopicPartition(topic, number)])
+    elif waiting[partition][-1] - message.offset() > NEAR:
+        consumer.seek(TopicPartition(topic, number, waiting[partition][-1]))
+
+
+def _is_end(error: KafkaError) -> bool:
     """An end of partition is an answer; a partition that went away is none, and no failure."""
     if error.code() == KafkaError._PARTITION_EOF:
-        return
+        return True
     failure = error_of(error)
     if not isinstance(failure, UnknownPartitionError):
         raise failure
-
-
-def _timestamp_ms(message: Message) -> int | None:
-    if message.error() is not None:
-        return None
-    kind, timestamp_ms = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp_ms)
+    return False
 
 
 def seconds_behind(timestamp_ms: int | None, now_ms: int) -> float:

@@ -59,6 +59,16 @@ def test_groups_at_different_offsets_of_a_partition_have_their_own_age(access, t
     assert [group["lag_seconds"] for group in found] == [10.0, 9.0, 8.0]
 
 
+def test_positions_near_and_far_are_read_in_one_go(access, topic, name):
+    produce(access, topic, [(0, b"x", NOW_MS - 100_000 + 100 * n) for n in range(1_000)])
+    offsets = [0, 1, 2, 40, 300, 301, 999]
+    names = [f"{name}-{n}" for n in offsets]
+    for group, offset in zip(names, offsets, strict=True):
+        commit(access, group, {(topic, 0): offset, (topic, 1): 0})
+    found = describe_groups(access, names, now_ms=lambda: NOW_MS)
+    assert [group["lag_seconds"] for group in found] == [(100_000 - 100 * n) / 1000 for n in offsets]
+
+
 def test_a_record_from_the_future_makes_no_debt(access, topic, name):
     produce(access, topic, [(0, b"x", NOW_MS + 1_000)])
     commit(access, name, {(topic, 0): 0})
