@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -233,6 +234,7 @@ class GatewayServer:
         line = self.process.stdout.readline().decode()
         if not line.startswith("ready "):
             self.process.wait()
+            self.process.stdout.close()
             tail = self.log.read_text(errors="replace")[-4000:]
             message = f"the gateway did not start ({self.process.returncode}):\n{tail}"
             raise AssertionError(message)
@@ -248,8 +250,14 @@ class GatewayServer:
         """What clients trust."""
         return self.folder / "ca.pem"
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal and waits until it is gone."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(LIMIT_S)
+
     def stop(self) -> int:
-        """Ends it with SIGTERM; gives its status."""
+        """Ends it with SIGTERM, where it runs; gives its status."""
         assert self.process is not None
         stop_servers([self.process])
         if self.process.stdout is not None:
