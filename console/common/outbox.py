@@ -13,7 +13,6 @@ from functools import partial
 
 from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
 from console.common.clock import now
 from console.common.models import OutboxEntry
@@ -39,7 +38,8 @@ def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) 
 def dispatch_entry(entry_id: str) -> bool:
     """Hands one entry to Celery's broker; tells whether the broker has it.
 
-    Never raises for a broker that is away: the sweep comes back to the entry.
+    Never raises for what the broker says or does not say: the change is committed, so its caller
+    has an answer coming, and the sweep comes back to this entry as well as to those behind it.
     """
     with system_scope():
         entry = OutboxEntry.objects.select_for_update(skip_locked=True).filter(pk=entry_id).first()
@@ -47,7 +47,8 @@ def dispatch_entry(entry_id: str) -> bool:
             return False
         try:
             current_app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False)
-        except (OperationalError, OSError) as error:
+        # Redis without room on its disk answers with an error of its own, for one.
+        except Exception as error:
             entry.attempts += 1
             wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
             entry.due_at = now() + timedelta(seconds=wait_s)

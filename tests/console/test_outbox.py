@@ -7,6 +7,7 @@ import pytest
 from celery import current_app
 from django.db import connections, transaction
 from kombu.exceptions import OperationalError
+from redis.exceptions import ResponseError
 
 from console.common import outbox
 from console.common.clock import now
@@ -86,6 +87,29 @@ class TestCommitted:
         assert outbox.sweep_outbox() == 1
         assert len(sent) == 1
         assert entries() == []
+
+    def test_an_entry_that_the_broker_refuses_holds_up_no_other(self, monkeypatch):
+        taken = []
+
+        def send_task(_, *, task_id, **__):
+            if task_id == refused.pk:
+                message = "MISCONF"
+                raise ResponseError(message)
+            taken.append(task_id)
+
+        with system_scope():
+            refused, other = (
+                OutboxEntry.objects.create(
+                    organization_id=ORGANIZATION, task="x.y", due_at=now() - timedelta(seconds=age)
+                )
+                for age in (2, 1)
+            )
+        monkeypatch.setattr(current_app, "send_task", send_task)
+        assert outbox.sweep_outbox() == 1
+        assert taken == [other.pk]
+        (left,) = entries()
+        assert (left.pk, left.attempts) == (refused.pk, 1)
+        assert left.due_at > now()
 
     def test_the_wait_grows_and_has_an_end(self, broker_away):
         enqueue()
