@@ -12,7 +12,7 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
 from console.common.conf import config
-from console.common.errors import Conflict, FieldError, LimitReached, Quota
+from console.common.errors import Conflict, FieldError, LimitReached, NotFound, Quota
 from console.common.outbox import enqueue_task
 from provisioning.choices import Intent, OperationType, SampleData
 from provisioning.errors import (
@@ -52,7 +52,9 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     if used >= limit:
         raise LimitReached(quota=Quota("clusters", limit, used))
     _require_free_name(organization_id, name)
-    organization = Organization.objects.get(pk=organization_id)
+    # Whoever suspends or verifies it at this moment comes after us and finds the cluster, or before
+    # us and is seen.
+    organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
     cell = choose_cell(region=region)
     cluster = Cluster(
         organization=organization,
@@ -117,10 +119,13 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
 def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
     """Wants a deleted cluster back, under another name where its own was taken. Its row is locked.
 
-    Raises `ClusterNotDeleted`, `NameTaken`, `LimitReached`, `OperationInProgress`.
+    Raises `ClusterNotDeleted`, `NotFound` (its data goes), `NameTaken`, `LimitReached`,
+    `OperationInProgress`.
     """
     if cluster.intent != Intent.DELETED:
         raise ClusterNotDeleted
+    if cluster.purge_at is not None and cluster.purge_at <= now():
+        raise NotFound
     require_idle(cluster=cluster)
     locks.lock("clusters", cluster.organization_id)
     used = Cluster.objects.for_organization(cluster.organization_id).active().count()

@@ -46,7 +46,10 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
     with organization_scope(organization_id):
         # Whoever waits here sees what the other did. A reconcile is short.
         locks.lock("cluster", cluster_id)
-        cluster = Cluster.objects.not_purged().filter(pk=cluster_id).first()
+        # The row is locked from its reading on: whoever restores a cluster that is being purged
+        # waits, and finds it gone.
+        rows = Cluster.objects.not_purged().select_for_update(no_key=True)
+        cluster = rows.filter(pk=cluster_id).first()
         if cluster is None:
             return False
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
@@ -77,7 +80,11 @@ def sweep_clusters() -> int:
         found = dict(urgent.values_list("pk", "organization_id"))
         found |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
     for cluster_id, organization_id in found.items():
-        reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
+        try:
+            reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
+        except Exception:
+            # One cluster must not keep the sweep from those behind it.
+            logger.exception("sweep.failed", extra={"cluster": cluster_id})
     return len(found)
 
 

@@ -1,6 +1,6 @@
 """Tasks lost, doubled and late; a metadata store that fails or loses answers; the sweep."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 
 import pytest
@@ -8,6 +8,8 @@ from django.db import IntegrityError, connection, transaction
 
 from brokers.errors import ConflictError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import CellStore, ClusterStore
+from console.accounts.choices import Standing
+from console.accounts.services import set_standing
 from console.common.actor import system_actor
 from console.common.clock import now
 from console.common.conf import config
@@ -244,6 +246,61 @@ def test_a_purge_that_was_cut_short_goes_on(
     reconciling.sweep_clusters()
     assert cluster_store(cluster_id).topics() == []
     assert not CellPort.objects.exists()
+
+
+def test_a_purge_that_was_cut_short_leaves_nothing_to_restore(api, make_cluster, reconcile, tenant):
+    cluster_id = deleted(api, make_cluster, reconcile, tenant, days=8)
+    with failing("remove_all", UNAVAILABLE, owner=ClusterStore):
+        reconciling.sweep_clusters()
+    cases.assert_problem(api().post(f"/clusters/{cluster_id}:undelete"), 404, "not_found")
+
+
+def test_a_cluster_that_a_defect_stops_at_holds_up_no_other(api, cell, monkeypatch):
+    first, second = (
+        api().post("/clusters", {"name": name}).json()["resource_id"] for name in ("a", "b")
+    )
+    real = reconciling.observe
+
+    def observe(cluster):
+        if cluster.pk == first:
+            message = "a defect"
+            raise RuntimeError(message)
+        return real(cluster)
+
+    monkeypatch.setattr(reconciling, "observe", observe)
+    reconciling.sweep_clusters()
+    assert cell.spec(first) is None
+    assert cell.spec(second) is not None
+
+
+def somebody_waits():
+    """Whether a transaction of ours waits for another's lock."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetchone()[0] > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cluster_that_is_made_while_its_organization_is_suspended_is_suspended():
+    prepare_cell()
+    tenant = make_tenant("Between")
+
+    def suspend():
+        try:
+            set_standing(organization_id=tenant.id, standing=Standing.SUSPENDED, reason="test")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool:
+        with organization_scope(tenant.id):
+            clusters.create_cluster(actor=system_actor(tenant.id), name="x")
+            suspending = pool.submit(suspend)
+            while not (suspending.done() or somebody_waits()):
+                wait([suspending], timeout=0.02)
+        suspending.result()
+    with organization_scope(tenant.id):
+        assert Cluster.objects.get().suspended
 
 
 @pytest.mark.django_db(transaction=True)
