@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from console.common.actor import Actor
 from console.common.models import AuditEntry
+from console.common.models.audit import TARGET_CHARS_MAX
 from console.common.requests import current_request_id
 
 
@@ -24,7 +25,7 @@ def record_audit(
         actor_kind=actor.kind,
         actor_id=actor.id,
         target_type=target_type,
-        target_id=target_id,
+        target_id=target_id[:TARGET_CHARS_MAX],
         request_id=current_request_id(),
         address=actor.address,
         detail=dict(detail or {}),

@@ -215,7 +215,7 @@ REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_PERMISSION_CLASSES": ["console.common.api.permissions.ActorMay"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["console.common.api.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "console.common.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "console.common.api.schema.Schema",
     "EXCEPTION_HANDLER": "console.common.api.problems.handle",

@@ -158,8 +158,9 @@ class ClusterUpdateSerializer(serializers.Serializer[Any]):
         if len(labels) > LABELS_MAX:
             message = f"At most {LABELS_MAX} labels."
             raise serializers.ValidationError(message)
-        if any(not name or len(name) > LABEL_CHARS_MAX for name in labels):
-            message = f"A label's name has 1 to {LABEL_CHARS_MAX} characters."
+        # What PostgreSQL takes as no text (NUL, half a surrogate) is not printable either.
+        if not all(0 < len(name) <= LABEL_CHARS_MAX and name.isprintable() for name in labels):
+            message = f"A label's name has 1 to {LABEL_CHARS_MAX} printable characters."
             raise serializers.ValidationError(message)
         return labels
 

@@ -118,7 +118,8 @@ class OperationViewSet(ListAction, RetrieveAction):
 
     def filter_queryset(self, queryset: Any) -> Any:
         """Those of one cluster, if the query names it."""
-        resource_id = self.request.query_params.get("resource_id")
+        wanted = self.validated_query(shapes.OperationListQuerySerializer)
+        resource_id = wanted.get("resource_id")
         return queryset.filter(cluster_id=resource_id) if resource_id else queryset
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:

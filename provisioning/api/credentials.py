@@ -79,7 +79,9 @@ class CredentialViewSet(ClusterViewSet, ListAction, RetrieveAction, CreateAction
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """A credential, and its password for this once."""
-        return credentials.create_credential(actor=self.actor, cluster=self.cluster, **data)
+        return credentials.create_credential(
+            actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
+        )
 
     def perform_destroy(self, instance: Credential) -> Response | None:
         """Ends it. What could not be confirmed goes on, so the row's change is kept."""

@@ -16,6 +16,8 @@ from provisioning.api.bases import ClusterViewSet
 from provisioning.services import groups
 from provisioning.services.groups import SeenGroup
 
+# Kafka's int32.
+PARTITION_MAX = 2**31 - 1
 TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
 
 
@@ -72,7 +74,9 @@ class ResetPartitionSerializer(serializers.Serializer[Any]):
 
     topic = serializers.CharField()
     partitions = serializers.ListField(
-        child=serializers.IntegerField(min_value=0), required=False, help_text="Without it, all."
+        child=serializers.IntegerField(min_value=0, max_value=PARTITION_MAX),
+        required=False,
+        help_text="Without it, all.",
     )
 
 

@@ -157,7 +157,7 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
 
     def validate_timestamp(self, given: str) -> int:
         """Unix milliseconds of a moment."""
-        if given.isdigit():
+        if given.isascii() and given.isdigit():
             return int(given[:18])
         moment = serializers.DateTimeField().to_internal_value(given)
         return int(moment.timestamp() * 1000)
@@ -168,7 +168,7 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
             padded = given + "=" * (-len(given) % 4)
             decoded = json.loads(base64.urlsafe_b64decode(padded))
             return {int(number): int(offset) for number, offset in decoded.items()}
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             message = "This is not a cursor that a page gave."
             raise serializers.ValidationError(message) from error
 

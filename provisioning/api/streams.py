@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import json
+import logging
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -25,6 +25,8 @@ from provisioning.errors import TooManyStreams
 from provisioning.models import Cluster
 from provisioning.services.brokers import serving
 from provisioning.services.observation import observe_cluster
+
+logger = logging.getLogger(__name__)
 
 SECONDS_MAX = 600.0
 # Of one organisation, in one process.
@@ -115,6 +117,10 @@ class Stream:
             reason = "topic_gone"
         except kafka.KafkaCallError:
             reason = "brokers_away"
+        except Exception:
+            # The client must hear of the end, whatever it was: else it waits for ever.
+            logger.exception("live_tail.failed")
+            reason = "failed"
         self._hand_over(loop, queue, reason)
 
     def _hand_over(
@@ -177,5 +183,5 @@ def positions_of(last_event_id: str | None) -> dict[int, int] | None:
         padded = last_event_id + "=" * (-len(last_event_id) % 4)
         decoded = json.loads(base64.urlsafe_b64decode(padded))
         return {int(number): int(offset) for number, offset in decoded.items()}
-    except (binascii.Error, ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

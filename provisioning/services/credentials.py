@@ -47,10 +47,12 @@ def create_credential(
     name: str,
     role: str,
     mechanism: Mechanism = SCRAM_SHA_512,
+    validate_only: bool = False,
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
 
-    Where the metadata store's answer is lost there is no row, and the sweep removes the user.
+    Where the metadata store's answer is lost there is no row, and the sweep removes the user. With
+    `validate_only` the store is left alone, and the caller takes the row back.
     """
     store = writable_store(cluster)
     # The sweep holds it too: it takes a user without a row for a leftover.
@@ -73,6 +75,8 @@ def create_credential(
     acls = acls_of_role(role=CredentialRole(role), principal=credential.principal)
     with metadata_errors():
         require_room(there=set(store.list_acls()), new=set(acls))
+        if validate_only:
+            return CreatedCredential(credential, password, Effect(()))
         # ACLs first: a user that authenticates can do what it may.
         repeat_unknown(lambda: store.add_acls(acls))
         repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))

@@ -1,5 +1,6 @@
 """Every error is a problem document; names of requests; locks; identifiers; cursors."""
 
+import base64
 import dataclasses
 import json
 import re
@@ -109,6 +110,19 @@ def test_an_unforeseen_error_says_nothing_of_itself(api, monkeypatch, caplog):
     document = assert_problem(response, 500, "internal_error")
     assert "secret" not in json.dumps(document)
     assert any(record.exc_info for record in caplog.records)
+
+
+DEEP = "[" * 20_000
+
+
+def test_a_body_that_is_nested_too_deeply_is_malformed(client):
+    response = client.post("/api/v1/signup", DEEP, content_type="application/json")
+    assert_problem(response, 400, "malformed_request")
+
+
+def test_a_cursor_that_is_nested_too_deeply_is_none(api):
+    cursor = base64.urlsafe_b64encode(DEEP.encode()).decode()
+    assert_problem(api().get("/api-keys", query={"cursor": cursor}), 422, "validation_failed")
 
 
 def test_a_body_that_is_too_large_is_refused(api, settings):

@@ -108,7 +108,7 @@ def read_cursor(request: Request, values: int) -> list[str] | None:
     try:
         padded = given + "=" * (-len(given) % 4)
         decoded = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, ValueError, RecursionError) as error:
         raise _invalid("cursor", "This is not a cursor that a list gave.") from error
     if (
         not isinstance(decoded, list)

@@ -9,6 +9,8 @@ from django.db import models
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
 
+TARGET_CHARS_MAX = 512
+
 
 class AuditEntry(models.Model):
     """One change, by one actor, to one target."""
@@ -23,8 +25,9 @@ class AuditEntry(models.Model):
     actor_kind = models.CharField(max_length=16)
     actor_id = models.CharField(max_length=ID_CHARS_MAX)
     target_type = models.CharField(max_length=32)
-    # An id, or the name of what has none (a topic: `<cluster id>/<topic>`).
-    target_id = models.CharField(max_length=512)
+    # An id, or the name of what has none (a topic: `<cluster id>/<topic>`); of one that is longer
+    # (a group's may have 32,767 characters) its beginning.
+    target_id = models.CharField(max_length=TARGET_CHARS_MAX)
     request_id = models.CharField(max_length=64)
     address = models.CharField(max_length=64, blank=True)
     # What changed, never a secret.

@@ -17,6 +17,7 @@ from provisioning.kafka.messages import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import access_of, put_status, running_broker
 
+LIMIT_S = 60
 T0_MS = 1_700_000_000_000
 GROUP = {
     "group": "billing",
@@ -142,6 +143,10 @@ def test_messages_are_produced_and_browsed(api, awake, topic):
     assert api().get(f"{topic}/messages", query={"from": "oldest"}).json()["items"][0] == first
 
 
+def encoded(text):
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
 @pytest.mark.parametrize(
     ("query", "pointer"),
     [
@@ -150,7 +155,10 @@ def test_messages_are_produced_and_browsed(api, awake, topic):
         ({"limit": 0}, "?limit"),
         ({"limit": 501}, "?limit"),
         ({"cursor": "???"}, "?cursor"),
+        ({"cursor": encoded('{"0": 1e999}')}, "?cursor"),
+        ({"cursor": encoded("[" * 20_000)}, "?cursor"),
         ({"from": "timestamp", "timestamp": "soon"}, "?timestamp"),
+        ({"from": "timestamp", "timestamp": "²"}, "?timestamp"),
     ],
 )
 def test_what_cannot_be_browsed_is_pointed_to(api, path, query, pointer):
@@ -360,6 +368,30 @@ def test_a_tail_ends_when_the_brokers_are_others(api, path, awake, topic, tenant
     assert asyncio.run(watch()) == [("end", {"reason": "brokers_changed"}, None)]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_tail_that_a_defect_ends_says_that_it_ended(api, path, awake, topic, tenant, monkeypatch):
+    def fail(*_, **__):
+        message = "a defect"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(kafka, "tail", fail)
+    headers = {"Authorization": f"Bearer {tenant.key}"}
+
+    async def watch():
+        response: Any = await AsyncClient().get(f"/api/v1{topic}/messages/stream", headers=headers)
+        async with asyncio.timeout(LIMIT_S):
+            return await read_events(response.streaming_content, 1)
+
+    assert asyncio.run(watch()) == [("end", {"reason": "failed"}, None)]
+
+
+def test_partitions_that_kafka_cannot_number_are_pointed_to(api, path):
+    body = {"to": "earliest", "topics": [{"topic": "t", "partitions": [2**31]}]}
+    response = api().post(f"{path}/groups/g/reset-offsets", body)
+    document = cases.assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"].startswith("/topics/0/partitions")
+
+
 def test_live_tails_are_limited(api, path, awake, topic, monkeypatch):
     monkeypatch.setattr(streams, "STREAMS_MAX", 0)
     response = api().get(f"{topic}/messages/stream")
@@ -367,6 +399,9 @@ def test_live_tails_are_limited(api, path, awake, topic, monkeypatch):
     assert document["quota"] == {"name": "live_tails", "limit": 0, "used": 0}
 
 
-@pytest.mark.parametrize("given", ["", None, "???", "e30", "W10", "bnVsbA"])
+@pytest.mark.parametrize(
+    "given",
+    ["", None, "???", "e30", "W10", "bnVsbA", encoded('{"0": 1e999}'), encoded("[" * 20_000)],
+)
 def test_an_id_that_names_nothing_begins_at_the_end(given):
     assert streams.positions_of(given) in (None, {})

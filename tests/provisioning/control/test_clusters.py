@@ -118,12 +118,20 @@ def test_a_change_that_changes_nothing_is_none(api, cluster_id):
         ({"name": "x", "idle_timeout_s": 1}, "/idle_timeout_s"),
         ({"name": "x", "spec": {"idle_timeout_s": 1}}, "/spec/idle_timeout_s"),
         ({"name": "x", "labels": {"a" * 64: "b"}}, "/labels"),
+        ({"name": "x", "labels": {"a\0": "b"}}, "/labels"),
+        ({"name": "x", "labels": {"\ud800": "b"}}, "/labels"),
         ({"name": "x", "labels": {str(n): "" for n in range(33)}}, "/labels"),
     ],
 )
 def test_what_cannot_be_is_pointed_to(api, body, pointer):
     document = cases.assert_problem(api().post("/clusters", body), 422, "validation_failed")
     assert document["errors"][0]["pointer"] == pointer
+
+
+def test_operations_of_what_can_be_no_id_are_refused(api):
+    response = api().get("/operations", query={"resource_id": "cl_\0"})
+    document = cases.assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "?resource_id"
 
 
 def test_an_unknown_region_is_refused(api):

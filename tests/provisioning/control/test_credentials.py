@@ -40,6 +40,18 @@ def users(store):
     return [user.user for user in store.list_users()]
 
 
+def test_validate_only_leaves_no_user(api, credentials, store):
+    body = {"name": "app", "role": "producer"}
+    response = api().post(credentials, body, query={"validate_only": "true"})
+    assert (response.status_code, response.json()) == (200, {"valid": True})
+    assert users(store) == []
+    assert store.list_acls() == []
+    assert api().get(credentials).json()["items"] == []
+    api().post(credentials, body)
+    response = api().post(credentials, body, query={"validate_only": "true"})
+    cases.assert_problem(response, 409, "name_taken")
+
+
 def grants(store, principal):
     return {
         (acl.resource_type, acl.resource_name, acl.operation)
