@@ -275,7 +275,7 @@ def test_a_cluster_that_a_defect_stops_at_holds_up_no_other(api, cell, monkeypat
 
 def somebody_waits():
     """Whether a transaction of ours waits for another's lock."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
     with connection.cursor() as cursor:
         cursor.execute(query)
         return cursor.fetchone()[0] > 0
