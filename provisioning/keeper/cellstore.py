@@ -32,8 +32,10 @@ class CellRecords:
     def wanted(self) -> Wanted:
         """All specs and wake requests."""
         with _as_store_error():
-            specs = self._store.specs()
+            # In this order: a cluster has a spec before anybody can want it awake, so a wake
+            # request without a spec is one of a cluster that is gone.
             wakes = self._store.wakes()
+            specs = self._store.specs()
         return Wanted(
             specs={cluster_id: _spec(spec) for cluster_id, spec in specs.items()},
             wakes={

@@ -10,6 +10,7 @@ from provisioning.drivers.base import BrokerPlan, ClusterPlan
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.slot import LocalOptions
 from tests.provisioning.driver_conformance import DriverConformance, Rig
+from tests.provisioning.survivors import kill_survivors
 
 
 class LocalRig(Rig):
@@ -49,7 +50,9 @@ class LocalRig(Rig):
 
 @pytest.fixture
 def rig(tmp_path):
-    return LocalRig(tmp_path)
+    rig = LocalRig(tmp_path)
+    yield rig
+    kill_survivors(rig.run)
 
 
 class TestLocalDriver(DriverConformance):

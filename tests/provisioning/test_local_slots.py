@@ -22,6 +22,7 @@ from tests.provisioning.driver_conformance import (
     is_failed,
     replaced,
 )
+from tests.provisioning.survivors import kill_survivors
 
 FAKE = Path(__file__).with_name("fake_broker.py")
 OPTIONS = LocalOptions(
@@ -71,7 +72,9 @@ class Slots:
 
 @pytest.fixture
 def slots(tmp_path):
-    return Slots(tmp_path)
+    slots = Slots(tmp_path)
+    yield slots
+    kill_survivors(slots.run)
 
 
 async def until(holds):

@@ -14,11 +14,13 @@ from provisioning.keeper.probe import connections_in, scrape
 from provisioning.keeper.records import Phase, SpecState
 from tests.provisioning.driver_conformance import LossyDriver
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, kill, until
+from tests.provisioning.survivors import kill_survivors
 
 
 @pytest.fixture
 def world(tmp_path):
-    return World(tmp_path, stop_brokers_on_exit=True)
+    yield World(tmp_path, stop_brokers_on_exit=True)
+    kill_survivors(tmp_path / "keeper/run")
 
 
 def alive(pid):

@@ -26,6 +26,7 @@ from provisioning.keeper.settings import (
     settings_toml,
 )
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
+from tests.provisioning.survivors import kill_survivors
 
 
 @pytest.fixture
@@ -48,13 +49,8 @@ def settings(tmp_path):
 
 @pytest.fixture
 def cell(settings):
-    """Ends whatever brokers the test left behind."""
-    cell = Cell(settings.cell.metadata)
-    yield cell
-    for status in cell.store.statuses().values():
-        for broker in status.brokers:
-            if broker.pid is not None and alive(broker.pid):
-                os.kill(broker.pid, signal.SIGKILL)
+    yield Cell(settings.cell.metadata)
+    kill_survivors(settings.keeper.folder / "run")
 
 
 def stopping(settings):

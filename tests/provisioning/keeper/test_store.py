@@ -98,6 +98,25 @@ def test_what_is_wanted(side):
     assert wanted.revision >= wake.revision
 
 
+def test_a_wake_request_is_never_seen_before_its_spec(tmp_path, monkeypatch):
+    """The two are listed one after the other, and both may be written between the listings."""
+    side = Real(tmp_path)
+    store = side.store._store
+    for name in ("specs", "wakes"):
+        listed = getattr(store, name)
+
+        def then_write(listed=listed):
+            found = listed()
+            side.want()
+            side.wake()
+            return found
+
+        monkeypatch.setattr(store, name, then_write)
+    wanted = side.store.wanted()
+    assert wanted.wakes.keys() <= wanted.specs.keys()
+    assert side.store.watch(wanted.revision, LIMIT_S) > wanted.revision, "it is told again"
+
+
 def test_a_status_comes_back(side):
     side.want()
     side.store.put_status(CLUSTER, STATUS)
