@@ -1,0 +1,70 @@
+"""The acceptance of the whole service: `python -m tests.service [--long] [--minutes N]`.
+
+Starts the service on a home of its own, runs every scenario, prints what holds, and stops it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.supervisor.run import Run
+
+from . import scenarios
+
+SHORT_S = 4.0
+
+
+def main() -> int:
+    """Returns 0 when all of it holds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.service", description=__doc__)
+    parser.add_argument("--long", action="store_true", help="load for minutes, not seconds")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how many, with --long")
+    parser.add_argument("--only", default="", help="only scenarios with this in their name")
+    given = parser.parse_args()
+    seconds = given.minutes * 60 if given.long else SHORT_S
+    with tempfile.TemporaryDirectory(prefix="freshet-service-") as folder:
+        run = Run(Path(folder) / "home")
+        try:
+            step("first_start", run.up)
+            for name, scenario in steps(run, seconds).items():
+                if given.only in name:
+                    step(name, scenario)
+            step("everybody_is_gone", partial(scenarios.everybody_is_gone, run))
+        finally:
+            if run.started and run.process.poll() is None:
+                run.kill_everything()
+    return 0
+
+
+def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
+    """The scenarios by name, in order."""
+    return {
+        "records_once_through_a_kill": partial(
+            scenarios.records_once_through_a_kill, run, min(seconds, 60)
+        ),
+        "strangers_get_nothing": partial(scenarios.strangers_get_nothing, run),
+        "sleeps_and_wakes": partial(scenarios.sleeps_and_wakes, run),
+        "clients_outlive_the_control_plane": partial(
+            scenarios.clients_outlive_the_control_plane, run, seconds
+        ),
+        "all_is_there_after_kill_9": partial(scenarios.all_is_there_after_kill_9, run),
+    }
+
+
+def step(name: str, scenario: Callable[[], object]) -> None:
+    """Runs one and says how long it took."""
+    begun = time.monotonic()
+    sys.stdout.write(f"{name} ...\n")
+    sys.stdout.flush()
+    scenario()
+    sys.stdout.write(f"{name}: holds ({time.monotonic() - begun:.1f} s)\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

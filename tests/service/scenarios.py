@@ -1,0 +1,290 @@
+"""What must hold of the whole service: the acceptance of it, as functions.
+
+Each takes a service that runs and makes an organisation of its own. `seconds`: how long load goes
+on; the checks are the same for seconds and for minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import confluent_kafka
+import httpx
+
+from console.supervisor.processes import Identity, is_running, members_of
+from tests.supervisor.run import Run, wait_until
+
+from .api import Api, Connection
+from .traffic import (
+    Complaints,
+    KafkaPythonConsumer,
+    LibrdkafkaConsumer,
+    Producer,
+    Reader,
+    librdkafka_settings,
+)
+
+CONTROL_PLANE = ("beat", "worker", "web", "redis", "postgres")
+SHORT_IDLE_S = 10
+TOPIC = "orders"
+
+
+def pause(seconds: float) -> None:
+    """Lets the load run on: the only thing that takes time for its own sake."""
+    threading.Event().wait(seconds)
+
+
+def readers(connection: Connection, suffix: str = "") -> list[Reader]:
+    """One reader of each library, each in a group of its own."""
+    return [
+        Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, f"librdkafka{suffix}")).start(),
+        Reader(lambda: KafkaPythonConsumer(connection, TOPIC, f"kafka-python{suffix}")).start(),
+    ]
+
+
+def kill_broker(run: Run, cluster_id: str) -> None:
+    """kill −9 of the one broker of a cluster; returns when another serves in its place."""
+    killed = broker_of(run, cluster_id)
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_until(
+        lambda: any(b != killed for b in brokers_of(run, cluster_id)), "the broker is replaced"
+    )
+
+
+def brokers_of(run: Run, cluster_id: str) -> list[Identity]:
+    """The cluster's broker processes."""
+    found = []
+    for identity in run.brokers():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{identity.pid}/cmdline").read_bytes()
+            if cluster_id.encode() in words:
+                found.append(identity)
+    return found
+
+
+def broker_of(run: Run, cluster_id: str) -> Identity:
+    """The cluster's only broker process."""
+    wait_until(lambda: len(brokers_of(run, cluster_id)) == 1, "one broker runs")
+    return brokers_of(run, cluster_id)[0]
+
+
+def wait_for_phase(api: Api, cluster_id: str, phase: str, timeout_s: float = 60) -> None:
+    """Waits until REST shows the cluster in a phase."""
+    wait_until(lambda: api.phase(cluster_id) == phase, f"the cluster is {phase}", timeout_s)
+
+
+def new_cluster(api: Api) -> tuple[str, Connection]:
+    """A cluster with a topic and a credential."""
+    cluster_id = api.create_cluster("first")
+    api.create_topic(cluster_id, TOPIC)
+    return cluster_id, api.connect(cluster_id)
+
+
+def lag_is_zero(api: Api, cluster_id: str, group: str) -> bool:
+    """Tells whether REST shows the group at the end of every partition that has records."""
+    lag = api.lag(cluster_id, group)
+    return bool(lag) and set(lag.values()) == {0}
+
+
+def records_once_through_a_kill(run: Run, seconds: float) -> None:
+    """Two clients read each record once, the broker being killed meanwhile; lag ends at 0."""
+    api = Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(api)
+    producer = Producer(connection, TOPIC, "a").start()
+    reading = readers(connection)
+    wait_until(lambda: all(reader.seen for reader in reading), "both read")
+    pause(seconds / 2)
+    kill_broker(run, cluster_id)
+    pause(seconds / 2)
+    sent = producer.finish()
+    for reader in reading:
+        reader.finish(sent)
+    for group in ("librdkafka", "kafka-python"):
+        wait_until(partial(lag_is_zero, api, cluster_id, group), f"lag of {group} is 0")
+    api.close()
+
+
+def all_is_there_after_kill_9(run: Run) -> None:
+    """kill −9 of everything and `up` again: users, clusters, topics, records, offsets."""
+    email = f"kill-{os.urandom(4).hex()}@example.org"
+    api = Api.sign_up(run.address, email)
+    cluster_id, connection = new_cluster(api)
+    producer = Producer(connection, TOPIC, "before").start()
+    before = readers(connection)
+    wait_until(lambda: all(reader.seen for reader in before), "both read")
+    sent = producer.finish()
+    for reader in before:
+        reader.finish(sent)
+
+    run.kill_everything()
+    run.up()
+
+    assert [item["id"] for item in api.call("GET", "/clusters")["items"]] == [cluster_id]
+    assert api.topics(cluster_id) == [TOPIC]
+    assert api.cluster(cluster_id)["bootstrap_servers"] == connection.bootstrap_servers
+    again = {"email": email, "password": "not the same one", "organization_name": "Example"}
+    refused = api.http.post("/signup", json=again)
+    assert refused.status_code in {httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY}
+    fresh = Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, "fresh")).start()
+    fresh.finish(sent)
+    # The groups go on after what they had committed: only what is new reaches them.
+    producer = Producer(connection, TOPIC, "after").start()
+    after = readers(connection)
+    wait_until(lambda: all(reader.seen for reader in after), "both read on")
+    new = producer.finish()
+    for reader in after:
+        reader.finish(new)
+        assert set(reader.seen) == new
+    api.close()
+
+
+def sleeps_and_wakes(run: Run) -> None:
+    """Idle means no process; topics are listed and made asleep; a client wakes it unaware."""
+    api = Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(api)
+    api.set_idle_timeout(cluster_id, SHORT_IDLE_S)
+    Producer(connection, TOPIC, "a").start().finish()
+    wait_for_phase(api, cluster_id, "asleep", SHORT_IDLE_S + 60)
+    wait_until(lambda: not brokers_of(run, cluster_id), "no process is left")
+
+    assert api.topics(cluster_id) == [TOPIC]
+    api.create_topic(cluster_id, "made-asleep")
+    assert sorted(api.topics(cluster_id)) == ["made-asleep", TOPIC]
+    assert api.phase(cluster_id) == "asleep"
+    assert not brokers_of(run, cluster_id)
+
+    complaints = Complaints(logging.WARNING)
+    with complaints.attached("waker") as logger:
+        produce_one(connection, "made-asleep", logger)
+    assert complaints.lines == []
+    wait_for_phase(api, cluster_id, "running")
+    api.close()
+
+
+def produce_one(connection: Connection, topic: str, logger: logging.Logger) -> None:
+    """Sends one record with a fresh client and fails if anything at all goes wrong."""
+    errors: list[str] = []
+    settings = librdkafka_settings(
+        connection,
+        **{"message.timeout.ms": 30000, "error_cb": lambda error: errors.append(str(error))},
+    )
+    producer = confluent_kafka.Producer(settings, logger=logger)
+    producer.produce(
+        topic,
+        b"good morning",
+        callback=lambda error, _: errors.extend([str(error)] if error else []),
+    )
+    left = producer.flush(30)
+    assert not errors, errors
+    assert left == 0
+
+
+@contextlib.contextmanager
+def control_plane_away(run: Run) -> Iterator[None]:
+    """PostgreSQL, Redis, web, worker and beat stand still, all of their processes."""
+    still: list[int] = []
+    children = run.children()
+    mark = f"FRESHET_RUN={run.mark()}"
+    for name in CONTROL_PLANE:
+        leader = children[name]
+        family = {leader.pid, *(member.pid for member in members_of(leader.pid, mark))}
+        still += sorted(family)
+    for pid in still:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in reversed(still):
+            os.kill(pid, signal.SIGCONT)
+
+
+def clients_outlive_the_control_plane(run: Run, seconds: float) -> None:
+    """PostgreSQL, web and Celery away under load, with a broker kill and a wake meanwhile."""
+    api = Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(api)
+    sleeper = api.create_cluster("sleeper")
+    api.create_topic(sleeper, TOPIC)
+    to_wake = api.connect(sleeper)
+    api.set_idle_timeout(sleeper, SHORT_IDLE_S)
+    wait_for_phase(api, sleeper, "asleep", SHORT_IDLE_S + 60)
+    producer = Producer(connection, TOPIC, "a").start()
+    reading = readers(connection)
+    wait_until(lambda: all(reader.seen for reader in reading), "both read")
+    complaints = Complaints(logging.WARNING)
+    with control_plane_away(run):
+        assert is_away(run)
+        pause(seconds / 2)
+        kill_broker(run, cluster_id)
+        with complaints.attached("waker") as logger:
+            produce_one(to_wake, TOPIC, logger)
+        assert brokers_of(run, sleeper)
+        pause(seconds / 2)
+        sent = producer.finish()
+        for reader in reading:
+            reader.finish(sent)
+        assert is_away(run)
+    assert complaints.lines == []
+    wait_until(lambda: lag_is_zero(api, cluster_id, "librdkafka"), "REST is back, lag is 0")
+    api.close()
+
+
+def is_away(run: Run) -> bool:
+    """Tells whether the web answers nobody."""
+    try:
+        httpx.get(f"{run.address}/healthz", timeout=2)
+    except httpx.TransportError:
+        return True
+    return False
+
+
+def strangers_get_nothing(run: Run) -> None:
+    """Another organisation's key gets 404, its Kafka credentials an authentication error."""
+    owner, stranger = Api.sign_up(run.address), Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(owner)
+    _, foreign = new_cluster(stranger)
+    made = owner.call("GET", f"/clusters/{cluster_id}/credentials")["items"]
+    below = f"/clusters/{cluster_id}"
+    paths = [below, *(f"{below}/{part}" for part in ("topics", "credentials", "acls", "groups"))]
+    paths += [f"{below}/topics/{TOPIC}", f"{below}/topics/{TOPIC}/messages"]
+    for path in paths:
+        owner.call("GET", path)
+        stranger.call("GET", path, status=404)
+        stranger.call("GET", path.replace(cluster_id, "cl_" + "a" * 20), status=404)
+    stranger.call("POST", f"{below}/topics", {"name": "x", "partitions": 1}, status=404)
+    stranger.call("POST", f"{below}/credentials", {"name": "x", "role": "full"}, status=404)
+    stranger.call("DELETE", f"{below}/credentials/{made[0]['id']}", status=404)
+    stranger.call("PATCH", below, {"name": "taken"}, status=404)
+    stranger.call("DELETE", below, {"name": "first"}, status=404)
+    assert stranger.call("GET", "/clusters")["items"][0]["id"] != cluster_id
+    intruder = Connection(connection.bootstrap_servers, foreign.credential)
+    assert authentication_error(intruder)
+    assert not authentication_error(connection)
+    owner.close()
+    stranger.close()
+
+
+def authentication_error(connection: Connection) -> bool:
+    """Tells whether the gateway refuses a client's credential."""
+    errors: list[confluent_kafka.KafkaError] = []
+    settings = librdkafka_settings(connection, error_cb=errors.append)
+    client = confluent_kafka.admin.AdminClient(settings, logger=logging.getLogger("intruder"))
+    with contextlib.suppress(confluent_kafka.KafkaException):
+        client.list_topics(timeout=20)
+        return False
+    client.poll(0)
+    return any(e.code() == confluent_kafka.KafkaError._AUTHENTICATION for e in errors)
+
+
+def everybody_is_gone(run: Run) -> None:
+    """After a stop, no child and no broker is left."""
+    children = run.children()
+    assert run.stop() == 0
+    assert not any(is_running(child) for child in children.values())
+    wait_until(lambda: not run.brokers(), "no broker is left")

@@ -1,0 +1,44 @@
+"""The whole service, in its short form. See scenarios.py for what each one shows."""
+
+import pytest
+
+from tests.supervisor.run import Run
+
+from . import scenarios
+
+# Several starts, wakes and kills each, on a machine that may be slow.
+pytestmark = pytest.mark.timeout(600)
+SECONDS = 4
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The service, up. Stopped in order at the end, with nothing left behind."""
+    run = Run(tmp_path_factory.mktemp("service") / "home")
+    try:
+        run.up()
+        yield run
+        scenarios.everybody_is_gone(run)
+    finally:
+        if run.process.poll() is None:
+            run.kill_everything()
+
+
+def test_two_clients_get_each_record_once_though_the_broker_is_killed(run):
+    scenarios.records_once_through_a_kill(run, SECONDS)
+
+
+def test_all_is_there_after_everything_was_killed(run):
+    scenarios.all_is_there_after_kill_9(run)
+
+
+def test_an_idle_cluster_sleeps_and_a_client_wakes_it(run):
+    scenarios.sleeps_and_wakes(run)
+
+
+def test_clients_see_nothing_of_a_control_plane_that_is_away(run):
+    scenarios.clients_outlive_the_control_plane(run, SECONDS)
+
+
+def test_strangers_get_nothing(run):
+    scenarios.strangers_get_nothing(run)
