@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import confluent_kafka
+import confluent_kafka.admin
 import httpx
 
 from console.supervisor.processes import Identity, is_running, members_of
@@ -276,7 +277,7 @@ def authentication_error(connection: Connection) -> bool:
     settings = librdkafka_settings(connection, error_cb=errors.append)
     client = confluent_kafka.admin.AdminClient(settings, logger=logging.getLogger("intruder"))
     with contextlib.suppress(confluent_kafka.KafkaException):
-        client.list_topics(timeout=20)
+        client.list_topics(timeout=5)
         return False
     client.poll(0)
     return any(e.code() == confluent_kafka.KafkaError._AUTHENTICATION for e in errors)

@@ -1,4 +1,4 @@
-"""A run of the supervisor under a test: started with ports of its own, listened to, ended."""
+"""A run of `manage.py up` under a test: started with ports of its own, listened to, ended."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Run:
     def start(self, wrapper: Iterable[str] = ()) -> Run:
         """Starts the supervisor and returns at once."""
         self._process = subprocess.Popen(
-            [*wrapper, sys.executable, "-m", "console.supervisor"],
+            [*wrapper, sys.executable, "manage.py", "up"],
             cwd=ROOT,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
