@@ -88,6 +88,7 @@ class Run:
             "FRESHET_KAFKA_PORT": str(self.kafka),
             "FRESHET_TLS_PORT": str(self.tls),
             "FRESHET_GATEWAY_KAFKA_PORTS": str(KAFKA_PORTS),
+            "FRESHET_LIMITS_SIGNUPS_PER_ADDRESS": "1000",
         }
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FRESHET_", "DJANGO_"))}
         return {**kept, **ours, **self._extra}
