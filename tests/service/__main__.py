@@ -37,7 +37,7 @@ def main() -> int:
                     step(name, scenario)
             step("everybody_is_gone", partial(scenarios.everybody_is_gone, run))
         finally:
-            if run.started and run.process.poll() is None:
+            if run.started:
                 run.kill_everything()
     return 0
 

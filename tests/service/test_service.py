@@ -1,5 +1,8 @@
 """The whole service, in its short form. See scenarios.py for what each one shows."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests.supervisor.run import Run
@@ -12,15 +15,16 @@ SECONDS = 4
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run():
     """The service, up. Stopped in order at the end, with nothing left behind."""
-    run = Run(tmp_path_factory.mktemp("service") / "home")
-    try:
-        run.up()
-        yield run
-        scenarios.everybody_is_gone(run)
-    finally:
-        if run.process.poll() is None:
+    # Not below pytest's own folder: see tests/supervisor/conftest.py.
+    with tempfile.TemporaryDirectory(prefix="freshet-test-") as folder:
+        run = Run(Path(folder) / "home")
+        try:
+            run.up()
+            yield run
+            scenarios.everybody_is_gone(run)
+        finally:
             run.kill_everything()
 
 

@@ -178,10 +178,14 @@ class Run:
                     found += [identity] if identity else []
         return found
 
-    def kill_everything(self) -> None:
-        """kill −9 of the supervisor, of all of its children and of all brokers."""
+    def kill_supervisor(self) -> None:
+        """kill −9 of the supervisor alone."""
         self.process.kill()
         self._finish()
+
+    def kill_everything(self) -> None:
+        """kill −9 of the supervisor, of all of its children and of all brokers."""
+        self.kill_supervisor()
         for identity in [*self.family(), *self.brokers()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(identity.pid, signal.SIGKILL)

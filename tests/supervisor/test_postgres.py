@@ -26,8 +26,8 @@ def account():
 
 
 @pytest.fixture
-def data(tmp_path):
-    return tmp_path / "home" / "postgres"
+def data(folder):
+    return folder / "home" / "postgres"
 
 
 @pytest.fixture
