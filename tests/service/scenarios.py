@@ -274,7 +274,10 @@ def strangers_get_nothing(run: Run) -> None:
 def authentication_error(connection: Connection) -> bool:
     """Tells whether the gateway refuses a client's credential."""
     errors: list[confluent_kafka.KafkaError] = []
-    settings = librdkafka_settings(connection, error_cb=errors.append)
+    # Once a second is often enough to be refused.
+    settings = librdkafka_settings(
+        connection, **{"error_cb": errors.append, "reconnect.backoff.ms": 1000}
+    )
     client = confluent_kafka.admin.AdminClient(settings, logger=logging.getLogger("intruder"))
     with contextlib.suppress(confluent_kafka.KafkaException):
         client.list_topics(timeout=5)
