@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ KEEPER_STOP_MS = 15_000
 def make_home(config: Config) -> None:
     """Makes the data folder, for nobody else to look into, and the folder of the logs."""
     config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # It may have been there, open to others. Passing through may stay: see `postgres.open_way`.
+    config.home.chmod(stat.S_IMODE(config.home.stat().st_mode) & (stat.S_IRWXU | stat.S_IXOTH))
     (config.home / "log").mkdir(mode=0o700, exist_ok=True)
 
 

@@ -167,6 +167,7 @@ def test_the_keeper_reads_the_settings_that_are_written_for_it(config):
 
 
 def test_folders_are_closed_to_others(config):
+    config.home.mkdir(mode=0o750)
     before = os.umask(0o077)  # as `main` sets it
     home.make_home(config)
     home.make_folders(config)
