@@ -110,7 +110,7 @@ def test_a_busy_port_is_named_before_anything_starts(run):
 def test_a_killed_child_is_back(later):
     later.up()
     first = later.children()
-    killed = ("web", "postgres", "keeper")
+    killed = ("web", "postgres", "keeper", "gateway")
     for part in killed:
         os.kill(first[part].pid, signal.SIGKILL)
 
