@@ -89,7 +89,7 @@ class TestCommitted:
         assert entries() == []
 
     def test_an_entry_that_the_broker_refuses_holds_up_no_other(self, monkeypatch):
-        taken = []
+        taken: list[str] = []
 
         def send_task(_, *, task_id, **__):
             if task_id == refused.pk:
