@@ -1,0 +1,90 @@
+"""Snippets of the console, pasted into real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE_S = 60
+
+
+def run_in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """Pastes a command into a shell and waits for its end."""
+    return subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+class Program:
+    """A program that prints until somebody presses Ctrl-C."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._said = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._said:
+                self.lines.append(line.rstrip())
+                self._said.notify_all()
+        with self._said:
+            self._said.notify_all()
+
+    def wait_for_line(self, pattern: str) -> str:
+        """The first line that matches; fails when the program ends or time passes without."""
+        expression = re.compile(pattern)
+
+        def found() -> str | None:
+            return next((line for line in self.lines if expression.search(line)), None)
+
+        with self._said:
+            self._said.wait_for(lambda: found() or not self._reader.is_alive(), PATIENCE_S)
+        line = found()
+        assert line is not None, f"no line like {pattern!r}:\n" + "\n".join(self.lines)
+        return line
+
+    def interrupt(self) -> None:
+        """Ctrl-C, and the wait for its end."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(PATIENCE_S)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+        self._reader.join(PATIENCE_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def python_program(code: str, folder: Path) -> Iterator[Program]:
+    """Runs a Python file with this code until the block ends."""
+    path = folder / "freshet.py"
+    path.write_text(code)
+    process = subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    program = Program(process)
+    try:
+        yield program
+    finally:
+        program.interrupt()

@@ -1,0 +1,126 @@
+"""Every page, in both themes: nothing fails, nothing is wider than the window, focus is seen."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.clients import python_program, run_in_shell
+from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC, Visitor
+
+# A path, and a text that is there once the page has its data. `{c}`: the cluster's address.
+PAGES = {
+    "overview": ("/", CLUSTER),
+    "clusters": ("/clusters", CLUSTER),
+    "new-cluster": ("/clusters?panel=new", "Create cluster"),
+    "cluster": ("{c}", "Endpoints"),
+    "connect": ("{c}/connect", "kcat"),
+    "topics": ("{c}/topics", TOPIC),
+    "new-topic": ("{c}/topics?panel=new", "Create topic"),
+    "messages": (f"{{c}}/topics/{TOPIC}", "Hello from Freshet"),
+    "live": (f"{{c}}/topics/{TOPIC}?from=live", "Live"),
+    "produce": (f"{{c}}/topics/{TOPIC}?panel=produce", "By the key"),
+    "consumers": (f"{{c}}/topics/{TOPIC}/consumers", "pages-group"),
+    "partitions": (f"{{c}}/topics/{TOPIC}/partitions", "Leader epoch"),
+    "configuration": (f"{{c}}/topics/{TOPIC}/configuration", "retention.ms"),
+    "groups": ("{c}/groups", "pages-group"),
+    "group": ("{c}/groups/pages-group", "Lag by partition"),
+    "reset": ("{c}/groups/pages-group?panel=reset", "See what would change"),
+    "credentials": ("{c}/credentials", "SCRAM-SHA-512"),
+    "new-credential": ("{c}/credentials?panel=new", "Create credential"),
+    "acls": ("{c}/acls", "User:"),
+    "new-acl": ("{c}/acls?panel=new", "Kafka Streams"),
+    "cluster-settings": ("{c}/settings", "Protected from deletion"),
+    "access": ("/access", "API keys"),
+    "new-key": ("/access?panel=new", "Create key"),
+    "mail": ("/mail", "/verify?token="),
+    "settings": ("/settings", "Theme"),
+    "absent-cluster": ("/clusters/cl_" + "a" * 20, "The cluster could not be read"),
+    "absent-page": ("/no/such/page", "There is no such page"),
+}
+ENTRANCES = {"sign-in": ("/signin", "Sign in"), "sign-up": ("/signup", "Sign up")}
+SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
+
+
+@pytest.fixture(scope="module")
+def cluster_path(service, browser, account, tmp_path_factory):
+    """The address of a cluster with a group that lags and messages to look at."""
+    context = browser.new_context(base_url=service.address, storage_state=account)
+    visitor = Visitor(context.new_page())
+    visitor.open("/")
+    visitor.enter_cluster("Connect")
+    visitor.press("Create a credential and fill it in")
+    visitor.sees("is filled in")
+    code = visitor.snippet("Python", "freshet.py").replace("python-group", "pages-group")
+    with python_program(code, tmp_path_factory.mktemp("client")) as consumer:
+        consumer.wait_for_line("hello from Python")
+    assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
+    path = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
+    context.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """The folder for screenshots."""
+    chosen = os.environ.get("FRESHET_SCREENSHOTS")
+    folder = Path(chosen) if chosen else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def look_at(page, path, text, picture):
+    """Opens a page, waits for its text, takes a picture, and measures it."""
+    page.goto(path)
+    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=PATIENCE_MS)
+    page.evaluate("document.fonts.ready")
+    page.screenshot(path=picture)
+    wider = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wider <= 0, f"{path} is {wider} px wider than the window"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_shown(
+    service, browser, account, cluster_path, pictures, theme, size, subtests
+):
+    width, height = SIZES[size]
+    options = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
+    for pages, state in ((ENTRANCES, None), (PAGES, account)):
+        context = browser.new_context(
+            base_url=service.address, storage_state=state, reduced_motion="reduce", **options
+        )
+        visitor = Visitor(context.new_page())
+        for name, (path, text) in pages.items():
+            with subtests.test(name):
+                picture = pictures / f"{name}-{theme}-{size}.png"
+                look_at(visitor.page, path.format(c=cluster_path), text, picture)
+        visitor.assert_no_complaints()
+        context.close()
+
+
+def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):
+    visitor.page.keyboard.press("Tab")
+    skip = visitor.page.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    visitor.page.keyboard.press("Tab")
+    outline = visitor.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    visitor.page.keyboard.press("Control+k")
+    search = visitor.page.get_by_role("textbox", name="Jump to")
+    search.fill(CLUSTER)
+    visitor.page.keyboard.press("ArrowDown")
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=PATIENCE_MS)
+
+
+def test_a_chosen_theme_stays(visitor):
+    visitor.follow("Settings")
+    visitor.page.get_by_text("Dark", exact=True).click()
+    html = visitor.page.locator("html")
+    expect(html).to_have_attribute("data-mantine-color-scheme", "dark")
+    visitor.page.reload()
+    expect(html).to_have_attribute("data-mantine-color-scheme", "dark", timeout=PATIENCE_MS)
