@@ -21,7 +21,7 @@ PAGES = {
     "new-topic": ("{c}/topics?panel=new", "Create topic"),
     "messages": (f"{{c}}/topics/{TOPIC}", "Hello from Freshet"),
     "live": (f"{{c}}/topics/{TOPIC}?from=live", "Live"),
-    "produce": (f"{{c}}/topics/{TOPIC}?panel=produce", "By the key"),
+    "produce": (f"{{c}}/topics/{TOPIC}?panel=produce", "Empty for a record without a key"),
     "consumers": (f"{{c}}/topics/{TOPIC}/consumers", "pages-group"),
     "partitions": (f"{{c}}/topics/{TOPIC}/partitions", "Leader epoch"),
     "configuration": (f"{{c}}/topics/{TOPIC}/configuration", "retention.ms"),

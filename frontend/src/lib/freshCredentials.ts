@@ -26,11 +26,6 @@ export function rememberCredential(clusterId: string, credential: FreshCredentia
   replace(new Map(known).set(clusterId, credential));
 }
 
-/** Forgets all of them, at sign-out. */
-export function forgetCredentials(): void {
-  replace(new Map());
-}
-
 /** Forgets a credential that was deleted. */
 export function forgetCredential(clusterId: string, username: string): void {
   if (known.get(clusterId)?.username !== username) return;

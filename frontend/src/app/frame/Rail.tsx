@@ -89,7 +89,7 @@ function Account({ session }: { session: Session }): ReactElement {
           <Menu.Item
             key={id}
             onClick={() => {
-              switchTo.mutate(id, { onSuccess: () => void navigate({ to: "/" }) });
+              switchTo.mutate(id);
             }}
           >
             Switch to {other}

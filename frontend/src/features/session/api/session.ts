@@ -7,7 +7,6 @@ import {
 } from "@tanstack/react-query";
 import { api, body, done, isStatus, setCsrfToken } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
-import { forgetCredentials } from "@/lib/freshCredentials";
 import type { Session } from "@/lib/api/types";
 
 async function readSession(): Promise<Session | null> {
@@ -65,27 +64,26 @@ export function useSignUp(): UseMutationResult<void, Error, SignUp> {
   });
 }
 
-/** Signs out. */
+/**
+ * Signs out. The page is loaded anew, so that nothing of the session is left in memory: neither
+ * what was read nor passwords that were just made.
+ */
 export function useSignOut(): UseMutationResult<void, Error, void> {
-  const client = useQueryClient();
   return useMutation({
     mutationFn: () => done(api.DELETE("/api/v1/session")),
     onSuccess: () => {
-      forgetCredentials();
-      client.clear();
-      client.setQueryData(keys.session, null);
+      location.assign("/signin");
     },
   });
 }
 
-/** Goes on in another of the user's organizations. */
+/** Goes on in another of the user's organizations, with a page loaded anew. */
 export function useSwitchOrganization(): UseMutationResult<void, Error, string> {
-  const client = useQueryClient();
   return useMutation({
-    mutationFn: async (organizationId: string) => {
-      await done(api.PATCH("/api/v1/session", { body: { organization_id: organizationId } }));
-      forgetCredentials();
-      await renew(client);
+    mutationFn: (organizationId: string) =>
+      done(api.PATCH("/api/v1/session", { body: { organization_id: organizationId } })),
+    onSuccess: () => {
+      location.assign("/");
     },
   });
 }
