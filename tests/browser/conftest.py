@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -49,24 +50,36 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def account(service, browser):
+def people(service, browser):
+    """Makes a person with a window of its own, who must have had no complaint at the end."""
+
+    @contextlib.contextmanager
+    def person(state=None, **options):
+        context = browser.new_context(
+            base_url=service.address, storage_state=state, reduced_motion="reduce", **options
+        )
+        visitor = Visitor(context.new_page())
+        try:
+            yield visitor
+            visitor.assert_no_complaints()
+        finally:
+            context.close()
+
+    return person
+
+
+@pytest.fixture(scope="session")
+def account(people):
     """Signs up as a person does; the session's cookies. The first cluster runs when it ends."""
-    context = browser.new_context(base_url=service.address)
-    visitor = Visitor(context.new_page())
-    visitor.sign_up("Northwind", "mara@northwind.example", "correct horse battery")
-    visitor.wait_for_first_cluster()
-    state = context.storage_state()
-    visitor.assert_no_complaints()
-    context.close()
-    return state
+    with people() as visitor:
+        visitor.sign_up("Northwind", "mara@northwind.example", "correct horse battery")
+        visitor.wait_for_first_cluster()
+        return visitor.page.context.storage_state()
 
 
 @pytest.fixture
-def visitor(service, browser, account):
+def visitor(people, account):
     """A signed-in person at the overview. Fails afterwards if the page complained."""
-    context = browser.new_context(base_url=service.address, storage_state=account)
-    visitor = Visitor(context.new_page())
-    visitor.open("/")
-    yield visitor
-    visitor.assert_no_complaints()
-    context.close()
+    with people(account) as visitor:
+        visitor.open("/")
+        yield visitor

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.clients import python_program, run_in_shell
-from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC, Visitor
+from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC
 
 # A path, and a text that is there once the page has its data. `{c}`: the cluster's address.
 PAGES = {
@@ -45,21 +45,18 @@ SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
 
 
 @pytest.fixture(scope="module")
-def cluster_path(service, browser, account, tmp_path_factory):
-    """The address of a cluster with a group that lags and messages to look at."""
-    context = browser.new_context(base_url=service.address, storage_state=account)
-    visitor = Visitor(context.new_page())
-    visitor.open("/")
-    visitor.enter_cluster("Connect")
-    visitor.press("Create a credential and fill it in")
-    visitor.sees("is filled in")
-    code = visitor.snippet("Python", "freshet.py").replace("python-group", "pages-group")
-    with python_program(code, tmp_path_factory.mktemp("client")) as consumer:
-        consumer.wait_for_line("hello from Python")
-    assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
-    path = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
-    context.close()
-    return path
+def cluster_page(people, account, tmp_path_factory):
+    """A session, and the address of its cluster with a group that lags and messages."""
+    with people(account) as visitor:
+        visitor.open("/")
+        visitor.enter_cluster("Connect")
+        visitor.press("Create a credential and fill it in")
+        visitor.sees("is filled in")
+        code = visitor.snippet("Python", "freshet.py").replace("python-group", "pages-group")
+        with python_program(code, tmp_path_factory.mktemp("client")) as consumer:
+            consumer.wait_for_line("hello from Python")
+        assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
+        return account, re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +72,8 @@ def look_at(page, path, text, picture):
     """Opens a page, waits for its text, takes a picture, and measures it."""
     page.goto(path)
     expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
-    expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=PATIENCE_MS)
+    for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
+        expect(page.locator(waiting)).to_have_count(0, timeout=PATIENCE_MS)
     page.evaluate("document.fonts.ready")
     page.screenshot(path=picture)
     wider = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
@@ -84,22 +82,16 @@ def look_at(page, path, text, picture):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_is_shown(
-    service, browser, account, cluster_path, pictures, theme, size, subtests
-):
+def test_every_page_is_shown(people, cluster_page, pictures, theme, size, subtests):
     width, height = SIZES[size]
     options = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
-    for pages, state in ((ENTRANCES, None), (PAGES, account)):
-        context = browser.new_context(
-            base_url=service.address, storage_state=state, reduced_motion="reduce", **options
-        )
-        visitor = Visitor(context.new_page())
-        for name, (path, text) in pages.items():
-            with subtests.test(name):
-                picture = pictures / f"{name}-{theme}-{size}.png"
-                look_at(visitor.page, path.format(c=cluster_path), text, picture)
-        visitor.assert_no_complaints()
-        context.close()
+    state, path_of_cluster = cluster_page
+    for pages, who in ((ENTRANCES, None), (PAGES, state)):
+        with people(who, **options) as visitor:
+            for name, (path, text) in pages.items():
+                with subtests.test(name):
+                    picture = pictures / f"{name}-{theme}-{size}.png"
+                    look_at(visitor.page, path.format(c=path_of_cluster), text, picture)
 
 
 def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):

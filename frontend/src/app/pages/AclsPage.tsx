@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactElement } from "react";
+import { type ReactElement, useMemo } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { Section } from "@/components/Section";
@@ -20,6 +20,10 @@ export function AclsPage(): ReactElement {
   const { data, error, refetch } = useQuery(aclsQuery(clusterId));
   const credentials = useQuery(credentialsQuery(clusterId)).data;
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
+  const names = useMemo(
+    () => new Map((credentials ?? []).map(({ principal, name }) => [principal, name])),
+    [credentials],
+  );
   const button = (
     <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
       Add ACLs
@@ -45,7 +49,7 @@ export function AclsPage(): ReactElement {
             add here what it may do.
           </Empty>
         ) : (
-          (data ?? !error) && <AclTable clusterId={clusterId} acls={data} />
+          (data ?? !error) && <AclTable clusterId={clusterId} acls={data} names={names} />
         )}
       </Section>
       <SidePanel
@@ -55,7 +59,7 @@ export function AclsPage(): ReactElement {
       >
         <NewAclForm
           clusterId={clusterId}
-          users={(credentials ?? []).map((credential) => credential.username)}
+          names={names}
           topics={topics.map((topic) => topic.name)}
           onDone={panel.close}
         />

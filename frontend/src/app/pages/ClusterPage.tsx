@@ -11,8 +11,8 @@ import { GroupTable } from "@/features/groups/components/GroupTable";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { TopicTable } from "@/features/topics/components/TopicTable";
 import type { Cluster, ListenerName } from "@/lib/api/types";
-import { formatCount } from "@/lib/format/bytes";
-import { formatLag, formatLagSeconds, sumLag } from "@/lib/format/lag";
+import { formatCount, formatNumber } from "@/lib/format/bytes";
+import { formatLagSeconds, sumLag } from "@/lib/format/lag";
 import { formatDuration } from "@/lib/format/time";
 import classes from "./ClusterPage.module.css";
 import { useCluster, useClusterId } from "./useCluster";
@@ -41,7 +41,9 @@ export function ClusterPage(): ReactElement {
         <Tile
           label="Worst lag"
           value={worst && formatLagSeconds(worst.lag_seconds)}
-          note={worst && worst.lag !== null ? `${formatLag(worst.lag)} records in all` : undefined}
+          note={
+            worst && worst.lag !== null ? `${formatNumber(worst.lag, "record")} in all` : undefined
+          }
         />
         <Tile
           label="Idle time"

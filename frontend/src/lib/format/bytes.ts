@@ -12,6 +12,11 @@ export function formatBytes(bytes: number): string {
   return `${bytes < 0 ? "-" : ""}${value.toFixed(digits)} ${UNITS[unit] ?? ""}`;
 }
 
+/** A count with its noun: `1 record`, `1 234 records`. The noun's plural ends in s. */
+export function formatNumber(value: number, noun: string): string {
+  return value === 1 ? `1 ${noun}` : `${formatCount(value)} ${noun}s`;
+}
+
 /** Groups digits with thin spaces, as all numbers of the console: `1234567` → `1 234 567`. */
 export function formatCount(value: number): string {
   return Math.trunc(value)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatBytes, formatCount } from "./bytes";
+import { formatBytes, formatCount, formatNumber } from "./bytes";
 import { formatLag, formatLagSeconds, sumLag } from "./lag";
 import { formatAge, formatDuration, formatRelative } from "./time";
 
@@ -20,6 +20,8 @@ describe("bytes and counts", () => {
   test("counts are grouped by thousands", () => {
     expect(formatCount(1_234_567).split("\u202f")).toEqual(["1", "234", "567"]);
     expect(formatCount(999)).toBe("999");
+    expect(formatNumber(1, "record")).toBe("1 record");
+    expect(formatNumber(0, "record")).toBe("0 records");
   });
 });
 

@@ -12,12 +12,14 @@ import classes from "./AclTable.module.css";
 interface Props {
   clusterId: string;
   acls: readonly Acl[] | undefined;
+  /** What credentials are called, by their principal. */
+  names: ReadonlyMap<string, string>;
 }
 
 const FILTER_FROM = 8;
 
 /** Access rules. A deleted one can be put back from its notice: that is its undo. */
-export function AclTable({ clusterId, acls }: Props): ReactElement {
+export function AclTable({ clusterId, acls, names }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const create = useCreateAcls(clusterId);
   const remove = useDeleteAcl(clusterId);
@@ -25,13 +27,15 @@ export function AclTable({ clusterId, acls }: Props): ReactElement {
   const { mutate: drop } = remove;
   const columns = useMemo(
     () =>
-      columnsOf((acl) => {
+      columnsOf(names, (acl) => {
         drop(acl, { onSuccess: () => showUndo(acl, () => put([acl])) });
       }),
-    [drop, put],
+    [drop, put, names],
   );
   const wanted = search.trim().toLowerCase();
-  const shown = acls?.filter((acl) => aclId(acl).toLowerCase().includes(wanted));
+  const shown = acls?.filter((acl) =>
+    `${names.get(acl.principal) ?? ""} ${aclId(acl)}`.toLowerCase().includes(wanted),
+  );
   return (
     <>
       {(acls?.length ?? 0) >= FILTER_FROM && (
@@ -85,13 +89,18 @@ function showUndo(acl: Acl, undo: () => void): void {
   });
 }
 
-function columnsOf(onDelete: (acl: Acl) => void): Column<Acl>[] {
+function columnsOf(names: Props["names"], onDelete: (acl: Acl) => void): Column<Acl>[] {
   return [
     {
       id: "principal",
       header: "Principal",
-      sortBy: (acl) => acl.principal,
-      cell: (acl) => <code className={classes.mono}>{acl.principal}</code>,
+      sortBy: (acl) => `${names.get(acl.principal) ?? ""} ${acl.principal}`,
+      cell: (acl) => (
+        <>
+          {names.get(acl.principal)}{" "}
+          <code className={`${classes.mono ?? ""} ${classes.kind ?? ""}`}>{acl.principal}</code>
+        </>
+      ),
     },
     {
       id: "permission",

@@ -10,7 +10,7 @@ import classes from "./NewAclForm.module.css";
 
 interface Values {
   template: Template;
-  user: string;
+  principal: string;
   topic: string;
   group: string;
   prefixed: boolean;
@@ -21,16 +21,15 @@ interface Values {
 
 interface Props {
   clusterId: string;
-  /** User names of the cluster's credentials, for choosing. */
-  users: string[];
+  /** What credentials are called, by their principal. */
+  names: ReadonlyMap<string, string>;
   topics: string[];
   onDone: () => void;
 }
 
 /** The rules for what was chosen. */
 export function aclsOf(values: Values): Acl[] {
-  const principal = values.user.includes(":") ? values.user : `User:${values.user}`;
-  const { template, topic, group, prefixed } = values;
+  const { template, principal, topic, group, prefixed } = values;
   if (template !== "custom") return templateAcls(template, { principal, topic, group, prefixed });
   const cluster = values.resourceType === "CLUSTER";
   const name = cluster ? "kafka-cluster" : topic || "*";
@@ -48,12 +47,12 @@ export function aclsOf(values: Values): Acl[] {
 }
 
 /** Adds rules from a template, or one by hand; what will be added stands below. */
-export function NewAclForm({ clusterId, users, topics, onDone }: Props): ReactElement {
+export function NewAclForm({ clusterId, names, topics, onDone }: Props): ReactElement {
   const create = useCreateAcls(clusterId);
   const form = useForm<Values>({
     initialValues: {
       template: "produce",
-      user: users[0] ?? "",
+      principal: "",
       topic: "",
       group: "",
       prefixed: false,
@@ -61,7 +60,7 @@ export function NewAclForm({ clusterId, users, topics, onDone }: Props): ReactEl
       operation: "READ",
       permission: "ALLOW",
     },
-    validate: { user: (user) => (user.trim() ? null : "Choose a user") },
+    validate: { principal: (principal) => (principal ? null : "Choose a credential") },
   });
   const acls = aclsOf(form.values);
   const submit = form.onSubmit(() => {
@@ -82,11 +81,12 @@ export function NewAclForm({ clusterId, users, topics, onDone }: Props): ReactEl
             ))}
           </Stack>
         </Radio.Group>
-        <Autocomplete
-          label="User"
-          description="The user name of a credential; * for all"
-          data={users}
-          {...form.getInputProps("user")}
+        <Select
+          label="Credential"
+          placeholder="Choose one"
+          searchable
+          data={principalsOf(names)}
+          {...form.getInputProps("principal")}
         />
         {template === "custom" && <CustomFields form={form} />}
         {!(template === "custom" && form.values.resourceType === "CLUSTER") && (
@@ -126,6 +126,11 @@ export function NewAclForm({ clusterId, users, topics, onDone }: Props): ReactEl
       </Stack>
     </form>
   );
+}
+
+function principalsOf(names: Props["names"]): { value: string; label: string }[] {
+  const known = [...names].map(([value, name]) => ({ value, label: `${name}, ${value}` }));
+  return [...known, { value: "User:*", label: "All credentials, User:*" }];
 }
 
 function nameLabel({ template, resourceType }: Values): string {

@@ -2,7 +2,7 @@ import type { ReactElement } from "react";
 import { Lasting } from "@/components/Moment";
 import { Note, NoteMore, type Tone } from "@/components/Note";
 import type { Cluster, Phase } from "@/lib/api/types";
-import { formatCount } from "@/lib/format/bytes";
+import { formatNumber } from "@/lib/format/bytes";
 import { formatDuration } from "@/lib/format/time";
 
 /** What a cluster's state means, and since when it is so. */
@@ -65,7 +65,7 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
         </>
       )}
       {connections !== null && `, ${clientWords(connections)}`}
-      {restarts ? `, ${formatCount(restarts)} brokers replaced` : ""}.
+      {restarts ? `, ${formatNumber(restarts, "broker")} replaced` : ""}.
       <NoteMore>
         {nobody
           ? "It goes to sleep when that stays so for "
@@ -78,7 +78,5 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
 
 function clientWords(connections: number): string {
   if (connections === 0) return "no client is connected";
-  return connections === 1
-    ? "one client connection"
-    : `${formatCount(connections)} client connections`;
+  return formatNumber(connections, "client connection");
 }

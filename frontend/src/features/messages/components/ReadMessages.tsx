@@ -5,7 +5,7 @@ import type { ReactElement, ReactNode } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { isCode } from "@/lib/api/client";
-import { formatCount } from "@/lib/format/bytes";
+import { formatNumber } from "@/lib/format/bytes";
 import { messagesQuery, type Start } from "../api/messages";
 import { AsleepHere } from "./AsleepHere";
 import classes from "./MessageExplorer.module.css";
@@ -38,9 +38,7 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
       )}
       {query.error && <ErrorPanel error={query.error} what="No more could be read" />}
       <Group gap="md" className={classes.foot}>
-        <span>
-          {messages.length === 1 ? "1 message" : `${formatCount(messages.length)} messages`}
-        </span>
+        <span>{formatNumber(messages.length, "message")}</span>
         <Button
           variant="default"
           size="compact-xs"

@@ -2,6 +2,7 @@ import { Button, Group, Select, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { Prose } from "@/components/Prose";
 import type { ConfigDetail } from "@/lib/api/types";
 import { useUpdateConfigs } from "../api/topics";
 import { configChoices, configComplaint, isOwn, readableConfig } from "../configs";
@@ -33,7 +34,9 @@ export function ConfigRow({ clusterId, topic, config }: Props): ReactElement {
     <div className={classes.row} role="listitem">
       <div>
         <div className={classes.name}>{config.name}</div>
-        <p className={classes.doc}>{config.documentation}</p>
+        <p className={classes.doc}>
+          <Prose text={config.documentation} />
+        </p>
       </div>
       {editing ? (
         <Editor
