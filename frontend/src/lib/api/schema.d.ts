@@ -708,8 +708,6 @@ export interface components {
         Effect: {
             conditions: components["schemas"]["Condition"][];
         };
-        /** @enum {string} */
-        CredentialRole: "full" | "producer" | "consumer" | "none";
         /** @description One way for clients to connect. */
         Endpoint: {
             listener: components["schemas"]["ListenerEnum"];

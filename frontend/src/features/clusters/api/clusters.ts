@@ -26,7 +26,7 @@ export const clusterQuery = (clusterId: string) =>
     ...LIVE,
   });
 
-/** Where clusters can be made. */
+/** Where clusters can be made. The description tells of one region; a page is answered. */
 export const regionsQuery = queryOptions({
   queryKey: keys.regions,
   queryFn: async () => ((await body(api.GET("/api/v1/regions"))) as unknown as Page<Region>).items,

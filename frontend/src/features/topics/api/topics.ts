@@ -51,6 +51,7 @@ export const partitionsQuery = (clusterId: string, name: string) =>
           params: { path: { cluster_id: clusterId, name } },
         }),
       );
+      // The description tells of one item; what is answered is a page of them.
       return (page as unknown as Page<Partition>).items;
     },
     ...LIVE,
