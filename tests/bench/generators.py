@@ -7,8 +7,8 @@ import json
 import re
 import resource
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.sides import GENERATOR_CPU
@@ -30,12 +30,18 @@ SUMMARY = re.compile(
 
 @dataclass(frozen=True)
 class Load:
-    """What is to be produced: `records` of `record_bytes` each, to one topic."""
+    """What is to be produced: `records` of `record_bytes` each, to one topic.
+
+    `settings` are librdkafka's, for its generator only, and win over what that sets itself; so is
+    `rate`, in records a second, where 0 is as fast as it goes.
+    """
 
     bootstrap: str
     topic: str
     records: int
     record_bytes: int
+    settings: Mapping[str, object] = field(default_factory=dict)
+    rate: int = 0
 
     @property
     def total_bytes(self) -> int:
@@ -66,6 +72,8 @@ def run_librdkafka(load: Load) -> Produced:
         "compression.codec": "none",
         "queue.buffering.max.messages": 200_000,
         "queue.buffering.max.kbytes": 256 * 1024,
+        **load.settings,
+        "rate": load.rate,
     }
     command = [
         str(build_librdkafka_generator()),

@@ -1,9 +1,9 @@
 // A light load generator on librdkafka: produces records of one size to one topic as fast as the
-// brokers take them, and prints one JSON line. It copies no payload and stores one number per
-// record, so that a core of it drives brokers harder than the Java producer can.
+// brokers take them, or at a rate, and prints one JSON line. It copies no payload and stores one
+// number per record, so that a core of it drives brokers harder than the Java producer can.
 //
 // usage: produce BOOTSTRAP TOPIC RECORDS RECORD_SIZE [KEY=VALUE]...
-//        KEY=VALUE are settings of librdkafka.
+//        KEY=VALUE are settings of librdkafka, but for rate=N: so many records a second.
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,8 @@
 
 // Serve delivery reports each time that many records were handed over.
 enum { POLL_EVERY = 512, FLUSH_MS = 120000, MESSAGE_MAX = 512 };
+// Who is so much ahead of the rate waits so long, serving delivery reports.
+enum { AHEAD_US = 1000, AHEAD_MS = 1 };
 
 struct deliveries {
   uint64_t done;
@@ -53,7 +55,8 @@ static void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
   if (rd_kafka_conf_set(conf, key, value, why, sizeof why) != RD_KAFKA_CONF_OK) fail(key, why);
 }
 
-static rd_kafka_t *open_producer(int argc, char **argv, struct deliveries *deliveries) {
+static rd_kafka_t *open_producer(int argc, char **argv, struct deliveries *deliveries,
+                                 uint64_t *rate) {
   char why[MESSAGE_MAX];
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", argv[1]);
@@ -61,6 +64,10 @@ static rd_kafka_t *open_producer(int argc, char **argv, struct deliveries *deliv
     char *equals = strchr(argv[i], '=');
     if (!equals) fail(argv[i], "not KEY=VALUE");
     *equals = '\0';
+    if (strcmp(argv[i], "rate") == 0) {
+      *rate = strtoull(equals + 1, NULL, 10);
+      continue;
+    }
     set(conf, argv[i], equals + 1);
   }
   rd_kafka_conf_set_opaque(conf, deliveries);
@@ -83,8 +90,13 @@ static char *make_payload(size_t size) {
 }
 
 static void produce_all(rd_kafka_t *producer, rd_kafka_topic_t *topic, uint64_t records,
-                        char *payload, size_t size) {
+                        uint64_t rate, char *payload, size_t size) {
+  uint64_t began_us = now_us();
   for (uint64_t sent = 0; sent < records;) {
+    if (rate && began_us + sent * 1000000 / rate > now_us() + AHEAD_US) {
+      rd_kafka_poll(producer, AHEAD_MS);
+      continue;
+    }
     void *sent_us = (void *)(uintptr_t)now_us();
     // No flags: the payload is neither copied nor freed.
     if (rd_kafka_produce(topic, RD_KAFKA_PARTITION_UA, 0, payload, size, NULL, 0, sent_us) == 0) {
@@ -123,7 +135,8 @@ int main(int argc, char **argv) {
   struct deliveries deliveries = {.latencies_us = malloc(records * sizeof(uint32_t) + 1)};
   if (!deliveries.latencies_us) fail("records", strerror(ENOMEM));
   char *payload = make_payload(size);
-  rd_kafka_t *producer = open_producer(argc, argv, &deliveries);
+  uint64_t rate = 0;
+  rd_kafka_t *producer = open_producer(argc, argv, &deliveries, &rate);
   rd_kafka_topic_t *topic = rd_kafka_topic_new(producer, argv[2], NULL);
   const struct rd_kafka_metadata *metadata;
   // Connecting and looking the topic up are not part of the rate.
@@ -133,7 +146,7 @@ int main(int argc, char **argv) {
 
   double cpu_before = cpu_seconds();
   uint64_t began_us = now_us();
-  produce_all(producer, topic, records, payload, size);
+  produce_all(producer, topic, records, rate, payload, size);
   double seconds = (double)(now_us() - began_us) / 1e6;
   double cpu = cpu_seconds() - cpu_before;
 

@@ -101,7 +101,8 @@ class FreshetSide:
 
     replication = 1
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Sequence[str] = ()) -> None:
+        """`settings` are lines of TOML with dotted keys; they win over the side's own."""
         if not FRESHET_PYTHON.exists():
             message = f"{FRESHET_PYTHON} is missing: run the bench with `make bench`"
             raise FileNotFoundError(message)
@@ -112,16 +113,16 @@ class FreshetSide:
         (self._port,) = free_ports(1)
         self._server: subprocess.Popen[bytes] | None = None
         self._config = self.folder / "broker.toml"
-        self._config.write_text(
-            "[storage]\n"
-            f'dfs = "{self.folder}/dfs"\n'
-            f'bucket = "{self.folder}/bucket"\n'
-            f'metadata = "{self.folder}/metadata.sqlite"\n'
-            'cluster = "bench"\n'
-            "[listener]\n"
-            f'kafka = "127.0.0.1:{self._port}"\n'
-            'metrics = "127.0.0.1:0"\n'
-        )
+        own = [
+            f'storage.dfs = "{self.folder}/dfs"',
+            f'storage.bucket = "{self.folder}/bucket"',
+            f'storage.metadata = "{self.folder}/metadata.sqlite"',
+            'storage.cluster = "bench"',
+            f'listener.kafka = "127.0.0.1:{self._port}"',
+            'listener.metrics = "127.0.0.1:0"',
+        ]
+        unique = dict(line.split(" = ", 1) for line in (*own, *settings))
+        self._config.write_text("".join(f"{key} = {value}\n" for key, value in unique.items()))
 
     @property
     def bootstrap(self) -> str:

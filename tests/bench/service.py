@@ -1,0 +1,139 @@
+"""A cell of release builds on the brokers' CPU: metadata, secret, one cluster, keeper, gateway."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from brokers.config import overrides_of
+from brokers.metadata import Acl, CellStore, ClusterSpec, ClusterStatus
+from brokers.secrets import create_cell_secret
+from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK
+from tests.peer.kafka import free_ports
+from tests.peer.processes import spawn_server, stop_servers
+
+CLUSTER = "cl_bench"
+USER, PASSWORD = "bench", "bench-password"
+# Nothing is ever as slow as this.
+LIMIT_S = 120.0
+
+
+class Service:
+    """See the module. The cluster sleeps until a client wakes it."""
+
+    def __init__(self, name: str, *, idle_timeout_ms: int) -> None:
+        self.folder = WORK / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for part in ("dfs", "bucket", "keeper", "gateway"):
+            (self.folder / part).mkdir(parents=True)
+        self.secret = create_cell_secret(self.folder / "secret")
+        self.store = CellStore(self.folder / "metadata.sqlite")
+        (self.port,) = free_ports(1)
+        self.spec = ClusterSpec(
+            id=CLUSTER,
+            name="bench",
+            organization_id="org_bench",
+            generation=1,
+            state="active",
+            scale=1,
+            idle_timeout_ms=idle_timeout_ms,
+            ports=(self.port,),
+            host="bench",
+            connections_max=1000,
+            # The limit is not what is measured.
+            wakes_per_minute_max=100_000,
+        )
+        cluster = self.store.cluster(CLUSTER)
+        cluster.create()
+        cluster.set_user(USER, PASSWORD)
+        cluster.add_acls(
+            Acl(resource_type=kind, resource_name=name, principal=f"User:{USER}", operation="ALL")
+            for kind, name in [("TOPIC", "*"), ("GROUP", "*"), ("CLUSTER", "kafka-cluster")]
+        )
+        self.store.put_spec(self.spec)
+        self._servers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def bootstrap(self) -> str:
+        """The cluster's address at the gateway."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def login(self) -> dict[str, object]:
+        """How librdkafka logs in."""
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+        }
+
+    def start_keeper(self) -> None:
+        """Starts the keeper, which starts the broker when a client comes."""
+        settings: dict[str, Mapping[str, object]] = {
+            "cell": {name: self.folder / name for name in ("dfs", "bucket", "secret")}
+            | {"metadata": self.folder / "metadata.sqlite"},
+            "keeper": {
+                "folder": self.folder / "keeper",
+                "stop_brokers_on_exit": True,
+                "scrape_interval_ms": 100,
+            },
+        }
+        self._start("provisioning.keeper", settings, "keeper")
+
+    def start_gateway(self) -> int:
+        """Starts the gateway; gives its process id."""
+        settings: dict[str, Mapping[str, object]] = {
+            "cell": {
+                "metadata": self.folder / "metadata.sqlite",
+                "secret": self.folder / "secret",
+            },
+            "limits": {"connections_per_s_per_address": 100_000},
+        }
+        return self._start("brokers", settings, "gateway", "gateway")
+
+    def _start(
+        self, module: str, settings: Mapping[str, Mapping[str, object]], name: str, *command: str
+    ) -> int:
+        config = self.folder / f"{name}.toml"
+        config.write_text("\n".join(overrides_of(settings)) + "\n")
+        log = self.folder / f"{name}.log"
+        server = spawn_server(
+            [FRESHET_PYTHON, "-P", "-m", module, *command, "--config", config],
+            log,
+            cpus=BROKER_CPU,
+            cwd=self.folder,
+            # Packages that the release environment has not: the keeper is a Kafka client.
+            environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
+        )
+        self._servers.append(server)
+        clock = threading.Event()
+        while "ready " not in log.read_text():
+            if server.poll() is not None:
+                message = f"{name} did not start:\n{log.read_text()[-4000:]}"
+                raise RuntimeError(message)
+            clock.wait(0.01)
+        return server.pid
+
+    def wait_for(self, phases: Sequence[str]) -> ClusterStatus:
+        """Waits until the cluster is in one of these phases; gives its status."""
+        deadline = time.monotonic() + LIMIT_S
+        revision = 0
+        while time.monotonic() < deadline:
+            statuses = self.store.statuses()
+            status = statuses.get(CLUSTER)
+            if status is not None and status.phase in phases:
+                return status
+            revision = statuses.revision
+            self.store.watch("status/", revision, 1.0)
+        message = f"the cluster is never {' or '.join(phases)}"
+        raise RuntimeError(message)
+
+    def close(self) -> None:
+        """Ends all of it and removes its data."""
+        stop_servers(self._servers)
+        shutil.rmtree(self.folder, ignore_errors=True)
