@@ -2,8 +2,14 @@
 
 import os
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
-application = get_asgi_application()
+_django = get_asgi_application()
+
+# Only what Django has set up can be imported with its applications.
+from console.common.bodies import BodyLimit  # noqa: E402
+
+application = BodyLimit(_django, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
