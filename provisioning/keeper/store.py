@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from provisioning.keeper.metrics import Metrics
@@ -21,6 +23,14 @@ THREADS = 4
 CALL_TIMEOUT_S = 10.0
 
 
+@dataclass
+class _Writes:
+    """Writes of one cluster's status: one at a time, and `last` is the number of the last."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    last: int = 0
+
+
 class AsyncStore:
     """Calls a `Store` in threads. Every call raises `StoreError`."""
 
@@ -30,6 +40,7 @@ class AsyncStore:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="store")
         # The watch waits for long: it has a thread of its own.
         self._watcher = ThreadPoolExecutor(1, thread_name_prefix="store-watch")
+        self._writes: dict[str, _Writes] = {}
         self.failing: str | None = None
 
     async def statuses(self) -> Mapping[str, Status]:
@@ -41,8 +52,21 @@ class AsyncStore:
         return await self._call(self._store.wanted)
 
     async def put_status(self, cluster_id: str, status: Status) -> None:
-        """Writes a status."""
-        await self._call(lambda: self._store.put_status(cluster_id, status))
+        """Writes a status. A call that was given up writes nothing over a later one."""
+        writes = self._writes.setdefault(cluster_id, _Writes())
+        writes.last = number = writes.last + 1
+
+        def write() -> None:
+            if not writes.lock.acquire(timeout=CALL_TIMEOUT_S):
+                message = "the write before hangs"
+                raise StoreError(message)
+            try:
+                if number == writes.last:
+                    self._store.put_status(cluster_id, status)
+            finally:
+                writes.lock.release()
+
+        await self._call(write)
 
     async def remove_wake(self, cluster_id: str, revision: int) -> None:
         """Removes a wake request, unless there is a later one."""

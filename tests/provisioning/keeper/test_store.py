@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -224,6 +225,44 @@ def test_a_call_that_takes_too_long_has_failed(monkeypatch):
         assert not store.failing
         slow.let.set()
         assert (await store.wanted()).specs == {}
+        store.close()
+
+    asyncio.run(scenario())
+
+
+class Late(MemoryStore):
+    """Its first write of a status happens when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.let, self.done = (threading.Event() for _ in range(3))
+
+    def put_status(self, cluster_id: str, status: Status) -> None:
+        first = not self.let.is_set() and status.phase is Phase.RUNNING
+        if first:
+            self.begun.set()
+            self.let.wait(LIMIT_S)
+        super().put_status(cluster_id, status)
+        if first:
+            self.done.set()
+
+
+def test_a_write_that_was_given_up_does_not_undo_a_later_one():
+    late = Late()
+    store = AsyncStore(late, Metrics())
+    asleep = replace(STATUS, phase=Phase.ASLEEP, brokers=())
+
+    async def scenario():
+        first = asyncio.create_task(store.put_status(CLUSTER, STATUS))
+        assert await asyncio.to_thread(late.begun.wait, LIMIT_S)
+        first.cancel()
+        later = asyncio.create_task(store.put_status(CLUSTER, asleep))
+        # It must wait for the first one; if it does not, it is through by then.
+        await asyncio.wait({later}, timeout=0.2)
+        late.let.set()
+        await later
+        assert await asyncio.to_thread(late.done.wait, LIMIT_S)
+        assert late.statuses() == {CLUSTER: asleep}
         store.close()
 
     asyncio.run(scenario())
