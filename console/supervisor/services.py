@@ -172,6 +172,8 @@ def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
             *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
             *("--host", config.web.bind, "--port", str(config.web.port), "--lifespan", "off"),
             *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+            # `web.behind_proxy` decides whether forwarded addresses are believed.
+            "--no-proxy-headers",
         ),
         ready=AnswersHttp(config.web.port, "/healthz"),
         folder=ROOT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
@@ -11,6 +12,10 @@ from brokers.metadata_records import ClusterStatus
 from provisioning.cells import cell_store
 from provisioning.choices import Intent, Phase
 from provisioning.models import Cluster
+
+logger = logging.getLogger(__name__)
+
+UNREACHABLE = "The cell's metadata store does not answer."
 
 
 class Condition(TypedDict):
@@ -40,11 +45,13 @@ def observe_cluster(cluster: Cluster) -> Observation:
     try:
         status = cell_store().status(cluster.pk)
     except MetadataError as error:
+        # What it says names files and hosts of ours.
+        logger.warning("observe.unknown", extra={"cluster": cluster.pk, "error": str(error)})
         return Observation(
             phase=Phase.UNKNOWN,
             since=None,
             observed_generation=0,
-            conditions=(_condition("Ready", "unknown", "CellUnreachable", str(error)),),
+            conditions=(_condition("Ready", "unknown", "CellUnreachable", UNREACHABLE),),
         )
     return observation_of(cluster, status)
 

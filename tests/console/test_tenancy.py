@@ -9,6 +9,8 @@ from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
 from console.accounts.models import ApiKey, Membership, Organization
+from console.common.actor import system_actor
+from console.common.audit import record_audit
 from console.common.models import AuditEntry
 from console.common.tenancy import (
     current_scope,
@@ -202,6 +204,17 @@ def test_no_name_means_every_organization(name):
 def test_the_audit_log_is_written_and_only_added_to(tenant):
     with organization_scope(tenant.id):
         assert AuditEntry.objects.filter(action="api_key.create").count() == 5
+
+
+def test_a_target_with_a_long_name_is_audited_by_its_beginning(tenant):
+    with organization_scope(tenant.id):
+        record_audit(
+            actor=system_actor(tenant.id),
+            action="group.reset_offsets",
+            target_type="group",
+            target_id="cl_x/" + "g" * 32_767,
+        )
+        assert len(AuditEntry.objects.get(action="group.reset_offsets").target_id) == 512
 
 
 def callers(folder, name):

@@ -186,6 +186,11 @@ def test_all_parts_start_on_embedded_servers(config):
     assert waits["worker"] == waits["beat"] == ("migrate", "postgres", "redis")
 
 
+def test_nobody_is_believed_where_a_request_came_from_but_by_the_setting(config):
+    (web,) = (spec for spec in services.specify(config, {}, None) if spec.name == services.WEB)
+    assert "--no-proxy-headers" in web.command
+
+
 def test_servers_elsewhere_are_not_started(tmp_path):
     table = {"database": {"host": "db.internal"}, "queue": {"url": "amqp://queue.internal"}}
     config = build_config(tmp_path, table, {})

@@ -166,8 +166,10 @@ def test_validate_only_makes_nothing(api):
 
 
 def test_a_cell_that_does_not_answer_is_unknown(api, cluster_id):
-    with failing("status", UnavailableError("down"), owner=CellStore):
-        shown = api().get(f"/clusters/{cluster_id}").json()
+    with failing("status", UnavailableError("no /srv/cell/metadata.sqlite"), owner=CellStore):
+        response = api().get(f"/clusters/{cluster_id}")
+    assert "/srv" not in response.text
+    shown = response.json()
     assert shown["status"]["phase"] == "unknown"
     assert shown["status"]["conditions"][0]["reason"] == "CellUnreachable"
 
