@@ -24,7 +24,7 @@ class Backoff:
 
     first_s: float = 0.1
     max_s: float = 30.0
-    served_max_s: float = 0.5
+    served_max_s: float = 0.25
     quiet_s: float = 5.0
 
     def after(self, ends: Ends, served_s: float | None) -> Ends:

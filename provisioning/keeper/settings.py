@@ -63,7 +63,7 @@ class DriverSettings:
     stop_timeout_awaited_ms: int = 2_000
     backoff_first_ms: int = 100
     backoff_max_ms: int = 30_000
-    backoff_served_max_ms: int = 500
+    backoff_served_max_ms: int = 250
     backoff_quiet_ms: int = 5_000
     log_bytes_max: int = 16 * 1024 * 1024
     log_files: int = 3
