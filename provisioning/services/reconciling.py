@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 # Of those with nothing known to do, so many are looked at in a sweep, the longest unseen first.
 RECHECKED_A_SWEEP = 50
+# For so long after an operation began its cluster is looked at again and again.
+CHASED_S = 120.0
 
 
 def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
@@ -57,16 +59,18 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
         wanted = wanted_of(cluster, operation)
         observed = observe(cluster)
         actions = reconcile.plan(wanted, observed)
+        # What takes longer is left to the sweep: a cell that is away is not asked twice a second.
+        chased = wanted.operation is not None and wanted.operation.age_s < CHASED_S
         try:
             again = _perform(cluster, operation, actions)
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
         except MetadataError as error:
             logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
-            return True
+            return chased
     if reconcile.ProduceSamples() in actions:
         _produce_samples(cluster, observed)
-    return again
+    return again and chased
 
 
 def sweep_clusters() -> int:

@@ -166,6 +166,21 @@ def test_brokers_that_never_come_fail_the_operation_and_not_the_cluster(
     assert api().get(f"/clusters/{cluster_id}").json()["status"]["phase"] == "running"
 
 
+def test_what_takes_long_is_left_to_the_sweep(api, make_cluster, reconcile, tenant, state):
+    cluster_id = make_cluster(name="slow")
+    put_status(cluster_id, "running")
+    deleting = api().delete(f"/clusters/{cluster_id}", query={"name": "slow"}).json()["id"]
+    assert reconcile(cluster_id) is True
+    with organization_scope(tenant.id):
+        long_ago = now() - timedelta(hours=1)
+        Operation.objects.filter(pk=deleting).update(created_at=long_ago)
+    assert reconcile(cluster_id) is False
+    assert state(deleting) == "running"
+    put_status(cluster_id, "asleep", 2)
+    reconciling.sweep_clusters()
+    assert state(deleting) == "succeeded"
+
+
 def test_final_is_final(begun, tenant):
     with organization_scope(tenant.id):
         operation = Operation.objects.get()

@@ -66,9 +66,8 @@ def test_positions_near_and_far_are_read_in_one_go(access, topic, name):
     for group, offset in zip(names, offsets, strict=True):
         commit(access, group, {(topic, 0): offset, (topic, 1): 0})
     found = describe_groups(access, names, now_ms=lambda: NOW_MS)
-    assert [group["lag_seconds"] for group in found] == [
-        (100_000 - 100 * n) / 1000 for n in offsets
-    ]
+    expected = [(100_000 - 100 * n) / 1000 for n in offsets]
+    assert [group["lag_seconds"] for group in found] == expected
 
 
 def test_a_record_from_the_future_makes_no_debt(access, topic, name):
