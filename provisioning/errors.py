@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from console.common.errors import Conflict, Unavailable, UserError
+from dataclasses import replace
+
+from console.common.errors import AppError, Conflict, Unavailable, UserError
 
 
 class NameTaken(Conflict):
@@ -120,3 +122,11 @@ class TooManyStreams(UserError):
     code = "too_many_streams"
     status = 429
     title = "Too many live tails"
+
+
+def at_item(error: AppError, place: int) -> AppError:
+    """The error of one of several: its pointers begin at its place in `items`."""
+    error.errors = tuple(
+        replace(each, pointer=f"/items/{place}{each.pointer}".rstrip("/")) for each in error.errors
+    )
+    return error

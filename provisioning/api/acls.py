@@ -15,7 +15,7 @@ from console.common.errors import AppError
 from provisioning.api import examples
 from provisioning.api import topic_serializers as shapes
 from provisioning.api.bases import ClusterViewSet
-from provisioning.api.topics import at_item
+from provisioning.errors import at_item
 from provisioning.services import acls
 
 LIST_LIMIT_MAX = 2_000

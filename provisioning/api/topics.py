@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.errors import AppError
 from provisioning.api import examples
 from provisioning.api import topic_serializers as shapes
 from provisioning.api.bases import ClusterViewSet
@@ -19,8 +17,6 @@ from provisioning.services import topics
 
 # A list is one read of the metadata store however long it is, so that tools read all at once.
 LIST_LIMIT_MAX = 2_000
-
-Topics = list[topics.ShownTopic]
 
 
 class TopicViewSet(ClusterViewSet):
@@ -57,7 +53,9 @@ class TopicViewSet(ClusterViewSet):
         data = self.validated_input()
         if "items" in data:
             return self._create_several(data["items"])
-        shown = self._create(data, validate_only=self.validate_only)
+        shown = topics.create_topic(
+            actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
+        )
         if self.validate_only:
             return Response({"valid": True, **self._shown(shown)})
         place = {"Location": f"{self.request.path}/{shown.topic.name}"}
@@ -103,38 +101,18 @@ class TopicViewSet(ClusterViewSet):
             topics.add_partitions(actor=self.actor, cluster=self.cluster, name=name, count=count)
         )
 
-    def _create(self, wanted: dict[str, Any], *, validate_only: bool) -> topics.ShownTopic:
-        return topics.create_topic(
-            actor=self.actor,
-            cluster=self.cluster,
-            name=wanted["name"],
-            partitions=wanted.get("partitions"),
-            configs=wanted["configs"],
-            validate_only=validate_only,
-        )
-
     def _create_several(self, items: Sequence[dict[str, Any]]) -> Response:
         """All are checked before the first is made."""
-        shown: Topics = []
-        for validate_only in (True,) if self.validate_only else (True, False):
-            shown = []
-            for place, wanted in enumerate(items):
-                try:
-                    shown.append(self._create(wanted, validate_only=validate_only))
-                except AppError as error:
-                    raise at_item(error, place) from error
-        data = [self._shown(each) for each in shown]
+        made = topics.create_topics(
+            actor=self.actor,
+            cluster=self.cluster,
+            wanted=[topics.NewTopic(**each) for each in items],
+            validate_only=self.validate_only,
+        )
+        data = [self._shown(each) for each in made]
         code = status.HTTP_200_OK if self.validate_only else status.HTTP_201_CREATED
         return Response({"items": data, "next_cursor": None}, status=code)
 
     @staticmethod
     def _shown(shown: topics.ShownTopic) -> dict[str, Any]:
         return dict(shapes.TopicSerializer(shown).data)
-
-
-def at_item(error: AppError, place: int) -> AppError:
-    """The error of one of several: its pointers begin at its place in `items`."""
-    error.errors = tuple(
-        replace(each, pointer=f"/items/{place}{each.pointer}".rstrip("/")) for each in error.errors
-    )
-    return error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from brokers.errors import ExistsError, NotFoundError, UnavailableError, UnknownOutcomeError
@@ -12,15 +12,24 @@ from brokers.metadata_records import Topic, TopicConfig
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.conf import config
-from console.common.errors import LimitReached, Quota
+from console.common.errors import AppError, LimitReached, Quota
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import Intent, Phase
-from provisioning.errors import ClusterDeleted
+from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
 from provisioning.services.observation import Condition, observe_cluster
 
 # How long a change waits for running brokers to lead what it made.
 LED_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """What a new topic shall be. Without `partitions`, the cluster's default."""
+
+    name: str
+    partitions: int | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,21 +83,59 @@ def create_topic(
 
     Raises `NameTaken`, `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
+    wanted = NewTopic(name, partitions, configs or {})
     store = writable_store(cluster)
     with metadata_errors():
         _require_room(store, topics=1, partitions=partitions or 1)
         if validate_only:
-            topic = store.validate_topic(name, partitions=partitions, configs=configs)
-            return ShownTopic(topic, ())
-        topic = _create(store, name, partitions, configs or {})
+            return ShownTopic(_validate(store, wanted), ())
+        topic = _create(store, wanted)
     _audit(actor, cluster, "topic.create", name, {"partitions": topic.partitions})
     return _wait_led(cluster, store, topic)
 
 
-def _create(
-    store: ClusterStore, name: str, partitions: int | None, configs: Mapping[str, str]
+def create_topics(
+    *, actor: Actor, cluster: Cluster, wanted: Sequence[NewTopic], validate_only: bool = False
+) -> list[ShownTopic]:
+    """Makes several topics; all are checked before the first is made.
+
+    Raises as `create_topic` does; pointers begin at the topic's place in `items`.
+    """
+    store = writable_store(cluster)
+    with metadata_errors():
+        partitions = sum(each.partitions or 1 for each in wanted)
+        _require_room(store, topics=len(wanted), partitions=partitions)
+    checked = [_at_place(place, _validate, store, each) for place, each in enumerate(wanted)]
+    if validate_only:
+        return [ShownTopic(topic, ()) for topic in checked]
+    made = []
+    for place, each in enumerate(wanted):
+        topic = _at_place(place, _create, store, each)
+        _audit(actor, cluster, "topic.create", each.name, {"partitions": topic.partitions})
+        made.append(topic)
+    return [_wait_led(cluster, store, topic) for topic in made]
+
+
+def _at_place(
+    place: int,
+    call: Callable[[ClusterStore, NewTopic], Topic],
+    store: ClusterStore,
+    wanted: NewTopic,
 ) -> Topic:
+    try:
+        with metadata_errors():
+            return call(store, wanted)
+    except AppError as error:
+        raise at_item(error, place) from error
+
+
+def _validate(store: ClusterStore, wanted: NewTopic) -> Topic:
+    return store.validate_topic(wanted.name, partitions=wanted.partitions, configs=wanted.configs)
+
+
+def _create(store: ClusterStore, wanted: NewTopic) -> Topic:
     """After a lost answer the topic is looked for: one that is as wanted is the one wanted."""
+    name, partitions, configs = wanted.name, wanted.partitions, wanted.configs
     try:
         return store.create_topic(name, partitions=partitions, configs=configs)
     except UnknownOutcomeError:

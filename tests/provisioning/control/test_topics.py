@@ -145,7 +145,12 @@ def test_partitions_go_up_only(api, topics):
 
 
 @pytest.mark.parametrize(
-    ("limit", "body"), [("topics", {"name": "c"}), ("partitions", {"name": "c", "partitions": 9})]
+    ("limit", "body"),
+    [
+        ("topics", {"name": "c"}),
+        ("topics", {"items": [{"name": "c"}]}),
+        ("partitions", {"name": "c", "partitions": 9}),
+    ],
 )
 def test_limits_are_told(api, topics, limit, body):
     api().post(topics, {"items": [{"name": "a"}, {"name": "b"}]})
