@@ -115,7 +115,14 @@ class TopicCreateSerializer(NewTopicSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One or several, not both."""
+        """One or several, not both, and none of them twice."""
+        names: set[str] = set()
+        for place, each in enumerate(attrs.get("items", [])):
+            if each["name"] in names:
+                # Each alone could be made, so the first would be before the second is refused.
+                message = "Another item has this name."
+                raise serializers.ValidationError({"items": {place: {"name": message}}})
+            names.add(each["name"])
         return one_or_items(attrs, "name")
 
 

@@ -15,7 +15,8 @@ CLUSTER = r"^clusters/(?P<id>cl_[a-z2-7]+)"
 IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
 # Kafka's rule for names of topics.
 TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
-GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/]+)"
+# Neither librdkafka nor PostgreSQL takes a NUL.
+GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/\x00]+)"
 
 clusters = ClusterResourceViewSet.as_view
 urlpatterns = [

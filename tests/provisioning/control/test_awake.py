@@ -385,6 +385,15 @@ def test_a_tail_that_a_defect_ends_says_that_it_ended(api, path, awake, topic, t
     assert asyncio.run(watch()) == [("end", {"reason": "failed"}, None)]
 
 
+def test_a_group_with_a_nul_in_its_name_is_none(api, path, awake, topic):
+    """librdkafka would reset the group of the name's beginning."""
+    kafka.produce(awake, "t", NewRecord(value=b"1", partition=0))
+    join(awake, "a", "t").close()
+    body = {"to": "earliest", "topics": [{"topic": "t"}]}
+    response = api().post(f"{path}/groups/a%00b/reset-offsets", body)
+    cases.assert_problem(response, 404, "not_found")
+
+
 def test_partitions_that_kafka_cannot_number_are_pointed_to(api, path):
     body = {"to": "earliest", "topics": [{"topic": "t", "partitions": [2**31]}]}
     response = api().post(f"{path}/groups/g/reset-offsets", body)

@@ -100,6 +100,7 @@ def test_a_config_goes_back_to_its_default(api, topics):
         ({"name": "t", "configs": {"no.such": "1"}}, "/configs/no.such"),
         ({"items": [{"name": "ok"}, {"name": "a b"}]}, "/items/1/name"),
         ({"items": [{"name": "ok"}, {}]}, "/items/1/name"),
+        ({"items": [{"name": "ok"}, {"name": "ok"}]}, "/items/1/name"),
     ],
 )
 def test_what_cannot_be_is_pointed_to(api, topics, body, pointer):
