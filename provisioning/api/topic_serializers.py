@@ -121,7 +121,7 @@ class TopicCreateSerializer(NewTopicSerializer):
             if each["name"] in names:
                 # Each alone could be made, so the first would be before the second is refused.
                 message = "Another item has this name."
-                raise serializers.ValidationError({"items": {place: {"name": message}}})
+                raise serializers.ValidationError({"items": {str(place): {"name": message}}})
             names.add(each["name"])
         return one_or_items(attrs, "name")
 
