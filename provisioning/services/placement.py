@@ -13,6 +13,8 @@ from provisioning.models import Cell, CellPort
 HOST_RANDOM_CHARS = 8
 # A broker's name is `b<slot>-<host>`, and a label of a name has at most 63 characters.
 HOST_NAME_CHARS_MAX = 40
+# What gateways read as a broker's name, never as a cluster's.
+BROKER_NAME = re.compile(r"b[0-9]+(-|$)")
 
 
 def choose_cell(*, region: str | None) -> Cell:
@@ -28,7 +30,9 @@ def choose_cell(*, region: str | None) -> Cell:
 def host_label(name: str) -> str:
     """A cluster's label in the domain: from its name, and unique by chance."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:HOST_NAME_CHARS_MAX].strip("-")
-    return f"{slug or 'cluster'}-{random_text(HOST_RANDOM_CHARS)}"
+    if not slug or BROKER_NAME.match(slug):
+        slug = f"cluster-{slug}".strip("-")
+    return f"{slug}-{random_text(HOST_RANDOM_CHARS)}"
 
 
 def allocate_ports(*, cell: Cell, cluster_id: str, count: int) -> list[int]:
