@@ -39,15 +39,20 @@ RECHECKED_A_SWEEP = 50
 CHASED_S = 120.0
 
 
-def reconcile_cluster(*, organization_id: str, cluster_id: str) -> bool:
+def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = True) -> bool:
     """Does what `reconcile.plan` says; tells whether to look again soon.
+
+    Without `wait` nothing is done where another worker is at it.
 
     Never raises for a cell that does not answer: the operation stays as it is, and the sweep comes
     back.
     """
     with organization_scope(organization_id):
-        # Whoever waits here sees what the other did. A reconcile is short.
-        locks.lock("cluster", cluster_id)
+        if wait:
+            # Whoever waits here sees what the other did. A reconcile is short.
+            locks.lock("cluster", cluster_id)
+        elif not locks.try_lock("cluster", cluster_id):
+            return False
         # The row is locked from its reading on: whoever restores a cluster that is being purged
         # waits, and finds it gone.
         rows = Cluster.objects.not_purged().select_for_update(no_key=True)
@@ -85,7 +90,8 @@ def sweep_clusters() -> int:
         found |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
     for cluster_id, organization_id in found.items():
         try:
-            reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id)
+            # Sweep after sweep would wait for a long purge, until no worker is left.
+            reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id, wait=False)
         except Exception:
             # One cluster must not keep the sweep from those behind it.
             logger.exception("sweep.failed", extra={"cluster": cluster_id})

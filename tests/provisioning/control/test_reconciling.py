@@ -10,6 +10,7 @@ from brokers.errors import ConflictError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import CellStore, ClusterStore
 from console.accounts.choices import Standing
 from console.accounts.services import set_standing
+from console.common import locks
 from console.common.actor import system_actor
 from console.common.clock import now
 from console.common.conf import config
@@ -316,6 +317,31 @@ def test_a_cluster_that_is_made_while_its_organization_is_suspended_is_suspended
         suspending.result()
     with organization_scope(tenant.id):
         assert Cluster.objects.get().suspended
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweep_passes_by_what_another_worker_is_at(cell):
+    tenant = make_tenant("Passed by")
+    with organization_scope(tenant.id):
+        actor = system_actor(tenant.id)
+        busy, free = (
+            clusters.create_cluster(actor=actor, name=name).cluster.pk for name in ("a", "b")
+        )
+
+    def sweep():
+        try:
+            return reconciling.sweep_clusters()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool, organization_scope(tenant.id):
+        locks.lock("cluster", busy)
+        sweeping = pool.submit(sweep)
+        while not (sweeping.done() or somebody_waits()):
+            wait([sweeping], timeout=0.02)
+        assert sweeping.done()
+    assert cell.spec(busy) is None
+    assert cell.spec(free) is not None
 
 
 @pytest.mark.django_db(transaction=True)
