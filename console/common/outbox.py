@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from functools import partial
 
 from celery import current_app
 from django.db import transaction
@@ -31,7 +30,8 @@ def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) 
     entry = OutboxEntry.objects.create(
         organization_id=organization_id, task=task, arguments=arguments, due_at=now() + GRACE
     )
-    transaction.on_commit(partial(dispatch_entry, entry.pk))
+    # The change stands, whatever happens now: it is the answer that its caller must get.
+    transaction.on_commit(lambda: dispatch_entry(entry.pk), robust=True)
     return entry
 
 

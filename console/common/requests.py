@@ -5,6 +5,7 @@ A caller's own name is kept if it is harmless, so that a request can be followed
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -34,9 +35,24 @@ def client_address(request: HttpRequest) -> str:
     """The address that a request came from; behind our proxy the one that the proxy saw."""
     if config().web.behind_proxy:
         forwarded = request.headers.get("X-Forwarded-For", "").rsplit(",", maxsplit=1)[-1].strip()
-        if forwarded:
-            return forwarded
+        address = _without_port(forwarded)
+        if address:
+            return address
     return str(request.META.get("REMOTE_ADDR") or "unknown")
+
+
+def _without_port(forwarded: str) -> str:
+    """The address of `address`, `address:port` or `[address]:port`; empty where it is none.
+
+    Some proxies add the port, and each connection has another: no limit per address would hold.
+    """
+    bracketed = forwarded.startswith("[")
+    if bracketed or forwarded.count(":") == 1:
+        forwarded = forwarded[1:].partition("]")[0] if bracketed else forwarded.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(forwarded))
+    except ValueError:
+        return ""
 
 
 Handler = Callable[[HttpRequest], HttpResponseBase]

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError
 
 from console.accounts.models import ApiKey
 from console.common.actor import Role
@@ -58,6 +59,20 @@ def test_a_key_remembers_its_last_use_to_some_minutes(monkeypatch):
     monkeypatch.setattr("django.utils.timezone.now", lambda: later)
     client.get("/api-keys")
     assert last_uses() > [first]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_after_the_commit_does_not_take_the_answer_away(monkeypatch):
+    """The database may go between a commit and what follows it."""
+    client = ApiClient(make_tenant("Acme").key)
+
+    def fail(*_):
+        raise OperationalError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("console.accounts.services.authentication._write_last_use", fail)
+        assert client.post("/api-keys", {"name": "ci"}).status_code == 201
+    assert "ci" in [each["name"] for each in client.get("/api-keys").json()["items"]]
 
 
 def test_an_expired_key_does_not_authenticate(api, monkeypatch):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from celery import current_app
+from django.db import OperationalError as DatabaseAway
 from django.db import connections, transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
@@ -87,6 +88,18 @@ class TestCommitted:
         assert outbox.sweep_outbox() == 1
         assert len(sent) == 1
         assert entries() == []
+
+    def test_a_database_that_goes_after_the_commit_takes_no_answer_away(self, sent, monkeypatch):
+        def fail(_):
+            raise DatabaseAway
+
+        with monkeypatch.context() as patch:
+            patch.setattr(outbox, "dispatch_entry", fail)
+            with transaction.atomic():
+                entry = enqueue()
+        make_due()
+        assert outbox.sweep_outbox() == 1
+        assert [task_id for _, _, task_id in sent] == [entry.pk]
 
     def test_an_entry_that_the_broker_refuses_holds_up_no_other(self, monkeypatch):
         taken: list[str] = []

@@ -169,6 +169,11 @@ def test_a_harmless_name_of_a_request_is_kept(given, kept):
         (False, "9.9.9.9", "1.2.3.4"),
         (True, "9.9.9.9, 8.8.8.8", "8.8.8.8"),
         (True, "", "1.2.3.4"),
+        (True, "9.9.9.9, 8.8.8.8:40001", "8.8.8.8"),
+        (True, "2001:db8::1", "2001:db8::1"),
+        (True, "[2001:db8::1]:40001", "2001:db8::1"),
+        (True, "unknown", "1.2.3.4"),
+        (True, "x" * 1000, "1.2.3.4"),
     ],
 )
 def test_only_a_proxy_of_ours_is_believed(monkeypatch, behind, forwarded, expected):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 
 from django.db import transaction
 from django.db.models import Q
@@ -45,7 +44,8 @@ def _note_use(key: ApiKey) -> None:
     for each other, and revoking it for the longest of them.
     """
     if key.last_used_at is None or now() - key.last_used_at >= LAST_USED_STEP:
-        transaction.on_commit(partial(_write_last_use, key.pk))
+        # The request's change stands, whatever happens to this one.
+        transaction.on_commit(lambda: _write_last_use(key.pk), robust=True)
 
 
 def _write_last_use(key_id: str) -> None:
