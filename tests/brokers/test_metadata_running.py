@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_INVALID,
     Consumer,
     KafkaError,
     KafkaException,
@@ -128,6 +129,47 @@ def test_config_changes_take_effect_on_a_running_broker(broker, store):
     store.alter_topic_configs("small", {"max.message.bytes": None})
     until(lambda: config_of(broker, "small", "max.message.bytes") != "1000")
     assert produced(plain(broker), "small", value=b"x" * 5000) is None
+
+
+def committed(broker, topic, commit=None):
+    """The committed offset of a topic's only partition; with `commit`, once it is that."""
+    consumer = Consumer({**plain(broker), "group.id": "reader", "enable.auto.commit": False})
+    try:
+        if commit is not None:
+            consumer.commit(offsets=[TopicPartition(topic, 0, commit)], asynchronous=False)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+        return found.offset
+    finally:
+        consumer.close()
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(broker, store):
+    store.create_topic("again")
+    assert store.wait_led("again", PATIENCE_S)
+    assert committed(broker, "again", 7) == 7
+    store.delete_topic("again")
+    store.create_topic("again")
+    assert store.wait_led("again", PATIENCE_S)
+    until(lambda: committed(broker, "again") == OFFSET_INVALID)
+    assert committed(broker, "again", 3) == 3
+
+
+def test_offsets_of_a_topic_that_is_deleted_asleep_are_forgotten():
+    with Broker() as broker:
+        store = store_of(broker)
+        for name in ("again", "kept"):
+            store.create_topic(name)
+            assert store.wait_led(name, PATIENCE_S)
+            assert committed(broker, name, 7) == 7
+        broker.stop()
+        store.delete_topic("again")
+        store.create_topic("again")
+        broker.restart()
+        until(lambda: committed(broker, "again") == OFFSET_INVALID)
+        assert committed(broker, "again", 3) == 3
+        broker.stop()
+        broker.restart()
+        assert (committed(broker, "again"), committed(broker, "kept")) == (3, 7)
 
 
 def test_deleted_topic_is_served_no_more(broker, store):

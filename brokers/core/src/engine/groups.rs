@@ -1,16 +1,18 @@
 //! The group coordinator's log: partitions of `__consumer_offsets`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use kafka_protocol::ResponseError;
 
 use super::EngineSettings;
-use crate::coordinator::group::GroupCoordinator;
+use crate::coordinator::group::{DeletedTopics, GroupCoordinator};
 use crate::coordinator::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
 use crate::env::{Clock, Environment};
-use crate::ids::PartitionId;
+use crate::ids::{PartitionId, TopicId};
 use crate::lane::queue::Lane;
+use crate::metadata::schema::DeletedTopicRecord;
 use crate::metadata::view::MetadataView;
 use crate::partition::Partition;
 use crate::partition::registry::Partitions;
@@ -110,19 +112,62 @@ pub fn start(
     ))
 }
 
-/// Loads a coordinator partition once it is open.
-pub fn loader(groups: &Arc<GroupCoordinator>) -> impl Fn(Arc<Partition>) + Send + use<> {
-    let groups = Arc::clone(groups);
+/// Loads a coordinator partition once it is open, and forgets what was committed in it for topics
+/// that were deleted since: by the control plane while no broker ran.
+pub fn loader(
+    groups: &Arc<GroupCoordinator>,
+    view: &Arc<MetadataView>,
+) -> impl Fn(Arc<Partition>) + Send + use<> {
+    let (groups, view) = (Arc::clone(groups), Arc::clone(view));
     move |partition| {
         if &**partition.topic() != OFFSETS_TOPIC {
             return;
         }
-        let groups = Arc::clone(&groups);
+        let (groups, view) = (Arc::clone(&groups), Arc::clone(&view));
         tokio::spawn(async move {
             let index = partition.id().index;
             if let Err(error) = groups.load(index).await {
                 tracing::error!(index, ?error, "the coordinator partition was not loaded");
+                return;
             }
+            let marks = Arc::clone(&view.snapshot().deleted_topics);
+            forget(&groups, Some(index), marks.values()).await;
         });
+    }
+}
+
+/// Forgets what was committed for topics that are deleted from this call on, by whomever. Ends with
+/// the view.
+pub fn forget_deleted(
+    groups: Arc<GroupCoordinator>,
+    view: Arc<MetadataView>,
+) -> impl Future<Output = ()> + Send {
+    let mut changes = view.subscribe();
+    let mut seen: BTreeSet<TopicId> = view.snapshot().deleted_topics.keys().copied().collect();
+    async move {
+        while changes.next().await.is_ok() {
+            let marks = Arc::clone(&view.snapshot().deleted_topics);
+            let new: Vec<_> = marks.iter().filter(|(id, _)| !seen.contains(*id)).collect();
+            seen.extend(new.iter().map(|(id, _)| **id));
+            forget(&groups, None, new.into_iter().map(|(_, mark)| mark)).await;
+        }
+    }
+}
+
+async fn forget(
+    groups: &GroupCoordinator,
+    index: Option<i32>,
+    marks: impl Iterator<Item = &DeletedTopicRecord>,
+) {
+    let mut deleted = DeletedTopics::new();
+    for mark in marks {
+        let until = deleted.entry(mark.name.clone()).or_insert(mark.deleted_at_ms);
+        *until = (*until).max(mark.deleted_at_ms);
+    }
+    if deleted.is_empty() {
+        return;
+    }
+    if let Err(error) = groups.forget_deleted(index, deleted).await {
+        tracing::warn!(?error, "committed offsets of deleted topics stay for now");
     }
 }

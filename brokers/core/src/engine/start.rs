@@ -51,7 +51,9 @@ impl Engine {
         let (changes, opened) = watch::channel(0);
         let keeper = Arc::new(taken.topic_keeper(changes));
         let groups = groups::start(&environment, &settings, &taken.view, &taken.partitions, &lane);
-        let load_groups = groups::loader(&groups);
+        let load_groups = groups::loader(&groups, &taken.view);
+        // Before anything is loaded: what is deleted later, it sees.
+        let forget = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
         taken.partitions.all().into_iter().for_each(&load_groups);
         let egress = Arc::new(EgressMeter::default());
         let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
@@ -73,6 +75,7 @@ impl Engine {
             spawn(run_jobs.boxed()),
             spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
             spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
+            spawn(forget.boxed()),
             spawn(sweep_topics(Arc::clone(&taken.metadata), guard).boxed()),
         ];
         let record = taken.cluster;

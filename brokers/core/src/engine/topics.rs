@@ -193,6 +193,6 @@ impl TopicFacts for ViewedTopics {
     }
 
     fn was_deleted(&self, topic: TopicId) -> bool {
-        self.view.snapshot().deleted_topics.contains(&topic)
+        self.view.snapshot().deleted_topics.contains_key(&topic)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    IncarnationRecord, Key, PartitionRecord, Record, SchemaError, ScramRecord, Stored, TopicRecord,
-    decode,
+    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, Record, SchemaError, ScramRecord,
+    Stored, TopicRecord, decode,
 };
 use super::store::MetadataError;
 use crate::auth::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -119,7 +119,7 @@ pub struct Snapshot {
     /// All topics that exist.
     pub topics: Arc<Topics>,
     /// Topics that somebody deleted: their records may go.
-    pub deleted_topics: Arc<BTreeSet<TopicId>>,
+    pub deleted_topics: Arc<BTreeMap<TopicId, DeletedTopicRecord>>,
     /// What was set for brokers.
     pub broker_configs: Arc<BTreeMap<ConfigScope, Configs>>,
     /// All ACLs, in an order that does not change by itself. Another list, another `Arc`.
@@ -245,12 +245,9 @@ impl Builder {
                 self.apply_partition(partition, record);
             }
             Key::DeletedTopic(id) => {
+                let record = stored::<DeletedTopicRecord>(key, value, revision)?;
                 let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
-                if value.is_some() {
-                    deleted.insert(id)
-                } else {
-                    deleted.remove(&id)
-                };
+                set(deleted, id, record.map(|stored| stored.record));
             }
             Key::BrokerConfig(scope) => {
                 let record = stored::<BrokerConfigRecord>(key, value, revision)?;

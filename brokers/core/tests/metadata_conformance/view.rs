@@ -120,7 +120,8 @@ async fn view_follows_and_writers_can_wait_for_it() {
     let snapshot = view.snapshot();
     assert_eq!((snapshot.scram.len(), snapshot.acls.len(), snapshot.topics.len()), (0, 0, 0));
     assert_eq!(snapshot.topics.by_id(topic), None);
-    assert_eq!(*snapshot.deleted_topics, [topic].into());
+    assert_eq!(snapshot.deleted_topics.keys().collect::<Vec<_>>(), [&topic]);
+    assert_eq!(snapshot.deleted_topics[&topic].name, "orders");
 }
 
 #[tokio::test]

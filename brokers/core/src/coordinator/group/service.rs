@@ -34,6 +34,7 @@ use super::state::{Group, GroupState};
 use crate::coordinator::{CoordinatorLog, partition_for};
 use crate::env::{Clock, Randomness};
 pub use load::LoadSummary;
+pub use removal::DeletedTopics;
 use timer::TimerKey;
 use writes::Queue;
 

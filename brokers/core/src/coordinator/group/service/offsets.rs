@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 
-use super::removal::Removal;
+use super::removal::{DeletedTopics, Removal};
 use super::writes::Settled;
 use super::{Entry, GroupCoordinator, Inner, Shard};
 use crate::coordinator::group::api::{
@@ -181,10 +181,24 @@ impl GroupCoordinator {
     /// # Errors
     /// The first error of an append. Other groups are seen to nevertheless.
     pub async fn forget_topic(&self, topic: &str) -> Result<(), ResponseError> {
+        self.forget_deleted(None, DeletedTopics::from([(topic.to_owned(), i64::MAX)])).await
+    }
+
+    /// As [`GroupCoordinator::forget_topic`] for several topics, in one partition or all, and of each
+    /// only what was committed up to a time: a topic of the same name may be there again.
+    ///
+    /// # Errors
+    /// As [`GroupCoordinator::forget_topic`].
+    pub async fn forget_deleted(
+        &self,
+        index: Option<i32>,
+        deleted: DeletedTopics,
+    ) -> Result<(), ResponseError> {
+        let deleted = Arc::new(deleted);
         let mut pending = Vec::new();
         let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
-        for index in 0..count {
-            self.inner.start_forgetting(index, topic, &mut pending);
+        for index in index.map_or(0..count, |index| index..index + 1) {
+            self.inner.start_forgetting(index, &deleted, &mut pending);
         }
         let mut outcome = Ok(());
         for settled in pending {
@@ -196,16 +210,22 @@ impl GroupCoordinator {
 }
 
 impl Inner {
-    fn start_forgetting(self: &Arc<Self>, index: i32, topic: &str, pending: &mut Vec<Settled>) {
+    fn start_forgetting(
+        self: &Arc<Self>,
+        index: i32,
+        deleted: &Arc<DeletedTopics>,
+        pending: &mut Vec<Settled>,
+    ) {
         let Ok(mut state) = self.lock(index) else {
             return;
         };
         let Ok(shard) = state.active() else {
             return;
         };
-        // Also those with writes under way, which may commit to the topic.
+        // Also those with writes under way, which may commit to a topic of these.
         let concerned = |entry: &Entry| {
-            !entry.queue.is_idle() || entry.offsets.topics().any(|(known, _)| known == topic)
+            !entry.queue.is_idle()
+                || entry.offsets.topics().any(|(known, _)| deleted.contains_key(known))
         };
         let group_ids: Vec<String> = shard
             .groups
@@ -215,7 +235,7 @@ impl Inner {
             .collect();
         for group_id in group_ids {
             let (outcome, settled) = oneshot::channel();
-            let removal = Removal::Topic(topic.to_owned(), outcome);
+            let removal = Removal::Topics(Arc::clone(deleted), outcome);
             self.enqueue_removal(index, shard, &group_id, removal);
             pending.push(settled);
         }

@@ -1,10 +1,14 @@
 //! Removing offsets and groups, by request or because they have expired.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use kafka_protocol::ResponseError;
 use tracing::{info, warn};
 
 use super::writes::Outcome;
 use super::{Entry, Inner};
+use crate::coordinator::group::offsets::CommittedOffset;
 use crate::coordinator::group::records;
 use crate::coordinator::group::settings::GroupSettings;
 use crate::coordinator::group::state::{Group, GroupState};
@@ -12,14 +16,18 @@ use crate::coordinator::group::state::{Group, GroupState};
 /// Tombstones in one append: far below the size of a batch, however many offsets a group has.
 const TOMBSTONES_MAX: usize = 1_000;
 
+/// Names of topics, each with the time up to which what was committed for it is of no use any more,
+/// in milliseconds since 1970.
+pub type DeletedTopics = BTreeMap<String, i64>;
+
 /// Something to be removed from a group.
 pub(super) enum Removal {
     /// The group with all its offsets (`DeleteGroups`).
     Group(Outcome),
     /// Some of its offsets (`OffsetDelete`), by topic and partition.
     Offsets(Vec<(String, i32)>, Outcome),
-    /// Offsets of a topic that was deleted.
-    Topic(String, Outcome),
+    /// Offsets of topics that were deleted.
+    Topics(Arc<DeletedTopics>, Outcome),
     /// What has expired, and the group with the last of it.
     Expired,
 }
@@ -63,8 +71,11 @@ impl Entry {
                 };
                 Ok(Doomed { offsets: wanted.iter().filter(has).cloned().collect(), group: false })
             }
-            Removal::Topic(deleted, _) => {
-                Ok(Doomed { offsets: self.committed(|topic, _| topic == deleted), group: false })
+            Removal::Topics(deleted, _) => {
+                let is_stale = |topic: &str, value: &CommittedOffset| {
+                    deleted.get(topic).is_some_and(|until| value.commit_timestamp_ms <= *until)
+                };
+                Ok(Doomed { offsets: self.committed(is_stale), group: false })
             }
             Removal::Expired => Ok(self.expired(wall_ms, settings)),
         }
@@ -80,9 +91,9 @@ impl Entry {
         }
     }
 
-    fn committed(&self, wanted: impl Fn(&str, i32) -> bool) -> Vec<(String, i32)> {
+    fn committed(&self, wanted: impl Fn(&str, &CommittedOffset) -> bool) -> Vec<(String, i32)> {
         let all = self.offsets.iter();
-        all.filter(|(topic, partition, _)| wanted(topic, *partition))
+        all.filter(|(topic, _, value)| wanted(topic, value))
             .map(|(topic, partition, _)| (topic.to_owned(), partition))
             .collect()
     }
@@ -91,7 +102,7 @@ impl Entry {
 impl Removal {
     pub(super) fn settle(self, group_id: &str, outcome: Result<(), ResponseError>) {
         match self {
-            Self::Group(reply) | Self::Offsets(_, reply) | Self::Topic(_, reply) => {
+            Self::Group(reply) | Self::Offsets(_, reply) | Self::Topics(_, reply) => {
                 let _ = reply.send(outcome);
             }
             Self::Expired => {

@@ -448,6 +448,20 @@ async fn a_deleted_topic_is_forgotten_by_all_groups() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_committed_after_a_deletion_stays() {
+    let log = Arc::new(MemoryLog::default());
+    let coordinator = loaded(&log).await;
+    let request = commit("g", &[("again", 0, 1), ("kept", 0, 3)]);
+    coordinator.commit_offsets(request).await.unwrap();
+    let committed_ms = log.offsets("g").get("again", 0).unwrap().commit_timestamp_ms;
+    let deleted = |until_ms| [("again".to_owned(), until_ms), ("other".to_owned(), i64::MAX)];
+    coordinator.forget_deleted(None, deleted(committed_ms - 1).into()).await.unwrap();
+    assert_eq!(fetched(&coordinator, "g").await.len(), 2);
+    coordinator.forget_deleted(None, deleted(committed_ms).into()).await.unwrap();
+    assert_eq!(fetched(&coordinator, "g").await, [("kept".to_owned(), 0, 3)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_written_fails_alone() {
     let log = Arc::new(MemoryLog::default());
     let coordinator = loaded(&log).await;
