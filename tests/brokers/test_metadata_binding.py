@@ -202,9 +202,8 @@ def test_watch_of_another_thread_is_interrupted(cell):
 
 def test_watch_ends_with_a_signal(path):
     script = f"""
-        import signal
-        print("waiting", flush=True)
         try:
+            print("waiting", flush=True)
             cell.watch("", 0, {PATIENCE_S})
         except KeyboardInterrupt:
             print("interrupted")

@@ -184,8 +184,8 @@ impl GroupCoordinator {
         self.forget_deleted(None, DeletedTopics::from([(topic.to_owned(), i64::MAX)])).await
     }
 
-    /// As [`GroupCoordinator::forget_topic`] for several topics, in one partition or all, and of each
-    /// only what was committed up to a time: a topic of the same name may be there again.
+    /// As [`GroupCoordinator::forget_topic`] for several topics, in one partition or in all, and of
+    /// each only what was committed up to a time: a topic of the same name may be there again.
     ///
     /// # Errors
     /// As [`GroupCoordinator::forget_topic`].
