@@ -90,13 +90,21 @@ impl Profile {
             Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
             Rule::IncarnationIsLive => (vec![Zombie], DiskFaults::none()),
             Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
-            Rule::InstallBeforeUse | Rule::CheckBeforeDelete => {
+            Rule::InstallBeforeUse => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
+            Rule::CheckBeforeDelete => {
+                (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
         let everything = Self::everything();
-        let trouble_ms = if rule == Rule::IncarnationIsLive { 300 } else { everything.trouble_ms };
+        let trouble_ms = match rule {
+            Rule::IncarnationIsLive => 300,
+            // Long enough for many rounds of the sweeper, in one of which a zombie is caught.
+            Rule::CheckBeforeDelete => 6000,
+            _ => everything.trouble_ms,
+        };
         Self { troubles, disk, metadata: MetadataFaults::default(), trouble_ms, ..everything }
     }
 }
