@@ -1,10 +1,12 @@
-"""Django's database in the tests: an embedded PostgreSQL with the roles of production.
+"""What all tests stand on: signals, and Django's database.
 
-Migrations run as the owner, everything else as the application's role, so that row-level security
-holds in the tests as it does in production. A test that asks for no database starts none.
+The database is an embedded PostgreSQL with the roles of production. Migrations run as the owner,
+everything else as the application's role, so that row-level security holds in the tests as it does
+in production. A test that asks for no database starts none.
 """
 
 import os
+import signal
 
 import psycopg
 import pytest
@@ -17,6 +19,11 @@ from tests.postgres import running_database
 
 # Rows that migrations or Django itself made.
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+
+# A shell that starts this in its background has it ignore SIGINT, and with it every child, of which
+# some are to be interrupted.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

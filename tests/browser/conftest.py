@@ -83,3 +83,14 @@ def visitor(people, account):
     with people(account) as visitor:
         visitor.open("/")
         yield visitor
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Runs these tests last, whatever the order of the others is.
+
+    From the first of them to the last an event loop runs in this thread, and what starts one of its
+    own would fail.
+    """
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.is_relative_to(here))
