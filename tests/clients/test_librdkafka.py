@@ -43,11 +43,12 @@ def create(admin, topic, partitions=1, **config):
     result(admin.create_topics([NewTopic(topic, partitions, config=config)]))
 
 
-def produce(broker, topic, values, **settings):
+def produce(broker, topic, values, *, keyed=False, **settings):
     producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
     delivered = []
     for value in values:
-        producer.produce(topic, value, on_delivery=lambda e, m: delivered.append((e, m)))
+        key = value if keyed else None
+        producer.produce(topic, value, key, on_delivery=lambda e, m: delivered.append((e, m)))
     assert producer.flush(PATIENCE_S) == 0
     assert [error for error, _ in delivered if error] == []
     return [message for _, message in delivered]
@@ -209,7 +210,8 @@ def test_group_shares_partitions_and_ends_at_lag_0(broker, admin, topic, group, 
         member.subscribe([topic])
     held = assigned(members, 4)
     assert {p.partition for part in held for p in part} == {0, 1, 2, 3}
-    produce(broker, topic, [b"%d" % n for n in range(200)], **{"linger.ms": 5})
+    # Keys spread the records, so that each member has some to commit.
+    produce(broker, topic, [b"%d" % n for n in range(200)], keyed=True, **{"linger.ms": 5})
     seen: list[int] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(seen) < 200 and time.monotonic() < deadline:
