@@ -268,10 +268,8 @@ class ClusterStore:
         Raises `ExistsError`, `InvalidError` with the field (`name`, `partitions`,
         `replication_factor`, `configs/<name>`), `NotFoundError` where there is no such cluster.
         """
-        wanted = {"partitions": partitions, "replication_factor": replication_factor}
-        configs = dict(configs or {})
-        call = {"name": name, **wanted, "configs": configs, "validate_only": False}
-        return Topic(**self._call("create_topic", **call))
+        given = (partitions, replication_factor, configs)
+        return self._create_topic(name, *given, validate_only=False)
 
     def validate_topic(
         self,
@@ -282,10 +280,27 @@ class ClusterStore:
         configs: Mapping[str, str] | None = None,
     ) -> Topic:
         """Checks all that `create_topic` checks; gives what would be made, with an empty id."""
-        wanted = {"partitions": partitions, "replication_factor": replication_factor}
-        configs = dict(configs or {})
-        call = {"name": name, **wanted, "configs": configs, "validate_only": True}
-        return Topic(**self._call("create_topic", **call))
+        given = (partitions, replication_factor, configs)
+        return self._create_topic(name, *given, validate_only=True)
+
+    def _create_topic(
+        self,
+        name: str,
+        partitions: int | None,
+        replication_factor: int | None,
+        configs: Mapping[str, str] | None,
+        *,
+        validate_only: bool,
+    ) -> Topic:
+        facts = self._call(
+            "create_topic",
+            name=name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            configs=dict(configs or {}),
+            validate_only=validate_only,
+        )
+        return Topic(**facts)
 
     def alter_topic_configs(
         self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False

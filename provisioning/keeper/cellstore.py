@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from brokers import metadata
 from brokers.errors import BrokerError
 from provisioning.keeper.records import (
-    BrokerStatus,
     Phase,
     Spec,
     SpecState,
@@ -54,12 +52,11 @@ class CellRecords:
 
     def put_status(self, cluster_id: str, status: Status) -> None:
         """Writes a status."""
-        brokers = tuple(metadata.BrokerStatus(**asdict(broker)) for broker in status.brokers)
         record = metadata.ClusterStatus(
             observed_generation=status.observed_generation,
             phase=status.phase.value,
             since_ms=status.since_ms,
-            brokers=brokers,
+            brokers=status.brokers,
             connections=status.connections,
             restarts=status.restarts,
             message=status.message,
@@ -114,7 +111,7 @@ def _status(status: metadata.ClusterStatus) -> Status:
         observed_generation=status.observed_generation,
         phase=Phase(status.phase),
         since_ms=status.since_ms,
-        brokers=tuple(BrokerStatus(**asdict(broker)) for broker in status.brokers),
+        brokers=status.brokers,
         connections=status.connections,
         restarts=status.restarts,
         message=status.message,

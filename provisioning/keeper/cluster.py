@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from brokers.metadata_records import BrokerStatus
 from brokers.secrets import SUPER_USER, super_password
 from provisioning.drivers.base import (
     Answer,
@@ -35,7 +36,6 @@ from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.prober import Pace, Prober
 from provisioning.keeper.records import (
-    BrokerStatus,
     Phase,
     Spec,
     SpecState,

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from brokers.metadata_records import BrokerStatus
 from provisioning.drivers.base import BrokerObservation, BrokerState, ClusterObservation
-from provisioning.keeper.records import BrokerStatus, Phase, Spec, SpecState, Status, Wake
+from provisioning.keeper.records import Phase, Spec, SpecState, Status, Wake
 
 
 @dataclass(frozen=True)

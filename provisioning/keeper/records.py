@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from brokers.metadata_records import BrokerStatus
+
 
 class SpecState(StrEnum):
     """What the control plane lets a cluster do."""
@@ -43,17 +45,6 @@ class Phase(StrEnum):
     RUNNING = "running"
     STOPPING = "stopping"
     FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class BrokerStatus:
-    """A broker that serves. Addresses are `host:port`."""
-
-    slot: int
-    link: str
-    kafka: str
-    metrics: str
-    pid: int | None
 
 
 @dataclass(frozen=True)

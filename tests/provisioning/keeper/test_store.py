@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from brokers.metadata_records import BrokerStatus
 from provisioning.keeper.cellstore import CellRecords
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.records import (
-    BrokerStatus,
     Phase,
     Spec,
     SpecState,
@@ -25,11 +25,14 @@ from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, Cell
 
 SPEC = Spec(CLUSTER, 1, SpecState.ACTIVE, 1, 600_000)
+BROKER = BrokerStatus(
+    slot=0, link="127.0.0.1:1", kafka="127.0.0.1:2", metrics="127.0.0.1:3", pid=42
+)
 STATUS = Status(
     observed_generation=1,
     phase=Phase.RUNNING,
     since_ms=1_700_000_000_000,
-    brokers=(BrokerStatus(0, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", 42),),
+    brokers=(BROKER,),
     connections=3,
     restarts=2,
     message="",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from brokers.metadata_records import BrokerStatus
 from brokers.secrets import create_cell_secret, link_secret
 from provisioning.drivers.backoff import Backoff
 from provisioning.drivers.base import Driver
@@ -20,7 +21,7 @@ from provisioning.keeper.clock import Clock
 from provisioning.keeper.cluster import Cell
 from provisioning.keeper.keeper import Keeper
 from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.records import BrokerStatus, Phase, Spec, SpecState, Status
+from provisioning.keeper.records import Phase, Spec, SpecState, Status
 from provisioning.keeper.sampler import SampleGroups
 from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.keeper.store import AsyncStore
