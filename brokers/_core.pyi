@@ -1,7 +1,7 @@
 """The engine, compiled. What is documented here is checked against it by `mypy.stubtest`."""
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import TypedDict, final
 
 __all__ = [
     "BrokerError",
@@ -171,6 +171,69 @@ class GatewayProcess:
     @property
     def metrics_address(self) -> str | None:
         """`host:port` of `/metrics` and `/healthz`; None where they are off."""
+
+class LaneReading(TypedDict):
+    """`brokers.usage.LaneReading` says what these are."""
+
+    rows: int
+    file: bytes
+    sequence: bytes
+    written_at_ms: bytes
+    topic: bytes
+    partition: bytes
+    principal: bytes
+    meter: bytes
+    quantity: bytes
+    cumulative: bytes
+    topics: tuple[str, ...]
+    principals: tuple[str, ...]
+    last_sequence: int
+    last_file: int
+    covered_until_ms: int
+    ended: bool
+    more: bool
+    unsplit_since_ms: int | None
+    gap: tuple[int, int] | None
+
+@final
+class UsageReader:
+    """Reads what clusters used. `brokers.usage` is the way to it; it names what tuples hold."""
+
+    def __new__(cls, dfs: str, bucket: str) -> UsageReader:
+        """A reader of the clusters below these folders."""
+
+    def lanes(self, cluster: str) -> list[tuple[int, list[int], list[int]]]:
+        """Incarnation, numbers of indexes, numbers of files with records. Raises `StorageError`."""
+
+    def read_lane(
+        self,
+        cluster: str,
+        incarnation: int,
+        *,
+        after_sequence: int = 0,
+        after_file: int = 0,
+        final: bool = False,
+        sealed_end: tuple[int, int] | None = None,
+    ) -> LaneReading:
+        """Rows of usage of a lane. `sealed_end` is file and sequence. Raises `StorageError`."""
+
+    def drop_indexes(self, cluster: str, incarnation: int, below_file: int) -> int:
+        """Removes indexes that were recorded; gives how many. Raises `StorageError`."""
+
+    def manifests(
+        self, cluster: str, known: Mapping[tuple[str, int], str]
+    ) -> list[
+        tuple[
+            str,
+            int,
+            str,
+            int,
+            int,
+            list[tuple[int, int, int]],
+            list[tuple[int, int, int, int]],
+        ]
+    ]:
+        """What partitions keep whose manifest is not the known one. Raises `StorageError`."""
 
 def version() -> str:
     """The broker's version."""

@@ -28,17 +28,23 @@ from brokers.metadata_records import (
     ClusterRecord,
     ClusterSpec,
     ClusterStatus,
+    LaneRecord,
+    LaneState,
     Listing,
     Mechanism,
     Partition,
     Phase,
     RecordKind,
     Sample,
+    SealedEnd,
     SpecState,
     Topic,
     TopicConfig,
+    TopicHistory,
     User,
     WakeRequest,
+    history_of,
+    lane_of,
     sample_of,
     spec_of,
     status_of,
@@ -54,15 +60,19 @@ __all__ = [
     "ClusterSpec",
     "ClusterStatus",
     "ClusterStore",
+    "LaneRecord",
+    "LaneState",
     "Listing",
     "Mechanism",
     "Partition",
     "Phase",
     "RecordKind",
     "Sample",
+    "SealedEnd",
     "SpecState",
     "Topic",
     "TopicConfig",
+    "TopicHistory",
     "User",
     "WakeRequest",
 ]
@@ -327,6 +337,32 @@ class ClusterStore:
     def topic_configs(self, name: str | None = None) -> list[TopicConfig]:
         """Every config of a topic, sorted by name; without a name, of one that sets nothing."""
         return [TopicConfig(**config) for config in self._call("topic_configs", name=name)]
+
+    def topics_history(self) -> list[TopicHistory]:
+        """All topics that exist or were deleted, by creation, with what usage needs of them."""
+        return [history_of(topic) for topic in self._call("topics_history")]
+
+    def lanes(self) -> list[LaneRecord]:
+        """All starts of brokers that are known, in order."""
+        return [lane_of(lane) for lane in self._call("lanes")]
+
+    def suspend_produce(self, reason: str) -> None:
+        """Has brokers refuse to take records, of everybody but the service, with this reason.
+
+        It holds within a second, and for every later start, until `resume_produce`. Reading,
+        committing and administration go on. Raises `NotFoundError` where there is no such cluster,
+        `InvalidError` for a reason that is empty or beyond 1024 characters.
+        """
+        self._call("suspend_produce", reason=reason)
+
+    def resume_produce(self) -> bool:
+        """Has brokers take records again; tells whether they were told not to."""
+        return bool(self._call("resume_produce"))
+
+    def produce_suspension(self) -> str | None:
+        """Why brokers take no records; None where they do."""
+        reason: str | None = self._call("produce_suspension")
+        return reason
 
     def wait_led(self, name: str, timeout_s: float) -> bool:
         """Waits until a live broker leads every partition; False where the time is over first.

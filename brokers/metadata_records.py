@@ -14,6 +14,7 @@ SpecState = Literal["active", "suspended", "deleted"]
 Phase = Literal["asleep", "starting", "running", "stopping", "failed"]
 RecordKind = Literal["spec", "status", "wake", "sample"]
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+LaneState = Literal["live", "fenced", "sealed", "closed"]
 
 T = TypeVar("T")
 
@@ -38,6 +39,9 @@ class ClusterSpec:
     """Its label in the names of TLS listeners: lowercase letters, digits and dashes."""
     connections_max: int
     wakes_per_minute_max: int
+    deletions: tuple[tuple[int, int | None], ...] = ()
+    """[from, until) in ms, ascending, in which it was deleted and could be restored; the last one
+    may have no end yet. Nothing that it stores then is counted."""
     revision: int = field(default=0, compare=False)
 
 
@@ -144,6 +148,47 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicHistory:
+    """A topic that exists or existed, and for how long it had how many partitions."""
+
+    id: str
+    """32 hexadecimal digits, as in usage."""
+    name: str
+    internal: bool
+    created_at_ms: int
+    deleted_at_ms: int | None
+    """None where it exists."""
+    partition_counts: tuple[tuple[int, int], ...]
+    """From when on, in ms, it had how many; ascending."""
+    retention_ms: int | None
+    """What holds, or held at the end; None keeps records of any age."""
+    retention_bytes: int | None
+    """Of a partition; None keeps any size."""
+    compacted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedEnd:
+    """Where a lane ends for ever."""
+
+    file: int
+    sequence: int
+    """Of the last block that counts; no later block does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneRecord:
+    """A start of a broker, which is a lane."""
+
+    incarnation: int
+    state: LaneState
+    """`fenced`: it may not write any more, and its end is still to be found."""
+    started_at_ms: int
+    sealed_end: SealedEnd | None
+    """Of a `sealed` or `closed` one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
     """A config of a topic."""
 
@@ -191,7 +236,21 @@ class User:
 
 def spec_of(record: Mapping[str, Any], revision: int) -> ClusterSpec:
     """The spec that JSON tells of."""
-    return ClusterSpec(**{**record, "ports": tuple(record["ports"])}, revision=revision)
+    deletions = tuple((since, until) for since, until in record.get("deletions", ()))
+    values = {**record, "ports": tuple(record["ports"]), "deletions": deletions}
+    return ClusterSpec(**values, revision=revision)
+
+
+def lane_of(record: Mapping[str, Any]) -> LaneRecord:
+    """The lane that JSON tells of."""
+    end = record["sealed_end"]
+    return LaneRecord(**{**record, "sealed_end": None if end is None else SealedEnd(**end)})
+
+
+def history_of(record: Mapping[str, Any]) -> TopicHistory:
+    """The topic's history that JSON tells of."""
+    counts = tuple((at_ms, count) for at_ms, count in record["partition_counts"])
+    return TopicHistory(**{**record, "partition_counts": counts})
 
 
 def status_of(record: Mapping[str, Any], revision: int) -> ClusterStatus:
