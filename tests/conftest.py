@@ -18,7 +18,13 @@ from psycopg import sql
 from tests.postgres import running_database
 
 # Rows that migrations or Django itself made.
-KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+KEPT_TABLES = {
+    "django_migrations",
+    "django_content_type",
+    "auth_permission",
+    "billing_priceversion",
+    "billing_price",
+}
 
 # A shell that starts this in its background has it ignore SIGINT, and with it every child, of which
 # some are to be interrupted.

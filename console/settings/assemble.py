@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "console.common",
     "console.accounts",
     "provisioning",
+    "billing",
     "console.web",
 ]
 MIDDLEWARE = [

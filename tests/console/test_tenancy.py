@@ -41,6 +41,9 @@ WITHOUT_ROW_SECURITY = {
     "auth_group",
     "auth_group_permissions",
     "auth_permission",
+    # Prices are the same for everybody.
+    "billing_price",
+    "billing_priceversion",
     "django_content_type",
     "django_migrations",
     "django_session",

@@ -1,0 +1,68 @@
+"""A catalogue of prices: what a unit of each meter costs and how much of it is free. Pure.
+
+Meters count in whole base units: bytes, byte-minutes, partition-minutes. Prices are of larger
+ones. How many base units such a unit has depends on the month where it is one of time:
+1 GiB-month = 2^30 bytes × the minutes of that month.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from billing.choices import Meter, PriceUnit
+from billing.periods import minutes_of
+
+GIB = 2**30
+MINUTES_AN_HOUR = 60
+
+# The base unit that a meter counts in.
+BASE_UNITS = {
+    Meter.INGRESS.value: "byte",
+    Meter.EGRESS.value: "byte",
+    Meter.STORAGE.value: "byte-minute",
+    Meter.PARTITIONS.value: "partition-minute",
+}
+# Meters that are shown and have no price.
+SHOWN_ONLY = frozenset({"broker_seconds"})
+
+
+def unit_size(unit: str, month: date) -> int:
+    """Base units in one unit of a price or an allowance, in a month."""
+    match PriceUnit(unit):
+        case PriceUnit.GIB:
+            return GIB
+        case PriceUnit.GIB_MONTH:
+            return GIB * minutes_of(month)
+        case PriceUnit.PARTITION_HOUR:
+            return MINUTES_AN_HOUR
+        case PriceUnit.PARTITION_MONTH:
+            return minutes_of(month)
+
+
+@dataclass(frozen=True, slots=True)
+class MeterPrice:
+    """The price of a meter, and what an organisation has free of it each month."""
+
+    meter: str
+    # In major units of the catalogue's currency, of one `unit`.
+    unit_price: Decimal
+    unit: str
+    # Of an organisation and month, in `free_unit`.
+    free_units: int
+    free_unit: str
+
+    def free_quantity(self, month: date) -> int:
+        """The free allowance of an organisation in a month, in base units."""
+        return self.free_units * unit_size(self.free_unit, month)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """One version of the prices."""
+
+    version: str
+    currency: str
+    prices: Mapping[str, MeterPrice]

@@ -1,0 +1,88 @@
+"""Money: whole minor units (cents) of a currency. Pure; no floating point anywhere.
+
+Prices are exact decimals; what they make of a quantity is an exact fraction; it becomes money in
+one place, `round_half_up`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+# Decimal places of a unit price, as in its column NUMERIC(38,18).
+PRICE_PLACES = 18
+PRICE_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """A currency by ISO 4217: its code, its decimal places, and the sign that people read."""
+
+    code: str
+    places: int
+    sign: str
+
+    @property
+    def minor_units(self) -> int:
+        """Minor units in one of it."""
+        return int(10**self.places)
+
+
+CURRENCIES = {
+    each.code: each
+    for each in (Currency("USD", 2, "$"), Currency("EUR", 2, "€"), Currency("JPY", 0, "¥"))
+}
+
+
+def round_half_up(numerator: int, denominator: int) -> int:
+    """The whole number nearest to a fraction; of two as near the greater.
+
+    `denominator` is positive. -5/2 gives -2: half up, not half away from zero.
+    """
+    if denominator <= 0:
+        message = "a denominator is positive"
+        raise ValueError(message)
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def scaled_price(price: Decimal) -> int:
+    """A unit price times 10^18, exactly. Raises `ValueError` if it has more decimal places."""
+    sign, digits, exponent = price.as_tuple()
+    if not isinstance(exponent, int) or sign:
+        message = f"{price} is no price"
+        raise ValueError(message)
+    number = int("".join(map(str, digits)) or "0")
+    shift = exponent + PRICE_PLACES
+    if shift >= 0:
+        return int(number * 10**shift)
+    if number % 10**-shift:
+        message = f"{price} has more than {PRICE_PLACES} decimal places"
+        raise ValueError(message)
+    return int(number // 10**-shift)
+
+
+def share_of(amount_minor: int, percent: Decimal) -> int:
+    """A percentage of an amount, in whole minor units, half up: taxes."""
+    return round_half_up(amount_minor * scaled_price(percent), 100 * 10**PRICE_PLACES)
+
+
+def plain(amount_minor: int, currency: str) -> str:
+    """An amount as `1234.56`: for files."""
+    places = CURRENCIES[currency].places
+    sign = "-" if amount_minor < 0 else ""
+    digits = str(abs(amount_minor)).rjust(places + 1, "0")
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def readable(amount_minor: int, currency: str) -> str:
+    """An amount as `$1,234.56`, below zero with a minus sign in front."""
+    whole, _, part = plain(abs(amount_minor), currency).partition(".")
+    text = f"{CURRENCIES[currency].sign}{int(whole):,}{'.' if part else ''}{part}"
+    return f"\N{MINUS SIGN}{text}" if amount_minor < 0 else text
+
+
+def price_text(price: Decimal) -> str:
+    """A unit price without needless zeros, with two decimal places at least: `0.04`, `0.0005`."""
+    text = f"{price:f}"
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"

@@ -1,0 +1,98 @@
+"""Rating: quantities and prices in, lines of an invoice out.
+
+Pure: no clock, no database, no floating point. One rounding, half up, at the line; a total is the
+sum of rounded lines. The free allowance is an organisation's, for a month: its clusters use it up
+in the order of their ids, so that the billable quantities of a meter sum to exactly
+max(0, all of it − the allowance), whichever cluster they fall to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+from billing.catalog import SHOWN_ONLY, Catalog, MeterPrice, unit_size
+from billing.money import CURRENCIES, PRICE_PLACES, round_half_up, scaled_price
+
+# (cluster id, meter) → quantity in base units.
+Totals = Mapping[tuple[str, str], int]
+
+
+class UnpricedMeter(Exception):
+    """A quantity to bill has no price in the catalogue: it must not pass as free."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedLine:
+    """What one meter of one cluster costs in a month."""
+
+    cluster_id: str
+    meter: str
+    # In base units: bytes, byte-minutes, partition-minutes.
+    quantity: int
+    # The part of it that the allowance covers.
+    free_quantity: int
+    unit_price: Decimal
+    # What the price is of, and the base units in it.
+    unit: str
+    unit_size: int
+    amount_minor: int
+
+    @property
+    def billable_quantity(self) -> int:
+        """What is paid for, in base units."""
+        return self.quantity - self.free_quantity
+
+
+def rate(totals: Totals, catalog: Catalog, month: date) -> list[RatedLine]:
+    """Lines of one organisation's month, in the order of the catalogue's meters, then clusters.
+
+    Quantities of zero give no line. Raises `UnpricedMeter`, and `ValueError` for a quantity below
+    zero.
+    """
+    unknown = {meter for _, meter in totals} - set(catalog.prices) - SHOWN_ONLY
+    if unknown:
+        raise UnpricedMeter(sorted(unknown)[0])
+    if any(quantity < 0 for quantity in totals.values()):
+        message = "a quantity is below zero"
+        raise ValueError(message)
+    lines = []
+    for meter, price in catalog.prices.items():
+        quantities = {cluster: n for (cluster, of), n in totals.items() if of == meter and n}
+        lines += _meter_lines(quantities, price, catalog.currency, month)
+    return lines
+
+
+def exact_amount(billable_quantity: int, price: MeterPrice, currency: str, month: date) -> Fraction:
+    """What a quantity costs, in minor units, before it is rounded."""
+    minor = CURRENCIES[currency].minor_units
+    scaled = scaled_price(price.unit_price) * minor
+    return Fraction(billable_quantity * scaled, unit_size(price.unit, month) * 10**PRICE_PLACES)
+
+
+def _meter_lines(
+    quantities: Mapping[str, int], price: MeterPrice, currency: str, month: date
+) -> list[RatedLine]:
+    left = price.free_quantity(month)
+    size = unit_size(price.unit, month)
+    lines = []
+    for cluster_id, quantity in sorted(quantities.items()):
+        free = min(quantity, left)
+        left -= free
+        exact = exact_amount(quantity - free, price, currency, month)
+        lines.append(
+            RatedLine(
+                cluster_id=cluster_id,
+                meter=price.meter,
+                quantity=quantity,
+                free_quantity=free,
+                unit_price=price.unit_price,
+                unit=price.unit,
+                unit_size=size,
+                amount_minor=round_half_up(exact.numerator, exact.denominator),
+            )
+        )
+    return lines
