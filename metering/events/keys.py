@@ -1,0 +1,79 @@
+"""Where usage files, their manifests and the slots of time lie in a usage store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from metering.events.errors import UsageFormatError
+from metering.events.times import day_of
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_KEY = re.compile(
+    r"v1/cell=(?P<cell>[^/]+)/day=(?P<day>\d{4}-\d{2}-\d{2})/"
+    r"(?P<emitted>\d{13})-(?P<digest>[0-9a-f]{16})\.(?P<kind>parquet|json)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageKey:
+    """What the key of a usage file or of its manifest says."""
+
+    cell: str
+    day: date
+    emitted_at_ms: int
+    digest: str
+    is_manifest: bool
+
+
+def data_key(cell: str, emitted_at_ms: int, sha256: str) -> str:
+    """The key of a usage file with this content. `sha256`: 64 hex digits."""
+    day = day_of(emitted_at_ms).isoformat()
+    return f"{cell_prefix(cell)}day={day}/{emitted_at_ms:013d}-{sha256[:16]}.parquet"
+
+
+def manifest_key(key: str) -> str:
+    """The key of a usage file's manifest."""
+    return f"{key.removesuffix('.parquet')}.json"
+
+
+def parse_key(key: str) -> UsageKey | None:
+    """What a key says; None where it is of something else in the store."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return None
+    return UsageKey(
+        cell=match["cell"],
+        day=date.fromisoformat(match["day"]),
+        emitted_at_ms=int(match["emitted"]),
+        digest=match["digest"],
+        is_manifest=match["kind"] == "json",
+    )
+
+
+def cell_prefix(cell: str) -> str:
+    """What all keys of a cell begin with. Raises `UsageFormatError` for a name that is none."""
+    return f"v1/cell={_checked(cell)}/"
+
+
+def day_prefix(cell: str, day: date) -> str:
+    """What the keys of all files that were emitted on a day begin with."""
+    return f"{cell_prefix(cell)}day={day.isoformat()}/"
+
+
+def slots_prefix(cell: str, cluster_id: str) -> str:
+    """What the keys of a cluster's slots begin with."""
+    return f"{cell_prefix(cell)}slots/{_checked(cluster_id)}/"
+
+
+def slot_key(cell: str, cluster_id: str, from_ms: int) -> str:
+    """The key of the slot that begins at this time. Keys sort as their times."""
+    return f"{slots_prefix(cell, cluster_id)}{from_ms:013d}.json"
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        message = f"{name!r} cannot be part of a key"
+        raise UsageFormatError(message)
+    return name

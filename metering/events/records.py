@@ -1,0 +1,116 @@
+"""`usage_record` v1: what a row of a usage file holds, and what makes two rows the same.
+
+A row says how much of one meter was used in one window. Quantities are whole numbers: bytes,
+byte-minutes, partition-minutes, seconds. Windows are [start, end) in milliseconds since 1970, UTC.
+
+Rows of a lane (`ingress_bytes`, `egress_bytes`) have the identity of the lane block that they come
+from, so that they are the same row whoever derives them, however often. Rows of time
+(`storage_byte_minutes`, `partition_minutes`, `broker_seconds`) have no block: their window's start
+takes its place, and a slot (`metering.events.slots`) makes sure that it is said only once.
+"""
+
+from __future__ import annotations
+
+import io
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metering.events.errors import UsageFormatError
+
+SCHEMA_VERSION = 1
+# Of the service itself: probes, retention, the console's message browser. Never billed.
+SERVICE_PRINCIPAL = "User:__freshet"
+
+
+class Meter(StrEnum):
+    """What is counted."""
+
+    INGRESS_BYTES = "ingress_bytes"
+    EGRESS_BYTES = "egress_bytes"
+    STORAGE_BYTE_MINUTES = "storage_byte_minutes"
+    PARTITION_MINUTES = "partition_minutes"
+    BROKER_SECONDS = "broker_seconds"
+
+
+LANE_METERS = (Meter.INGRESS_BYTES, Meter.EGRESS_BYTES)
+TIME_METERS = (Meter.STORAGE_BYTE_MINUTES, Meter.PARTITION_MINUTES, Meter.BROKER_SECONDS)
+
+USAGE_SCHEMA: pa.Schema = pa.schema(
+    [
+        pa.field("schema_version", pa.int32(), nullable=False),
+        pa.field("cell", pa.string(), nullable=False),
+        pa.field("cluster_id", pa.string(), nullable=False),
+        pa.field("organization_id", pa.string(), nullable=False),
+        # Which start of a broker; null for storage and partition time.
+        pa.field("incarnation", pa.int64()),
+        pa.field("lane_file", pa.int64()),
+        # The block's sequence number in its lane; null for all meters of time.
+        pa.field("block", pa.int64()),
+        # 32 hex digits; empty for `broker_seconds`.
+        pa.field("topic_id", pa.string(), nullable=False),
+        # Null for egress, which is counted by topic, and for `partition_minutes`.
+        pa.field("partition", pa.int32()),
+        pa.field("principal", pa.string()),
+        pa.field("meter", pa.string(), nullable=False),
+        pa.field("window_start_ms", pa.int64(), nullable=False),
+        pa.field("window_end_ms", pa.int64(), nullable=False),
+        pa.field("quantity", pa.int64(), nullable=False),
+        # Egress only: the counter of (incarnation, topic, principal) at the block.
+        pa.field("cumulative", pa.int64()),
+        pa.field("billed", pa.bool_(), nullable=False),
+        pa.field("emitted_at_ms", pa.int64(), nullable=False),
+    ]
+)
+COLUMNS: tuple[str, ...] = tuple(USAGE_SCHEMA.names)
+
+# Two rows that agree in these are one row. `window_start_ms` counts where `block` is null.
+LANE_IDENTITY: tuple[str, ...] = (
+    "cell",
+    "cluster_id",
+    "incarnation",
+    "lane_file",
+    "block",
+    "topic_id",
+    "partition",
+    "principal",
+    "meter",
+)
+TIME_IDENTITY: tuple[str, ...] = (*LANE_IDENTITY, "window_start_ms")
+# They may differ in this without being in conflict.
+VOLATILE: tuple[str, ...] = ("emitted_at_ms",)
+# In these they must agree; where they do not, all of them are quarantined.
+AGREEING: tuple[str, ...] = tuple(
+    name for name in COLUMNS if name not in {*LANE_IDENTITY, *VOLATILE}
+)
+
+
+def encode_usage(table: pa.Table) -> bytes:
+    """A usage file: Parquet, zstd, text columns as dictionaries.
+
+    `table` has the columns of `USAGE_SCHEMA` in its order; text columns may be dictionaries.
+    Raises `UsageFormatError` for other columns.
+    """
+    _check_columns(table.schema)
+    buffer = io.BytesIO()
+    # Without Arrow's own schema a dictionary is a string to every reader.
+    pq.write_table(table, buffer, compression="zstd", store_schema=False)
+    return buffer.getvalue()
+
+
+def decode_usage(data: bytes) -> pa.Table:
+    """The rows of a usage file, with `USAGE_SCHEMA`. Raises `UsageFormatError`."""
+    try:
+        table = pq.read_table(io.BytesIO(data))
+        _check_columns(table.schema)
+        return table.cast(USAGE_SCHEMA)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"not a usage file: {error}"
+        raise UsageFormatError(message) from error
+
+
+def _check_columns(schema: pa.Schema) -> None:
+    if tuple(schema.names) != COLUMNS:
+        message = f"a usage file has the columns {COLUMNS}, this one {tuple(schema.names)}"
+        raise UsageFormatError(message)
