@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "console.common",
     "console.accounts",
     "provisioning",
+    "metering",
     "billing",
     "console.web",
 ]

@@ -26,6 +26,7 @@ from console.settings.sections import (
     Limits,
     Mail,
     Queue,
+    Usage,
     Web,
 )
 
@@ -44,6 +45,7 @@ SECTIONS: dict[str, type] = {
     "queue": Queue,
     "mail": Mail,
     "cell": Cell,
+    "usage": Usage,
     "gateway": Gateway,
     "console": Console,
     "limits": Limits,
@@ -68,6 +70,7 @@ class Config:
     queue: Queue
     mail: Mail
     cell: Cell
+    usage: Usage
     gateway: Gateway
     console: Console
     limits: Limits
@@ -113,6 +116,7 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
         queue=_section(Queue, given["queue"], "queue", places),
         mail=_section(Mail, given["mail"], "mail", places),
         cell=_section(Cell, given["cell"], "cell", places),
+        usage=_section(Usage, given["usage"], "usage", places),
         gateway=_section(Gateway, given["gateway"], "gateway", places),
         console=_section(Console, given["console"], "console", places),
         limits=_section(Limits, given["limits"], "limits", places),

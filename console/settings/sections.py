@@ -96,6 +96,14 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Where usage files are, and how they are rolled up."""
+
+    folder: Path = setting(Path("{home}/cell/usage"), "The usage store: files of every agent.")
+    spark_master: str = setting("local[*]", "Where Spark runs the nightly roll-up.")
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """How Kafka clients come in."""
 

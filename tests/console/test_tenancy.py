@@ -50,6 +50,13 @@ WITHOUT_ROW_SECURITY = {
     # A cell and its ports are the service's own.
     "provisioning_cell",
     "provisioning_cellport",
+    # Roll-ups and usage files are of a whole cell; a staged row lives for one transaction.
+    "metering_ingeststate",
+    "metering_qualityresult",
+    "metering_rolluppointer",
+    "metering_rolluprun",
+    "metering_stagedrow",
+    "metering_usagefile",
 }
 
 

@@ -1,0 +1,30 @@
+"""Rows of metering."""
+
+from __future__ import annotations
+
+from metering.models.ingest import (
+    ClusterCoverage,
+    FileCoverage,
+    IngestState,
+    LaneCoverage,
+    UsageFile,
+)
+from metering.models.minutes import HourStanding, ProvisionalMinute, TopicName
+from metering.models.rollup import QualityResult, RollupPointer, RollupRun
+from metering.models.rows import StagedRow, UsageRow
+
+__all__ = [
+    "ClusterCoverage",
+    "FileCoverage",
+    "HourStanding",
+    "IngestState",
+    "LaneCoverage",
+    "ProvisionalMinute",
+    "QualityResult",
+    "RollupPointer",
+    "RollupRun",
+    "StagedRow",
+    "TopicName",
+    "UsageFile",
+    "UsageRow",
+]

@@ -1,0 +1,118 @@
+"""What is known of usage files, and how much of them is in the provisional minutes."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX
+from metering.choices import FileState
+from metering.fields import Int8MultirangeField
+
+KEY_CHARS_MAX = 512
+
+
+class UsageFile(models.Model):
+    """A usage file whose manifest was found. Times are milliseconds since 1970."""
+
+    # Its key in the usage store.
+    key = models.CharField(primary_key=True, max_length=KEY_CHARS_MAX)
+    cell = models.CharField(max_length=32)
+    # The day of its emission, which its key names.
+    day = models.DateField()
+    size_bytes = models.BigIntegerField(default=0)
+    sha256 = models.CharField(max_length=64, blank=True)
+    rows = models.BigIntegerField(default=0)
+    # The windows of its rows lie in [start, end); null without a row.
+    window_start_ms = models.BigIntegerField(null=True, blank=True)
+    window_end_ms = models.BigIntegerField(null=True, blank=True)
+    emitted_at_ms = models.BigIntegerField(default=0)
+    agent = models.CharField(max_length=255, blank=True)
+    state = models.CharField(
+        max_length=16, choices=FileState.choices, default=FileState.FOUND.value
+    )
+    # Why it is damaged.
+    error = models.TextField(blank=True)
+    found_at = models.DateTimeField(default=now)
+    # When it was last looked into.
+    tried_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["cell", "day"], name="usage_files_by_day"),
+            models.Index(fields=["cell", "window_end_ms"], name="usage_files_by_window"),
+            models.Index(
+                fields=["cell", "emitted_at_ms"],
+                condition=~models.Q(state=FileState.INGESTED.value),
+                name="usage_files_left",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class FileCoverage(models.Model):
+    """What a usage file says of one cluster: which lanes, which blocks, which time."""
+
+    pk = models.CompositePrimaryKey("file", "cluster_id")
+    file = models.ForeignKey(UsageFile, on_delete=models.CASCADE, related_name="clusters")
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    cluster_id = models.CharField(max_length=ID_CHARS_MAX)
+    as_of_ms = models.BigIntegerField()
+    # The time that any of its lanes or its storage spans: (since, until].
+    since_ms = models.BigIntegerField()
+    until_ms = models.BigIntegerField()
+    # The manifest's own entry.
+    entry = models.JSONField()
+
+    class Meta:
+        indexes = (models.Index(fields=["cluster_id", "until_ms"], name="coverage_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} in {self.file_id}"
+
+
+class LaneCoverage(models.Model):
+    """Which blocks of a lane are in the provisional minutes."""
+
+    pk = models.CompositePrimaryKey("cluster_id", "incarnation")
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    cluster_id = models.CharField(max_length=ID_CHARS_MAX)
+    incarnation = models.BigIntegerField()
+    # Numbers of blocks.
+    sequences = Int8MultirangeField()
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id}/{self.incarnation}"
+
+
+class ClusterCoverage(models.Model):
+    """Which time of a cluster's storage is in the provisional minutes, and how far it is known."""
+
+    cluster_id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX)
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    # Milliseconds since 1970.
+    storage_ms = Int8MultirangeField()
+    # The latest time that a manifest says it knows everything up to.
+    as_of_ms = models.BigIntegerField(default=0)
+    # From here on its hours are looked at again: the first that is not complete.
+    standing_from_ms = models.BigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.cluster_id
+
+
+class IngestState(models.Model):
+    """How far a cell's usage files are taken in."""
+
+    cell = models.CharField(primary_key=True, max_length=32)
+    # Files emitted on days before this one are all known.
+    settled_before = models.DateField(null=True, blank=True)
+    # When the last pass ended.
+    ran_at = models.DateTimeField(null=True, blank=True)
+    # When the newest file that is known was written.
+    newest_emitted_at_ms = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.cell

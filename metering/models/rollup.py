@@ -1,0 +1,76 @@
+"""Roll-ups of days."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import models
+
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+from metering.choices import QualityKind, RunState
+
+CELL_CHARS_MAX = 32
+
+
+class RollupRun(models.Model):
+    """One roll-up of one day of one cell. Once its state is final nothing of it changes."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "run"), editable=False
+    )
+    cell = models.CharField(max_length=CELL_CHARS_MAX)
+    # In UTC.
+    day = models.DateField()
+    state = models.CharField(
+        max_length=16, choices=RunState.choices, default=RunState.RUNNING.value
+    )
+    # Who runs it: host and process.
+    holder = models.CharField(max_length=255, blank=True)
+    # `[{key, size_bytes, sha256, rows}]`, the usage files that it was made from.
+    inputs = models.JSONField(default=list)
+    # Of their keys and hashes. Another one: there are other files of the day by now.
+    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    # The job's own `report.json`.
+    report = models.JSONField(default=dict)
+    # Of the rows, whatever their order. Two runs with one hash have the same rows.
+    content_sha256 = models.CharField(max_length=64, blank=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    published_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = (models.Index(fields=["cell", "-day", "-created_at"], name="rollup_runs_newest"),)
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.pk}"
+
+
+class RollupPointer(models.Model):
+    """Which run's rows are a day's."""
+
+    cell = models.CharField(max_length=CELL_CHARS_MAX)
+    day = models.DateField()
+    run = models.OneToOneField(RollupRun, on_delete=models.PROTECT, related_name="pointer")
+    changed_at = models.DateTimeField(default=now)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cell", "day"], name="one_run_a_day"),)
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.run_id}"
+
+
+class QualityResult(models.Model):
+    """What a run says about the quality of its data."""
+
+    run = models.ForeignKey(RollupRun, on_delete=models.CASCADE, related_name="quality")
+    kind = models.CharField(max_length=16, choices=QualityKind.choices)
+    # Of the check, the file, or the cluster and hour.
+    name = models.CharField(max_length=512)
+    passed = models.BooleanField()
+    detail = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"

@@ -1,0 +1,29 @@
+"""The only writers of metering's rows, and what billing reads of them."""
+
+from __future__ import annotations
+
+from metering.services.totals import (
+    BillableTotal,
+    IncompleteHour,
+    MonthStanding,
+    UsageFileRef,
+    billable_totals,
+    metered_until,
+    month_standing,
+    provisional_month_totals,
+    rollup_inputs,
+    usage_row_ids,
+)
+
+__all__ = [
+    "BillableTotal",
+    "IncompleteHour",
+    "MonthStanding",
+    "UsageFileRef",
+    "billable_totals",
+    "metered_until",
+    "month_standing",
+    "provisional_month_totals",
+    "rollup_inputs",
+    "usage_row_ids",
+]

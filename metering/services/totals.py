@@ -1,0 +1,236 @@
+"""What billing reads of usage.
+
+Each function reads in the caller's tenancy scope: an organisation's, or the system's for all.
+Quantities are whole numbers of the meter's unit; months are UTC, named by any day in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from django.db.models import Max, Q, Sum
+
+from console.common.conf import config
+from metering.choices import Granularity
+from metering.models import (
+    ClusterCoverage,
+    HourStanding,
+    ProvisionalMinute,
+    RollupPointer,
+    RollupRun,
+    UsageFile,
+    UsageRow,
+)
+from metering.periods import (
+    DAY,
+    HOUR,
+    day_start,
+    days_of_month,
+    from_ms,
+    month_span,
+    month_start,
+    to_ms,
+)
+from metering.querysets import UsageRowQuerySet
+
+ROWS_A_FETCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class BillableTotal:
+    """What one cluster used of one meter in a month, as published and billed."""
+
+    organization_id: str
+    cluster_id: str
+    meter: str
+    quantity: int
+    month: date
+
+    def row_ids(self) -> list[str]:
+        """Ids of the rows that it is the sum of."""
+        return usage_row_ids(self.organization_id, self.cluster_id, self.meter, self.month)
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteHour:
+    """An hour of which something is missing, and what."""
+
+    cluster_id: str
+    hour: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MonthStanding:
+    """Whether a month can be closed, and what speaks against it."""
+
+    complete: bool
+    # Days without a published roll-up.
+    missing_days: list[date]
+    # Days whose roll-up is older than some of their usage files.
+    stale_days: list[date]
+    incomplete_hours: list[IncompleteHour]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFileRef:
+    """A usage file as a roll-up took it."""
+
+    key: str
+    size_bytes: int
+    sha256: str
+    rows: int
+
+
+def billable_totals(month: date, organization_id: str | None = None) -> Iterator[BillableTotal]:
+    """Totals of the published, billed days of a month, in the order of organisations.
+
+    Streamed: to be read within one transaction (a scope is one).
+    """
+    found = (
+        _billed_days(month, organization_id)
+        .values_list("organization_id", "cluster_id", "meter")
+        .annotate(total=Sum("quantity"))
+        .order_by("organization_id", "cluster_id", "meter")
+    )
+    for owner, cluster_id, meter, total in found.iterator(chunk_size=ROWS_A_FETCH):
+        yield BillableTotal(owner, cluster_id, meter, int(total), month_start(month))
+
+
+def usage_row_ids(organization_id: str, cluster_id: str, meter: str, month: date) -> list[str]:
+    """Ids of the rows behind one of the `billable_totals`, by time."""
+    rows = _billed_days(month, organization_id).filter(cluster_id=cluster_id, meter=meter)
+    return list(rows.order_by("window_start", "id").values_list("pk", flat=True))
+
+
+def month_standing(
+    month: date, organization_id: str | None = None, *, gone: Collection[str] = ()
+) -> MonthStanding:
+    """Whether everything of a month is published and complete.
+
+    `gone` names clusters that are no longer in their cell: of those nothing is expected after the
+    last time that the meter knew. To look at many organisations, ask once without one.
+    """
+    start, end = month_span(month)
+    pointers = _current_runs(start.date(), end.date())
+    missing = [day for day in days_of_month(month) if day not in pointers]
+    stale = [day for day, run in pointers.items() if has_grown(day, run)]
+    hours = [
+        *_incomplete_hours(start, end, organization_id),
+        *_unknown_hours(start, end, organization_id, gone),
+    ]
+    return MonthStanding(
+        complete=not (missing or stale or hours),
+        missing_days=missing,
+        stale_days=sorted(stale),
+        incomplete_hours=sorted(hours, key=lambda each: (each.hour, each.cluster_id)),
+    )
+
+
+def provisional_month_totals(organization_id: str, month: date) -> dict[tuple[str, str], int]:
+    """(cluster, meter) → billed quantity so far: published days, and minutes of the other days."""
+    start, end = month_span(month)
+    totals: dict[tuple[str, str], int] = {}
+    published = _billed_days(month, organization_id).values_list("cluster_id", "meter")
+    fresh = ProvisionalMinute.objects.filter(
+        unpublished(start, end), organization_id=organization_id, billed=True
+    ).values_list("cluster_id", "meter")
+    for rows in (published, fresh):
+        for cluster_id, meter, total in rows.annotate(total=Sum("quantity")):
+            key = (cluster_id, meter)
+            totals[key] = totals.get(key, 0) + int(total)
+    return totals
+
+
+def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
+    """The usage files that runs were made from, each once, by key."""
+    found = {}
+    for inputs in RollupRun.objects.filter(pk__in=list(run_ids)).values_list("inputs", flat=True):
+        for each in inputs:
+            found[each["key"]] = UsageFileRef(**each)
+    return [found[key] for key in sorted(found)]
+
+
+def metered_until(cluster_id: str) -> datetime | None:
+    """The time up to which all that a cluster used is in usage files; None where none tells."""
+    row = ClusterCoverage.objects.filter(pk=cluster_id).first()
+    if row is None or row.standing_from_ms is None:
+        return None
+    return from_ms(row.standing_from_ms)
+
+
+def unpublished(start: datetime, end: datetime) -> Q:
+    """Minutes in [start, end) that lie on no published day."""
+    found = Q(minute__gte=start, minute__lt=end)
+    for day in _current_runs(start.date(), end.date() + DAY):
+        found &= ~Q(minute__gte=day_start(day), minute__lt=day_start(day) + DAY)
+    return found
+
+
+def has_grown(day: date, run: RollupRun) -> bool:
+    """Whether there are usage files of a day that its run has not seen."""
+    return inputs_sha256(files_of_day(run.cell, day)) != run.inputs_sha256
+
+
+def files_of_day(cell: str, day: date) -> list[UsageFileRef]:
+    """Usage files with rows of a day, by key; damaged ones too, whose manifests can be read."""
+    since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
+    found = UsageFile.objects.filter(
+        cell=cell, window_end_ms__gt=since_ms, window_start_ms__lt=until_ms
+    )
+    fields = ("key", "size_bytes", "sha256", "rows")
+    return [UsageFileRef(*each) for each in found.order_by("key").values_list(*fields)]
+
+
+def inputs_sha256(files: Iterable[UsageFileRef]) -> str:
+    """One hash for a set of files, of their keys and hashes."""
+    lines = sorted(f"{each.key} {each.sha256}\n" for each in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _billed_days(month: date, organization_id: str | None) -> UsageRowQuerySet:
+    start, end = month_span(month)
+    rows = UsageRow.objects.all().current().billed().within(start, end)
+    # Named here, for the index that holds exactly these.
+    rows = rows.filter(granularity=Granularity.DAY.value)
+    return rows if organization_id is None else rows.for_organization(organization_id)
+
+
+def _current_runs(first: date, end: date) -> dict[date, RollupRun]:
+    """The current run of each day in [first, end) that has one."""
+    pointers = RollupPointer.objects.filter(cell=config().cell.id, day__gte=first, day__lt=end)
+    return {
+        pointer.day: pointer.run
+        for pointer in pointers.select_related("run")
+        .defer("run__inputs", "run__report")
+        .order_by("day")
+    }
+
+
+def _incomplete_hours(
+    start: datetime, end: datetime, organization_id: str | None
+) -> Iterator[IncompleteHour]:
+    rows = HourStanding.objects.filter(hour__gte=start, hour__lt=end, complete=False)
+    if organization_id is not None:
+        rows = rows.filter(organization_id=organization_id)
+    for cluster_id, hour, reason in rows.values_list("cluster_id", "hour", "reason"):
+        yield IncompleteHour(cluster_id, hour, reason)
+
+
+def _unknown_hours(
+    start: datetime, end: datetime, organization_id: str | None, gone: Collection[str]
+) -> Iterator[IncompleteHour]:
+    """Hours behind the last one that anything is known of, for each cluster of the meter."""
+    rows = HourStanding.objects.filter(hour__lt=end)
+    if organization_id is not None:
+        rows = rows.filter(organization_id=organization_id)
+    for cluster_id, last in rows.values_list("cluster_id").annotate(last=Max("hour")):
+        if cluster_id in gone:
+            continue
+        hour = max(last + HOUR, start)
+        while hour < end:
+            yield IncompleteHour(cluster_id, hour, "no usage file tells of this hour")
+            hour += HOUR

@@ -1,0 +1,131 @@
+"""What billing reads: totals of a month, the rows behind them, whether it can close."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import IntegrityError, ProgrammingError, transaction
+
+from console.common.tenancy import organization_scope, system_scope
+from metering.models import HourStanding, UsageRow
+from metering.periods import days_of_month, month_span
+from metering.services import (
+    billable_totals,
+    metered_until,
+    month_standing,
+    provisional_month_totals,
+    usage_row_ids,
+)
+from tests.metering.console.world import Used, publish_day, stand_complete, use_minute
+
+pytestmark = pytest.mark.django_db
+MONTH = date(2026, 10, 1)
+DAY = date(2026, 10, 3)
+INGRESS, EGRESS = "ingress_bytes", "egress_bytes"
+
+
+def test_totals_are_of_published_billed_days_in_order_of_organizations():
+    publish_day(
+        DAY,
+        [
+            Used("org_b", "cl_b", INGRESS, 5, hour=1),
+            Used("org_b", "cl_b", INGRESS, 7, hour=2, principal="User:other"),
+            Used("org_b", "cl_b", INGRESS, 100, billed=False),
+            Used("org_a", "cl_a", EGRESS, 3),
+        ],
+    )
+    publish_day(date(2026, 10, 31), [Used("org_a", "cl_a", EGRESS, 2**70)])
+    publish_day(date(2026, 11, 1), [Used("org_a", "cl_a", EGRESS, 1000)])
+    with system_scope():
+        found = list(billable_totals(MONTH))
+        assert [(each.organization_id, each.meter, each.quantity) for each in found] == [
+            ("org_a", EGRESS, 3 + 2**70),
+            ("org_b", INGRESS, 12),
+        ]
+        rows = UsageRow.objects.filter(pk__in=found[1].row_ids())
+        assert sum(row.quantity for row in rows) == 12
+        assert {row.granularity for row in rows} == {"day"}
+    with organization_scope("org_a"):
+        assert [each.organization_id for each in billable_totals(MONTH)] == ["org_a"]
+        assert list(billable_totals(MONTH, "org_b")) == []
+
+
+def test_a_corrected_day_replaces_the_run_and_keeps_its_rows():
+    publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 5)])
+    with system_scope():
+        before = usage_row_ids("org_a", "cl_a", INGRESS, MONTH)
+    publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 4)])
+    with system_scope():
+        assert [each.quantity for each in billable_totals(MONTH)] == [4]
+        assert usage_row_ids("org_a", "cl_a", INGRESS, MONTH) != before
+        assert UsageRow.objects.get(pk=before[0]).quantity == Decimal(5)
+
+
+def execute(role, statement):
+    with transaction.get_connection(role).cursor() as cursor:
+        cursor.execute("SELECT set_config('freshet.organization', '*', true)")
+        cursor.execute(statement)
+
+
+@pytest.mark.parametrize("role", ["default", "owner"])
+@pytest.mark.django_db(databases=["default", "owner"], transaction=True)
+def test_published_rows_and_finished_runs_never_change(role):
+    run = publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 5)])
+    refused = ProgrammingError if role == "default" else IntegrityError
+    for statement in ("UPDATE metering_usagerow SET quantity = 1", "DELETE FROM metering_usagerow"):
+        with pytest.raises(refused), transaction.atomic(using=role):
+            execute(role, statement)
+    with pytest.raises(IntegrityError, match="only ever added"):
+        type(run).objects.using(role).filter(pk=run.pk).update(report={"other": 1})
+
+
+def test_a_month_closes_when_each_day_is_published_and_each_hour_complete():
+    start, end = month_span(MONTH)
+    used = [Used("org_a", "cl_a", INGRESS, 5)]
+    stand_complete("org_a", "cl_a", start, end)
+    for day in days_of_month(MONTH):
+        with system_scope():
+            assert not month_standing(MONTH).complete
+        publish_day(day, used)
+    with system_scope():
+        assert month_standing(MONTH).complete
+        HourStanding.objects.filter(hour=start).update(complete=False, reason="lane 3 has a gap")
+        standing = month_standing(MONTH)
+        assert not standing.complete
+        assert [(each.hour, each.reason) for each in standing.incomplete_hours] == [
+            (start, "lane 3 has a gap")
+        ]
+        assert month_standing(MONTH, "org_b").complete
+
+
+def test_hours_that_nothing_is_known_of_keep_a_month_open_unless_the_cluster_is_gone():
+    start, end = month_span(MONTH)
+    for day in days_of_month(MONTH):
+        publish_day(day, [])
+    stand_complete("org_a", "cl_a", start, end - timedelta(hours=2))
+    with system_scope():
+        standing = month_standing(MONTH)
+        assert [each.hour for each in standing.incomplete_hours] == [
+            end - timedelta(hours=2),
+            end - timedelta(hours=1),
+        ]
+        assert month_standing(MONTH, gone={"cl_a"}).complete
+        assert metered_until("cl_a") == end - timedelta(hours=2)
+        assert metered_until("cl_b") is None
+
+
+def test_provisional_totals_take_published_days_and_minutes_of_the_others():
+    publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 100)])
+    midnight = datetime(2026, 10, 3, tzinfo=UTC)
+    for minute, quantity in [
+        (midnight, 1),
+        (midnight + timedelta(hours=23, minutes=59), 2),
+        (midnight + timedelta(days=1), 4),
+        (midnight - timedelta(minutes=1), 8),
+        (datetime(2026, 11, 1, tzinfo=UTC), 16),
+    ]:
+        use_minute(Used("org_a", "cl_a", INGRESS, quantity), minute)
+    use_minute(Used("org_a", "cl_a", EGRESS, 32, billed=False), midnight + timedelta(days=2))
+    use_minute(Used("org_b", "cl_b", INGRESS, 64), midnight + timedelta(days=2))
+    with system_scope():
+        assert provisional_month_totals("org_a", MONTH) == {("cl_a", INGRESS): 112}

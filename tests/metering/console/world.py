@@ -1,0 +1,131 @@
+"""Usage as it stands in the tables, for tests of those who read it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from console.common.clock import now
+from console.common.conf import config
+from console.common.tenancy import system_scope
+from metering.choices import RunState
+from metering.models import (
+    ClusterCoverage,
+    HourStanding,
+    ProvisionalMinute,
+    RollupPointer,
+    RollupRun,
+    TopicName,
+    UsageRow,
+)
+from metering.periods import DAY, HOUR, day_start, to_ms
+from metering.services.totals import files_of_day, inputs_sha256
+
+TOPIC_ID = "0123456789abcdef0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a principal used of a topic; in a day's row, or from a time on."""
+
+    organization_id: str
+    cluster_id: str
+    meter: str
+    quantity: int
+    topic_id: str = TOPIC_ID
+    principal: str = "User:cred_aaaaaaaaaaaaaaaaaaaa"
+    billed: bool = True
+    hour: int = 0
+
+
+def publish_day(day: date, used: Iterable[Used], *, cell: str = "") -> RollupRun:
+    """Makes a published run whose hours and days are what was used."""
+    used = list(used)
+    cell = cell or config().cell.id
+    with system_scope():
+        files = files_of_day(cell, day)
+        run = RollupRun.objects.create(cell=cell, day=day, inputs_sha256=inputs_sha256(files))
+        for granularity in ("hour", "day"):
+            UsageRow.objects.bulk_create(_rows(run, granularity, used))
+        run.state, run.published_at, run.finished_at = RunState.PUBLISHED, now(), now()
+        run.save()
+        RollupPointer.objects.update_or_create(cell=cell, day=day, defaults={"run": run})
+    return run
+
+
+def stand_complete(organization_id: str, cluster_id: str, start: datetime, end: datetime) -> None:
+    """Makes every hour in [start, end) a complete one."""
+    hours = int((end - start) / HOUR)
+    with system_scope():
+        HourStanding.objects.bulk_create(
+            HourStanding(
+                organization_id=organization_id,
+                cluster_id=cluster_id,
+                hour=start + number * HOUR,
+                complete=True,
+            )
+            for number in range(hours)
+        )
+        ClusterCoverage.objects.update_or_create(
+            cluster_id=cluster_id,
+            defaults={
+                "organization_id": organization_id,
+                "storage_ms": "{}",
+                "as_of_ms": to_ms(end),
+                "standing_from_ms": to_ms(end),
+            },
+        )
+
+
+def use_minute(used: Used, minute: datetime) -> None:
+    """Makes provisional usage of one minute."""
+    with system_scope():
+        ProvisionalMinute.objects.create(
+            organization_id=used.organization_id,
+            cluster_id=used.cluster_id,
+            topic_id=used.topic_id,
+            principal=used.principal,
+            meter=used.meter,
+            minute=minute,
+            quantity=used.quantity,
+            billed=used.billed,
+        )
+
+
+def name_topic(organization_id: str, cluster_id: str, name: str, topic_id: str = TOPIC_ID) -> None:
+    """Gives a topic its name."""
+    with system_scope():
+        TopicName.objects.create(
+            organization_id=organization_id, cluster_id=cluster_id, topic_id=topic_id, name=name
+        )
+
+
+def _rows(run: RollupRun, granularity: str, used: list[Used]) -> Iterable[UsageRow]:
+    totals: dict[tuple[str, str, str, str, str, bool, int], int] = {}
+    for each in used:
+        hour = each.hour if granularity == "hour" else 0
+        owner, topic = (each.organization_id, each.cluster_id), (each.topic_id, each.principal)
+        whole = (*owner, *topic, each.meter, each.billed, hour)
+        totals[whole] = totals.get(whole, 0) + each.quantity
+    length = HOUR if granularity == "hour" else DAY
+    for whole, quantity in totals.items():
+        organization_id, cluster_id, topic_id, principal, meter, billed, hour = whole
+        start = day_start(run.day) + timedelta(hours=hour)
+        digest = hashlib.sha256(f"{run.pk} {granularity} {whole}".encode()).digest()
+        yield UsageRow(
+            id="ur_" + "".join("abcdefghijklmnopqrstuvwxyz234567"[b & 31] for b in digest[:20]),
+            run=run,
+            granularity=granularity,
+            organization_id=organization_id,
+            cluster_id=cluster_id,
+            topic_id=topic_id,
+            principal=principal,
+            meter=meter,
+            window_start=start,
+            window_end=start + length,
+            quantity=Decimal(quantity),
+            billed=billed,
+        )
