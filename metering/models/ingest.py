@@ -60,14 +60,17 @@ class FileCoverage(models.Model):
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
     as_of_ms = models.BigIntegerField()
-    # The time that any of its lanes or its storage spans: (since, until].
+    # What it says of lanes or time lies in [since, until].
     since_ms = models.BigIntegerField()
     until_ms = models.BigIntegerField()
     # The manifest's own entry.
     entry = models.JSONField()
 
     class Meta:
-        indexes = (models.Index(fields=["cluster_id", "until_ms"], name="coverage_by_time"),)
+        indexes = (
+            models.Index(fields=["cluster_id", "until_ms"], name="coverage_by_time"),
+            models.Index(fields=["cluster_id", "as_of_ms"], name="coverage_by_knowledge"),
+        )
 
     def __str__(self) -> str:
         return f"{self.cluster_id} in {self.file_id}"
@@ -96,8 +99,8 @@ class ClusterCoverage(models.Model):
     storage_ms = Int8MultirangeField()
     # The latest time that a manifest says it knows everything up to.
     as_of_ms = models.BigIntegerField(default=0)
-    # From here on its hours are looked at again: the first that is not complete.
-    standing_from_ms = models.BigIntegerField(null=True, blank=True)
+    # Since when it is gone: nothing will follow.
+    closed_at_ms = models.BigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.cluster_id

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Max, Min, Q, Sum
 
 from console.common.conf import config
 from metering.choices import Granularity
@@ -29,7 +29,6 @@ from metering.periods import (
     HOUR,
     day_start,
     days_of_month,
-    from_ms,
     month_span,
     month_start,
     to_ms,
@@ -107,12 +106,12 @@ def usage_row_ids(organization_id: str, cluster_id: str, meter: str, month: date
 
 
 def month_standing(
-    month: date, organization_id: str | None = None, *, gone: Collection[str] = ()
+    month: date, organization_id: str | None = None, *, clusters: Collection[str] = ()
 ) -> MonthStanding:
     """Whether everything of a month is published and complete.
 
-    `gone` names clusters that are no longer in their cell: of those nothing is expected after the
-    last time that the meter knew. To look at many organisations, ask once without one.
+    `clusters` names those that the meter must have heard of. To look at many organisations, ask
+    once without one.
     """
     start, end = month_span(month)
     pointers = _current_runs(start.date(), end.date())
@@ -120,7 +119,7 @@ def month_standing(
     stale = [day for day, run in pointers.items() if has_grown(day, run)]
     hours = [
         *_incomplete_hours(start, end, organization_id),
-        *_unknown_hours(start, end, organization_id, gone),
+        *_unheard(start, clusters),
     ]
     return MonthStanding(
         complete=not (missing or stale or hours),
@@ -155,11 +154,17 @@ def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
 
 
 def metered_until(cluster_id: str) -> datetime | None:
-    """The time up to which all that a cluster used is in usage files; None where none tells."""
-    row = ClusterCoverage.objects.filter(pk=cluster_id).first()
-    if row is None or row.standing_from_ms is None:
-        return None
-    return from_ms(row.standing_from_ms)
+    """The first hour of a cluster of which something may be missing.
+
+    None where the meter never heard of it; of a cluster that is gone and metered to its end, the
+    end of its last hour.
+    """
+    hours = HourStanding.objects.filter(cluster_id=cluster_id)
+    found: datetime | None = hours.filter(complete=False).aggregate(first=Min("hour"))["first"]
+    if found is not None:
+        return found
+    last: datetime | None = hours.aggregate(last=Max("hour"))["last"]
+    return None if last is None else last + HOUR
 
 
 def unpublished(start: datetime, end: datetime) -> Q:
@@ -220,17 +225,9 @@ def _incomplete_hours(
         yield IncompleteHour(cluster_id, hour, reason)
 
 
-def _unknown_hours(
-    start: datetime, end: datetime, organization_id: str | None, gone: Collection[str]
-) -> Iterator[IncompleteHour]:
-    """Hours behind the last one that anything is known of, for each cluster of the meter."""
-    rows = HourStanding.objects.filter(hour__lt=end)
-    if organization_id is not None:
-        rows = rows.filter(organization_id=organization_id)
-    for cluster_id, last in rows.values_list("cluster_id").annotate(last=Max("hour")):
-        if cluster_id in gone:
-            continue
-        hour = max(last + HOUR, start)
-        while hour < end:
-            yield IncompleteHour(cluster_id, hour, "no usage file tells of this hour")
-            hour += HOUR
+def _unheard(start: datetime, clusters: Collection[str]) -> Iterator[IncompleteHour]:
+    """Clusters that no usage file speaks of. (Behind the last that is known of one there always is
+    an incomplete hour, unless it is gone.)"""
+    known = set(ClusterCoverage.objects.filter(pk__in=clusters).values_list("pk", flat=True))
+    for cluster_id in sorted(set(clusters) - known):
+        yield IncompleteHour(cluster_id, start, "no usage file speaks of the cluster")

@@ -98,18 +98,24 @@ def test_a_month_closes_when_each_day_is_published_and_each_hour_complete():
         assert month_standing(MONTH, "org_b").complete
 
 
-def test_hours_that_nothing_is_known_of_keep_a_month_open_unless_the_cluster_is_gone():
+def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
     start, end = month_span(MONTH)
     for day in days_of_month(MONTH):
         publish_day(day, [])
-    stand_complete("org_a", "cl_a", start, end - timedelta(hours=2))
+    stand_complete("org_a", "cl_a", start, end)
     with system_scope():
-        standing = month_standing(MONTH)
-        assert [each.hour for each in standing.incomplete_hours] == [
-            end - timedelta(hours=2),
-            end - timedelta(hours=1),
-        ]
-        assert month_standing(MONTH, gone={"cl_a"}).complete
+        assert month_standing(MONTH, clusters=["cl_a"]).complete
+        standing = month_standing(MONTH, clusters=["cl_a", "cl_b"])
+        assert not standing.complete
+        assert [each.cluster_id for each in standing.incomplete_hours] == ["cl_b"]
+
+
+def test_a_cluster_is_metered_until_its_first_incomplete_hour():
+    start, end = month_span(MONTH)
+    stand_complete("org_a", "cl_a", start, end)
+    with system_scope():
+        assert metered_until("cl_a") == end
+        HourStanding.objects.filter(hour=end - timedelta(hours=2)).update(complete=False)
         assert metered_until("cl_a") == end - timedelta(hours=2)
         assert metered_until("cl_b") is None
 

@@ -75,7 +75,6 @@ def stand_complete(organization_id: str, cluster_id: str, start: datetime, end: 
                 "organization_id": organization_id,
                 "storage_ms": "{}",
                 "as_of_ms": to_ms(end),
-                "standing_from_ms": to_ms(end),
             },
         )
 
