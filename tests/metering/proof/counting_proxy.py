@@ -1,0 +1,257 @@
+"""A TCP proxy before a broker that counts record batches in both directions by reading the frames.
+
+Egress is what the broker handed over: every byte of its answers is read at once, with no regard to
+whether the client still wants it, so nothing that the broker gave away stays unseen in a socket. An
+answer counts once it is whole, as the broker's own meter has it. Ingress is what was acknowledged
+without an error.
+
+Loopback only. It runs in a thread of its own; what it saw may be read at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from tests.metering.proof import frames
+from tests.metering.proof.frames import Part, RequestHead, Topic
+
+ANONYMOUS = "User:ANONYMOUS"
+READ_AHEAD_BYTES = 1 << 24
+# What a broker may take to end a connection whose client said that it is done. Never reached when
+# all is well.
+DRAIN_SECONDS = 60.0
+# As the broker's own limit, with room: a length beyond it is no Kafka.
+FRAME_BYTES_MAX = 512 << 20
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Record batches of one partition in one frame. `at_ms`: Unix time at which it was whole."""
+
+    topic: Topic
+    partition: int
+    principal: str
+    size: int
+    at_ms: int
+
+
+@dataclass
+class Seen:
+    """What a proxy saw, in order."""
+
+    handed: list[Counted] = field(default_factory=list)
+    acked: list[Counted] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Waiting:
+    """A request whose answer is due, with what it brought."""
+
+    head: RequestHead
+    parts: list[Part]
+
+
+def total(
+    counted: list[Counted],
+    names: Mapping[str, str],
+    *,
+    since_ms: int = 0,
+    until_ms: int | None = None,
+) -> dict[tuple[str, str], int]:
+    """Bytes by (topic id in hex, principal), of frames that were whole in [since, until).
+
+    `names`: topic names to ids. Raises `KeyError` for a name that is not among them.
+    """
+    sums: dict[tuple[str, str], int] = defaultdict(int)
+    for one in list(counted):
+        if one.at_ms >= since_ms and (until_ms is None or one.at_ms < until_ms):
+            topic = names[one.topic] if isinstance(one.topic, str) else one.topic.hex
+            sums[topic, one.principal] += one.size
+    return dict(sums)
+
+
+class Connection:
+    """One client's connection, and the one to the broker that was opened for it."""
+
+    def __init__(self, seen: Seen, now_ms: Callable[[], int]) -> None:
+        self.seen, self.now_ms = seen, now_ms
+        self.waiting: dict[int, Waiting] = {}
+        self.principal = ANONYMOUS
+        self.mechanism = ""
+
+    def request(self, frame: bytes) -> None:
+        """Takes note of what a client sends."""
+        head = RequestHead.of(frame)
+        parts: list[Part] = []
+        if head.api == frames.PRODUCE:
+            acks, parts = frames.produced(frame, head.version)
+            if acks == 0:
+                return  # never answered
+        elif head.api == frames.SASL_HANDSHAKE:
+            self.mechanism = frames.mechanism(frame, head.version)
+        elif head.api == frames.SASL_AUTHENTICATE:
+            user = frames.user_name(frame, head.version, self.mechanism)
+            self.principal = f"User:{user}" if user else self.principal
+        self.waiting[head.correlation] = Waiting(head, parts)
+
+    def response(self, frame: bytes) -> None:
+        """Counts what a broker answers."""
+        (correlation,) = struct.unpack_from(">i", frame)
+        waiting = self.waiting.pop(correlation)
+        version = waiting.head.version
+        if waiting.head.api == frames.FETCH:
+            parts = frames.fetched(frame, version)
+            self.seen.handed += [self._counted(part) for part in parts if part.size]
+        elif waiting.head.api == frames.PRODUCE:
+            answers = frames.acknowledged(frame, version)
+            taken = {(one.topic, one.partition) for one in answers if one.error_code == 0}
+            self.seen.acked += [
+                self._counted(part)
+                for part in waiting.parts
+                if (part.topic, part.partition) in taken
+            ]
+
+    def _counted(self, part: Part) -> Counted:
+        return Counted(part.topic, part.partition, self.principal, part.size, self.now_ms())
+
+
+class CountingProxy:
+    """Listens on a port of its own and forwards to `target`; `with` runs it."""
+
+    def __init__(self, target: str, port: int = 0, now_ms: Callable[[], int] | None = None) -> None:
+        self._now_ms = now_ms or unix_ms
+        host, _, target_port = target.rpartition(":")
+        self.target = (host, int(target_port))
+        self.port = port
+        self.seen = Seen()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._leave: asyncio.Event
+        self._connections: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def address(self) -> str:
+        """What clients connect to."""
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        """Starts it."""
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes every connection, once the broker's side of it is read to its end."""
+        self._loop.call_soon_threadsafe(self._leave.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._leave = asyncio.Event()
+        server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self.port, limit=READ_AHEAD_BYTES
+        )
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        await self._leave.wait()
+        server.close()
+        for requests in list(self._requests):
+            requests.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=DRAIN_SECONDS)
+        for connection in list(self._connections):
+            self.seen.errors.append("a connection did not end")
+            connection.cancel()
+
+    async def _accept(
+        self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._forward(from_client, to_client)
+        except OSError:
+            pass  # the broker is down; its client sees that its connection ends
+        except (frames.FrameError, KeyError) as error:
+            self.seen.errors.append(repr(error))
+        finally:
+            self._connections.discard(task)
+            to_client.close()
+
+    async def _forward(
+        self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        from_broker, to_broker = await asyncio.open_connection(*self.target, limit=READ_AHEAD_BYTES)
+        connection = Connection(self.seen, self._now_ms)
+        requests = asyncio.create_task(self._requests_of(from_client, connection, to_broker))
+        self._requests.add(requests)
+        try:
+            async for frame in frames_of(from_broker):
+                connection.response(frame)
+                send(to_client, frame)
+        finally:
+            requests.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await requests
+            self._requests.discard(requests)
+            to_broker.close()
+
+    async def _requests_of(
+        self,
+        from_client: asyncio.StreamReader,
+        connection: Connection,
+        to_broker: asyncio.StreamWriter,
+    ) -> None:
+        """Forwards requests. What the broker still answers when the client is gone is read on."""
+        try:
+            async for frame in frames_of(from_client):
+                connection.request(frame)
+                send(to_broker, frame)
+        except (frames.FrameError, KeyError) as error:
+            self.seen.errors.append(repr(error))
+        finally:
+            if not to_broker.is_closing():
+                to_broker.write_eof()
+
+
+async def frames_of(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Whole frames without their lengths, until the other side is gone; a cut one is left out."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while True:
+            (size,) = struct.unpack(">i", await stream.readexactly(4))
+            if not 0 < size <= FRAME_BYTES_MAX:
+                message = f"a frame of {size} bytes"
+                raise frames.FrameError(message)
+            yield await stream.readexactly(size)
+
+
+def send(stream: asyncio.StreamWriter, frame: bytes) -> None:
+    """Sends a frame to whoever is still there. Never waits, so that reading never waits."""
+    if not stream.is_closing():
+        stream.writelines([struct.pack(">i", len(frame)), frame])
+
+
+def unix_ms() -> int:
+    """Milliseconds since 1970, of the clock that the brokers read too."""
+    return time.time_ns() // 1_000_000
