@@ -160,6 +160,12 @@ class Supervisor:
         self.broker.signal(signal.SIGKILL)
         self.wait_for_start(due)
 
+    def stop(self) -> None:
+        """Ends the broker in order and for good."""
+        self._leaving = True
+        self.broker.signal(signal.SIGTERM)
+        self._thread.join()
+
     def __enter__(self) -> Self:
         """Starts the broker."""
         self._thread.start()
