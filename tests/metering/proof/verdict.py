@@ -78,7 +78,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A tenant's bill. `acked_beyond_log`: acknowledged bytes that the log lacks; there are none."""
+    """A tenant's bill. `acked_beyond_log`: acknowledged bytes that the log lacks; never any."""
 
     tenant: Tenant
     ingress: Comparison

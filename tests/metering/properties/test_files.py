@@ -1,0 +1,104 @@
+"""Whatever befalls agents and their files: nothing is billed twice, and no shortfall is hidden."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metering.events.coverage import MARGIN_MS, completeness
+from metering.events.keys import manifest_key
+from metering.events.records import Meter
+from metering.events.times import HOUR_MS, floor_to, hours_of
+from tests.metering.properties.bill import billed
+from tests.metering.properties.model import CLUSTER, SKEW_MS, START_MS, Cluster, duplicate
+
+AGENTS = 3
+
+uses = st.tuples(
+    st.just("use"),
+    st.sampled_from([Meter.INGRESS_BYTES, Meter.EGRESS_BYTES]),
+    st.sampled_from(["User:a", "User:b"]),
+    st.integers(1, 1 << 40),
+    st.integers(-SKEW_MS, SKEW_MS),
+)
+waits = st.tuples(st.just("wait"), st.integers(1, HOUR_MS // 2))
+starts = st.tuples(st.just("start"))
+emissions = st.tuples(
+    st.just("emit"), st.integers(0, AGENTS - 1), st.sampled_from([3, 3, 3, 2, 1, 0])
+)
+restarts = st.tuples(st.just("restart_agent"), st.integers(0, AGENTS - 1))
+stories = st.lists(st.one_of(uses, uses, waits, waits, emissions, emissions, starts, restarts))
+FAULTS = ("lose both", "lose data", "lose manifest", "damage data", "damage manifest")
+
+
+def played(story):
+    """A cluster after a story, whose last broker ended and was read to its end."""
+    cluster = Cluster(AGENTS)
+    for name, *arguments in story:
+        getattr(cluster, name)(*arguments)
+    cluster.lanes[-1].ended = True
+    cluster.wait(2 * SKEW_MS)
+    cluster.emit(0)
+    # One more speaks, so that the hours before are known to be over.
+    cluster.wait(HOUR_MS + MARGIN_MS)
+    cluster.emit(0)
+    return cluster
+
+
+def judge(cluster, store, manifests):
+    """Holds a bill against the truth; gives the hours that are said to be complete."""
+    truth = cluster.truth()
+    bill = billed(store, manifests)
+    over = {key: quantity for key, quantity in bill.items() if quantity > truth[key]}
+    assert not over, "billed above the truth"
+    last = max([cluster.now_ms, *(hour for _, _, hour in truth)])
+    standings = completeness(manifests, cluster_id=CLUSTER, since_ms=START_MS, until_ms=last + 1)
+    complete = {each.hour_ms for each in standings if each.complete}
+    short = {hour for (meter, who, hour), n in truth.items() if bill[meter, who, hour] < n}
+    assert not short & complete, "a shortfall is hidden"
+    return complete
+
+
+@given(stories)
+def test_without_losses_all_is_billed_once_and_complete(story):
+    cluster = played(story)
+    manifests = cluster.store.manifests()
+    complete = judge(cluster, cluster.store, manifests)
+    assert complete >= set(hours_of(START_MS, floor_to(cluster.now_ms, HOUR_MS) - HOUR_MS))
+    bill = billed(cluster.store, manifests)
+    ended = floor_to(cluster.now_ms, HOUR_MS)
+    truth = cluster.truth()
+    assert {k: n for k, n in bill.items() if k[2] < ended} == {
+        k: n for k, n in truth.items() if k[2] < ended
+    }
+
+
+@settings(max_examples=300)
+@given(stories, st.data())
+def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
+    cluster = played(story)
+    store = cluster.store.copy()
+    whole = store.manifests()
+    for manifest in whole:
+        if data.draw(st.booleans(), label="again"):
+            duplicate(store, manifest, cluster.now_ms + data.draw(st.integers(0, HOUR_MS)))
+    faults = st.dictionaries(st.sampled_from(whole).map(lambda m: m.key), st.sampled_from(FAULTS))
+    for key, fault in data.draw(faults, label="faults").items():
+        what, which = fault.split()
+        targets = {"data": [key], "manifest": [manifest_key(key)]}
+        for target in targets.get(which, [key, manifest_key(key)]):
+            getattr(store, what)(target)
+    left = data.draw(st.permutations(store.manifests()), label="order")
+    judge(cluster, store, left)
+
+
+@given(stories, st.data())
+def test_late_files_make_good_what_lacked(story, data):
+    cluster = played(story)
+    manifests = cluster.store.manifests()
+    late = data.draw(st.sets(st.sampled_from(range(len(manifests)))), label="late")
+    judge(cluster, cluster.store, [m for n, m in enumerate(manifests) if n not in late])
+    before = billed(cluster.store, manifests)
+    order = data.draw(st.permutations(manifests), label="order")
+    assert billed(cluster.store, order) == before
+    assert judge(cluster, cluster.store, order) == judge(cluster, cluster.store, manifests)
