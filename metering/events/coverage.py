@@ -147,10 +147,15 @@ def _unspoken(cluster: _Cluster) -> Iterator[_Hole]:
 
 def _unread(incarnation: int, entries: set[LaneCoverage]) -> Iterator[_Hole]:
     """Times of a lane of which blocks may be missing."""
-    ordered = sorted(entries, key=lambda each: (each.first_sequence, each.last_sequence))
+    # Of entries without news only the times differ.
+    ordered = sorted(
+        entries, key=lambda each: (each.first_sequence, each.since_ms, each.last_sequence)
+    )
     first = ordered[0]
     started = min(each.started_at_ms for each in ordered)
-    if first.since_ms > started:
+    # Blocks are counted from 0 or 1, so a larger number follows an entry that is not here. Its
+    # time tells it too, but that it may be the lane's start where the broker's clock lags.
+    if first.first_sequence > 1 or first.since_ms > started:
         reason = f"lane {incarnation} is not covered from its start"
         yield _Hole(started - MARGIN_MS, first.since_ms + MARGIN_MS, reason)
     sequence, reached = first.last_sequence, first.until_ms

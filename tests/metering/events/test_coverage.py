@@ -1,5 +1,7 @@
 """Hours are complete when nothing of them can be missing, and only then."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +150,17 @@ def test_a_lane_without_its_first_blocks_is_a_hole_of_its_first_hour():
     assert complete([manifest(entry(None, later, rest))], 2) == [False, False]
     rest = lane((40, 50), (H + HOUR_MS - 2 * MARGIN_MS, later))
     assert complete([manifest(entry(None, later, rest))], 2) == [False, True]
+
+
+@pytest.mark.parametrize("later", range(20))
+def test_a_quiet_lane_is_covered_in_whatever_order_its_entries_are_kept(later):
+    times = [H, H + 1 + later, H + HOUR_MS + later, H + 2 * HOUR_MS]
+    quiet = [lane((0, -1), span) for span in itertools.pairwise(times)]
+    said = [
+        entry(since, until, each)
+        for since, until, each in zip([None, *times[1:]], times[1:], quiet, strict=False)
+    ]
+    assert complete([manifest(*said)], 1) == [True]
 
 
 def test_two_agents_that_say_the_same_are_one():

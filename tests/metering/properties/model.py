@@ -130,12 +130,15 @@ class Cluster:
         """An agent begins anew, from the progress that was saved last."""
         self.agents[number] = self.saved
 
-    def emit(self, number: int, writes: int = 3) -> None:
-        """An agent writes a file, its manifest and its progress; it dies after `writes` of them."""
+    def emit(self, number: int, writes: int = 3, blocks_max: int | None = None) -> None:
+        """An agent writes a file, its manifest and its progress; it dies after `writes` of them.
+
+        It reads at most so many blocks of each lane, and says so.
+        """
         before = self.agents[number]
         rows: list[dict[str, Any]] = []
         lanes = [
-            self._read(lane, before.lanes.get(lane.incarnation), rows)
+            self._read(lane, before.lanes.get(lane.incarnation), rows, blocks_max)
             for lane in self.lanes
             if not before.lanes.get(lane.incarnation, Read(0, 0)).ended
         ]
@@ -159,20 +162,25 @@ class Cluster:
         self.agents[number] = self.saved = after
         return None
 
-    def _read(self, lane: Lane, read: Read | None, rows: list[dict[str, Any]]) -> LaneCoverage:
+    def _read(
+        self, lane: Lane, read: Read | None, rows: list[dict[str, Any]], blocks_max: int | None
+    ) -> LaneCoverage:
         read = read or Read(-1, lane.started_at_ms)
-        new = [block for block in lane.blocks if block.sequence > read.sequence]
-        rows += [self._row_of(lane, block) for block in new]
-        last = new[-1].sequence if new else read.sequence
-        until_ms = max(self.now_ms, read.until_ms)
+        news = [block for block in lane.blocks if block.sequence > read.sequence]
+        taken = news[:blocks_max]
+        rows += [self._row_of(lane, block) for block in taken]
+        if len(taken) == len(news):
+            until_ms = self.now_ms
+        else:
+            until_ms = taken[-1].written_at_ms if taken else read.until_ms
         return LaneCoverage(
             incarnation=lane.incarnation,
             started_at_ms=lane.started_at_ms,
-            ended=lane.ended,
+            ended=lane.ended and len(taken) == len(news),
             first_sequence=read.sequence + 1,
-            last_sequence=last,
+            last_sequence=taken[-1].sequence if taken else read.sequence,
             since_ms=read.until_ms,
-            until_ms=until_ms,
+            until_ms=max(until_ms, read.until_ms),
         )
 
     def _row_of(self, lane: Lane, block: Block) -> dict[str, Any]:

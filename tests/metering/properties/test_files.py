@@ -24,10 +24,15 @@ uses = st.tuples(
 waits = st.tuples(st.just("wait"), st.integers(1, HOUR_MS // 2))
 starts = st.tuples(st.just("start"))
 emissions = st.tuples(
-    st.just("emit"), st.integers(0, AGENTS - 1), st.sampled_from([3, 3, 3, 2, 1, 0])
+    st.just("emit"),
+    st.integers(0, AGENTS - 1),
+    st.sampled_from([3, 3, 3, 2, 1, 0]),
+    st.sampled_from([None, None, 0, 1, 2]),
 )
 restarts = st.tuples(st.just("restart_agent"), st.integers(0, AGENTS - 1))
-stories = st.lists(st.one_of(uses, uses, waits, waits, emissions, emissions, starts, restarts))
+stories = st.lists(
+    st.one_of(uses, uses, waits, waits, emissions, emissions, starts, restarts), min_size=10
+)
 FAULTS = ("lose both", "lose data", "lose manifest", "damage data", "damage manifest")
 
 
