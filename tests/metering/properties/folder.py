@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from metering.events.errors import UsageFormatError
 from metering.events.keys import parse_key
@@ -51,7 +51,7 @@ class MemoryStore:
         at = len(data) // 2
         self.objects[key] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
-    def manifests(self) -> list[UsageManifest]:
+    def manifests(self) -> Sequence[UsageManifest]:
         """All manifests that count: readable, and their data files there and unharmed."""
         found = []
         for key in self.list(""):

@@ -64,6 +64,7 @@ def judge(cluster, store, manifests):
     return complete
 
 
+@settings(deadline=None)
 @given(stories)
 def test_without_losses_all_is_billed_once_and_complete(story):
     cluster = played(story)
@@ -78,7 +79,7 @@ def test_without_losses_all_is_billed_once_and_complete(story):
     }
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(stories, st.data())
 def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
     cluster = played(story)
@@ -97,6 +98,7 @@ def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
     judge(cluster, store, left)
 
 
+@settings(deadline=None)
 @given(stories, st.data())
 def test_late_files_make_good_what_lacked(story, data):
     cluster = played(story)
