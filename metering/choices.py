@@ -49,8 +49,6 @@ class RunState(models.TextChoices):
 class FileState(models.TextChoices):
     """What became of a usage file."""
 
-    # Its manifest is known; its rows are not in the minutes yet.
-    FOUND = "found", "Found"
     INGESTED = "ingested", "Ingested"
     # Not what its manifest says, or not readable. Left out, and looked at again.
     DAMAGED = "damaged", "Damaged"

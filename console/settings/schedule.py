@@ -14,5 +14,10 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         # Where a sweep takes longer, the next ones need not wait in a row behind it.
         "options": {"expires": 5.0},
     },
+    "ingest-usage": {
+        "task": "metering.ingest_usage",
+        "schedule": 15.0,
+        "options": {"expires": 15.0},
+    },
     "clear-sessions": {"task": "common.clear_sessions", "schedule": 6 * 3600.0},
 }

@@ -28,14 +28,12 @@ class UsageFile(models.Model):
     window_end_ms = models.BigIntegerField(null=True, blank=True)
     emitted_at_ms = models.BigIntegerField(default=0)
     agent = models.CharField(max_length=255, blank=True)
-    state = models.CharField(
-        max_length=16, choices=FileState.choices, default=FileState.FOUND.value
-    )
+    state = models.CharField(max_length=16, choices=FileState.choices)
     # Why it is damaged.
     error = models.TextField(blank=True)
     found_at = models.DateTimeField(default=now)
     # When it was last looked into.
-    tried_at = models.DateTimeField(null=True, blank=True)
+    tried_at = models.DateTimeField(default=now)
 
     class Meta:
         indexes = (
@@ -77,7 +75,10 @@ class FileCoverage(models.Model):
 
 
 class LaneCoverage(models.Model):
-    """Which blocks of a lane are in the provisional minutes."""
+    """Which blocks of a lane are in the provisional minutes.
+
+    Forgotten with the minutes: blocks of that age are in none.
+    """
 
     pk = models.CompositePrimaryKey("cluster_id", "incarnation")
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
@@ -85,6 +86,7 @@ class LaneCoverage(models.Model):
     incarnation = models.BigIntegerField()
     # Numbers of blocks.
     sequences = Int8MultirangeField()
+    changed_at = models.DateTimeField(default=now)
 
     def __str__(self) -> str:
         return f"{self.cluster_id}/{self.incarnation}"
@@ -110,7 +112,7 @@ class IngestState(models.Model):
     """How far a cell's usage files are taken in."""
 
     cell = models.CharField(primary_key=True, max_length=32)
-    # Files emitted on days before this one are all known.
+    # Files emitted on days before this one were all found, but for late ones.
     settled_before = models.DateField(null=True, blank=True)
     # When the last pass ended.
     ran_at = models.DateTimeField(null=True, blank=True)

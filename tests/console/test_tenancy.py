@@ -32,6 +32,8 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
     ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
+    ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.

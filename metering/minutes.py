@@ -1,0 +1,169 @@
+"""From the rows of a usage file to what it adds to the provisional minutes. Pure.
+
+A block of a lane counts once, whichever file brings it first: a file adds the blocks that its
+manifest names and no other file brought. The same holds for windows of storage, partition and
+broker time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metering.events.manifests import UsageManifest
+from metering.periods import MINUTE_MS
+
+# [low, high).
+Span = tuple[int, int]
+# Cluster and incarnation.
+Lane = tuple[str, int]
+
+KEY = ["organization_id", "cluster_id", "topic_id", "principal", "meter", "billed"]
+WINDOW = ["window_start_ms", "window_end_ms"]
+# Within a file too, one identity is one row.
+IDENTITY = ["incarnation", "lane_file", "block", "partition"]
+_SPANS = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("incarnation", pa.int64()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+    ]
+)
+# Joined on where a row has no incarnation, or its incarnation does not matter.
+_ANY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What a file adds, as columns of one length. Windows are whole minutes."""
+
+    organization_id: list[str]
+    cluster_id: list[str]
+    topic_id: list[str]
+    principal: list[str]
+    meter: list[str]
+    billed: list[bool]
+    window_start_ms: list[int]
+    minutes: list[int]
+    quantity: list[int]
+
+    def __len__(self) -> int:
+        return len(self.quantity)
+
+
+def lanes_of(manifest: UsageManifest) -> dict[Lane, Span]:
+    """Which blocks of which lanes a file brings."""
+    return {
+        (cluster.cluster_id, lane.incarnation): (lane.first_sequence, lane.last_sequence + 1)
+        for cluster in manifest.clusters
+        for lane in cluster.lanes
+        if lane.last_sequence >= lane.first_sequence
+    }
+
+
+def windows_of(manifest: UsageManifest) -> dict[str, Span]:
+    """Which time of whose storage, partitions and brokers a file brings, in milliseconds."""
+    return {
+        cluster.cluster_id: (cluster.storage.since_ms, cluster.storage.until_ms)
+        for cluster in manifest.clusters
+        if cluster.storage is not None and cluster.storage.until_ms > cluster.storage.since_ms
+    }
+
+
+def subtract(span: Span, covered: Iterable[Span]) -> list[Span]:
+    """The parts of a span that no covered one has."""
+    low, high = span
+    parts = []
+    for start, end in sorted(covered):
+        if start > low:
+            parts.append((low, min(start, high)))
+        low = max(low, end)
+        if low >= high:
+            break
+    if low < high:
+        parts.append((low, high))
+    return [part for part in parts if part[0] < part[1]]
+
+
+def additions(
+    rows: pa.Table,
+    *,
+    lanes: Mapping[Lane, Sequence[Span]],
+    windows: Mapping[str, Sequence[Span]],
+) -> Additions:
+    """What rows of a usage file add: those of these blocks and of these windows of time.
+
+    Raises `ValueError` for a quantity below zero or a window of no whole minutes.
+    """
+    _check(rows)
+    rows = rows.set_column(
+        rows.schema.get_field_index("principal"),
+        "principal",
+        pc.fill_null(rows.column("principal"), ""),
+    )
+    has_block = pc.is_valid(rows.column("block"))
+    blocks = [(*lane, *span) for lane, spans in lanes.items() for span in spans]
+    times = [(cluster, _ANY, *span) for cluster, spans in windows.items() for span in spans]
+    counted = pa.concat_tables(
+        [
+            _within(rows.filter(has_block), blocks, "block"),
+            _within(rows.filter(pc.invert(has_block)), times, "window_start_ms"),
+        ]
+    )
+    once = counted.group_by([*KEY, *WINDOW, *IDENTITY]).aggregate([("quantity", "min")])
+    total = once.group_by([*KEY, *WINDOW]).aggregate([("quantity_min", "sum")])
+    return _columns(total)
+
+
+def _within(rows: pa.Table, spans: Sequence[tuple[str, int, int, int]], column: str) -> pa.Table:
+    """Rows whose `column` lies in a span of their lane, or of their cluster."""
+    by_lane = column == "block"
+    columns = list(zip(*spans, strict=True)) or [()] * len(_SPANS)
+    wanted = pa.table([list(each) for each in columns], schema=_SPANS)
+    keys = ["cluster_id", "incarnation"] if by_lane else ["cluster_id"]
+    if not by_lane:
+        wanted = wanted.drop_columns(["incarnation"])
+    joined = rows.join(wanted, keys=keys, join_type="inner")
+    low, high, value = (joined.column(name) for name in ("low", "high", column))
+    inside = pc.and_(pc.greater_equal(value, low), pc.less(value, high))
+    if not by_lane:
+        inside = pc.and_(inside, pc.less_equal(joined.column("window_end_ms"), high))
+    return joined.filter(inside).select([*KEY, *WINDOW, *IDENTITY, "quantity"])
+
+
+def _check(rows: pa.Table) -> None:
+    if rows.num_rows == 0:
+        return
+    if pc.min(rows.column("quantity")).as_py() < 0:
+        message = "a quantity is below zero"
+        raise ValueError(message)
+    start, end = rows.column("window_start_ms"), rows.column("window_end_ms")
+    length = pc.subtract(end, start)
+    whole = pc.and_(_is_multiple(start), _is_multiple(length))
+    if not pc.all(pc.and_(whole, pc.greater(length, 0))).as_py():
+        message = "a window is not of whole minutes"
+        raise ValueError(message)
+
+
+def _is_multiple(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    floor = pc.multiply(pc.divide(values, MINUTE_MS), MINUTE_MS)
+    return pc.equal(values, floor)
+
+
+def _columns(total: pa.Table) -> Additions:
+    start, end = total.column("window_start_ms"), total.column("window_end_ms")
+    return Additions(
+        organization_id=total.column("organization_id").to_pylist(),
+        cluster_id=total.column("cluster_id").to_pylist(),
+        topic_id=total.column("topic_id").to_pylist(),
+        principal=total.column("principal").to_pylist(),
+        meter=total.column("meter").to_pylist(),
+        billed=total.column("billed").to_pylist(),
+        window_start_ms=start.to_pylist(),
+        minutes=pc.divide(pc.subtract(end, start), MINUTE_MS).to_pylist(),
+        quantity=total.column("quantity_min_sum").to_pylist(),
+    )

@@ -1,0 +1,201 @@
+"""Takes usage files into the provisional minutes, each block and each window exactly once.
+
+Pulled, not pushed: agents only write files, so there is nothing to lose while PostgreSQL is away.
+What a file adds and that it was added are one transaction; a lock keeps a second ingest out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+from django.db import DataError, transaction
+
+from console.common import locks
+from console.common.clock import now
+from console.common.conf import config
+from console.common.tenancy import system_scope
+from metering.choices import FileState
+from metering.events.errors import UsageFormatError
+from metering.events.keys import manifest_key, parse_key
+from metering.events.manifests import UsageManifest, matches, parse_manifest
+from metering.events.records import decode_usage
+from metering.events.store import FolderUsageStore, UsageStore
+from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
+from metering.services.absorbing import Touched, absorb
+from metering.services.discovery import find_files, settled_before
+from metering.services.standing import judge_hours
+
+logger = logging.getLogger(__name__)
+
+# How long provisional minutes stay.
+KEPT = timedelta(days=8)
+# Blocks are older than the minutes that are kept once nothing was heard of their lane so long.
+FORGOTTEN = KEPT + timedelta(days=1)
+# Files of one transaction.
+BATCH_FILES = 64
+# A pass ends then, and the next one goes on: a worker has other things to do.
+PASS_S = 60.0
+
+
+@dataclass(slots=True)
+class IngestPass:
+    """What one pass did."""
+
+    files: int = 0
+    rows: int = 0
+    damaged: int = 0
+    # Files that are left for the next pass.
+    left: int = 0
+
+
+def usage_store() -> UsageStore:
+    """The store that all agents of the cell write to."""
+    return FolderUsageStore(config().usage.folder)
+
+
+def ingest_usage(
+    *, store: UsageStore | None = None, since: date | None = None, limit_s: float = PASS_S
+) -> IngestPass:
+    """Takes in what is new; with `since`, also what came late for days from then on.
+
+    Where another ingest is at it this one ends. Raises `OSError` where the store cannot be reached.
+    """
+    store = store or usage_store()
+    cell, at, began = config().cell.id, now(), time.monotonic()
+    done = IngestPass()
+    keys = find_files(store, _state(cell), at=at, since=since)
+    for batch in _batches(keys):
+        if time.monotonic() - began > limit_s or not _ingest_batch(store, cell, batch, done):
+            break
+    done.left = len(keys) - done.files - done.damaged
+    _finish(cell, settled=settled_before(at) if not done.left else None)
+    if done.files or done.damaged:
+        logger.info(
+            "usage.ingested",
+            extra={"files": done.files, "rows": done.rows, "damaged": done.damaged},
+        )
+    return done
+
+
+def remove_old_minutes() -> int:
+    """Removes what nobody may rely on any more; gives how many minutes went."""
+    with system_scope():
+        LaneCoverage.objects.filter(changed_at__lt=now() - FORGOTTEN).delete()
+        removed, _ = ProvisionalMinute.objects.filter(minute__lt=now() - KEPT).delete()
+    return removed
+
+
+def _batches(keys: Sequence[str]) -> list[Sequence[str]]:
+    return [keys[start : start + BATCH_FILES] for start in range(0, len(keys), BATCH_FILES)]
+
+
+def _ingest_batch(store: UsageStore, cell: str, keys: Sequence[str], done: IngestPass) -> bool:
+    """Takes files in, in one transaction. False where another ingest holds the lock."""
+    with system_scope():
+        if not locks.try_lock("usage_ingest", cell):
+            return False
+        # Another ingest may have been here since the list was made.
+        taken = UsageFile.objects.filter(pk__in=keys, state=FileState.INGESTED)
+        known = set(taken.values_list("pk", flat=True))
+        touched: list[Touched] = []
+        for key in keys:
+            if key in known:
+                done.files += 1
+                continue
+            try:
+                manifest, rows = _read(store, cell, key)
+                with transaction.atomic():
+                    _write_file(manifest, FileState.INGESTED)
+                    touched += absorb(manifest, rows, keep_from=now() - KEPT)
+            except _Damaged as error:
+                _note_damaged(cell, key, error)
+                done.damaged += 1
+            except (ValueError, DataError) as error:
+                _note_damaged(cell, key, _Damaged(str(error), manifest))
+                done.damaged += 1
+            else:
+                done.files += 1
+                done.rows += manifest.rows
+        judge_hours(touched)
+    return True
+
+
+class _Damaged(Exception):
+    """A file that cannot be taken in; `manifest` where that at least could be read."""
+
+    def __init__(self, reason: str, manifest: UsageManifest | None = None) -> None:
+        super().__init__(reason)
+        self.manifest = manifest
+
+
+def _read(store: UsageStore, cell: str, key: str) -> tuple[UsageManifest, pa.Table]:
+    try:
+        manifest = parse_manifest(store.get(manifest_key(key)))
+    except (OSError, UsageFormatError) as error:
+        message = f"its manifest cannot be read: {error}"
+        raise _Damaged(message) from error
+    if (manifest.key, manifest.cell) != (key, cell):
+        message = f"its manifest is of {manifest.key} of the cell {manifest.cell}"
+        raise _Damaged(message)
+    try:
+        data = store.get(key)
+        if not matches(manifest, data):
+            message = "it has another size or digest than its manifest says"
+            raise _Damaged(message, manifest)
+        rows = decode_usage(data)
+    except (OSError, UsageFormatError) as error:
+        raise _Damaged(str(error), manifest) from error
+    if rows.num_rows != manifest.rows:
+        message = f"it has {rows.num_rows} rows, its manifest says {manifest.rows}"
+        raise _Damaged(message, manifest)
+    return manifest, rows
+
+
+def _write_file(manifest: UsageManifest, state: FileState, error: str = "") -> None:
+    facts = {
+        "size_bytes": manifest.size_bytes,
+        "sha256": manifest.sha256,
+        "rows": manifest.rows,
+        "window_start_ms": manifest.window_start_ms if manifest.rows else None,
+        "window_end_ms": manifest.window_end_ms if manifest.rows else None,
+        "agent": manifest.agent,
+    }
+    _note(manifest.cell, manifest.key, facts | {"state": state, "error": error})
+
+
+def _note_damaged(cell: str, key: str, error: _Damaged) -> None:
+    logger.warning("usage.damaged", extra={"file": key, "reason": str(error)})
+    if error.manifest is not None:
+        _write_file(error.manifest, FileState.DAMAGED, str(error))
+    else:
+        _note(cell, key, {"state": FileState.DAMAGED, "error": str(error)})
+
+
+def _note(cell: str, key: str, facts: dict[str, Any]) -> None:
+    parsed = parse_key(key)
+    if parsed is None:
+        message = f"{key!r} is no usage file's key"
+        raise ValueError(message)
+    named = {"cell": cell, "day": parsed.day, "emitted_at_ms": parsed.emitted_at_ms}
+    UsageFile.objects.update_or_create(key=key, defaults=named | facts | {"tried_at": now()})
+
+
+def _state(cell: str) -> IngestState:
+    return IngestState.objects.get_or_create(cell=cell)[0]
+
+
+def _finish(cell: str, *, settled: date | None) -> None:
+    """Says how far this pass came, and that there was one."""
+    remove_old_minutes()
+    newest = UsageFile.objects.filter(cell=cell, state=FileState.INGESTED)
+    emitted = newest.order_by("-emitted_at_ms").values_list("emitted_at_ms", flat=True).first()
+    changes = {"ran_at": now(), "newest_emitted_at_ms": emitted or 0}
+    if settled is not None:
+        changes["settled_before"] = settled
+    IngestState.objects.filter(cell=cell).update(**changes)
