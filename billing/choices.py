@@ -21,3 +21,39 @@ class PriceUnit(models.TextChoices):
     GIB_MONTH = "GiB-month", "GiB-month"
     PARTITION_HOUR = "partition-hour", "Partition-hour"
     PARTITION_MONTH = "partition-month", "Partition-month"
+
+
+class BudgetAction(models.TextChoices):
+    """What happens when a budget is used up, beside the mail."""
+
+    NOTIFY = "notify", "Notify"
+    # Clusters of the organisation refuse produce until it is lifted.
+    SUSPEND = "suspend", "Suspend"
+
+
+class BudgetState(models.TextChoices):
+    """How a budget stands in the current month."""
+
+    OK = "ok", "OK"
+    # The lowest threshold is reached.
+    WARNED = "warned", "Warned"
+    EXCEEDED = "exceeded", "Exceeded"
+
+
+class BudgetEventKind(models.TextChoices):
+    """What happened to a budget."""
+
+    CREATED = "created", "Created"
+    CHANGED = "changed", "Changed"
+    REMOVED = "removed", "Removed"
+    THRESHOLD_REACHED = "threshold_reached", "Threshold reached"
+    SUSPENDED = "suspended", "Suspended"
+    RESUMED = "resumed", "Resumed"
+
+
+# Kinds by which a budget's settings came into force.
+BUDGET_SETTINGS = (
+    BudgetEventKind.CREATED.value,
+    BudgetEventKind.CHANGED.value,
+    BudgetEventKind.REMOVED.value,
+)

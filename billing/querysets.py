@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from django.db import models
 
 if TYPE_CHECKING:
-    from billing.models import PriceVersion
+    from billing.models import Budget, PriceVersion  # noqa: F401
 
 
 class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
@@ -18,3 +18,15 @@ class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
         """The version that prices a month. There is one for every month since 2020."""
         found = self.prefetch_related("prices").filter(valid_from__lte=month)
         return found.order_by("-valid_from")[:1].get()
+
+
+class BudgetQuerySet(models.QuerySet["Budget"]):
+    """Budgets."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organisation."""
+        return self.filter(organization_id=organization_id)
+
+    def current(self) -> Self:
+        """Those that were not removed."""
+        return self.filter(removed_at=None)

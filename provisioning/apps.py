@@ -21,4 +21,7 @@ class ProvisioningConfig(AppConfig):
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
         signals.organization_verified.connect(receivers.follow_standing, dispatch_uid=uid)
         signals.standing_changed.connect(receivers.follow_standing, dispatch_uid=uid)
+        signals.produce_suspension_changed.connect(
+            receivers.follow_produce_suspension, dispatch_uid=uid
+        )
         register_check("cell", checks.check_cell)

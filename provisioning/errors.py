@@ -57,6 +57,13 @@ class ClusterSuspended(Conflict):
     title = "The cluster is suspended"
 
 
+class ProduceSuspended(Conflict):
+    """The organisation's clusters take no records at the moment; `detail` says why."""
+
+    code = "produce_suspended"
+    title = "Producing is suspended"
+
+
 class ClusterAsleep(Conflict):
     """What was asked for needs running brokers. `?wake=true` wakes them."""
 

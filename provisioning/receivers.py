@@ -17,3 +17,8 @@ def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> No
 def follow_standing(*, organization_id: str, **_: object) -> None:
     """Clusters serve as long as their organisation may be reached."""
     clusters.set_suspended(organization_id=organization_id)
+
+
+def follow_produce_suspension(*, organization_id: str, **_: object) -> None:
+    """Clusters take records as long as their organisation may produce."""
+    clusters.set_produce_suspension(organization_id=organization_id)

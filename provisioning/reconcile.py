@@ -31,12 +31,16 @@ class RunningOperation:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted. `purge`: deleted for so long that its data goes."""
+    """What is wanted. `purge`: deleted for so long that its data goes.
+
+    `produce_suspension`: why it refuses produce; None: it takes records.
+    """
 
     spec: ClusterSpec
     operation: RunningOperation | None = None
     sample_data: bool = False
     purge: bool = False
+    produce_suspension: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Observed:
     """What the cell tells. `known` is False where it did not answer: the rest says nothing then.
 
     `record`: the cluster has a record of its own. `sample_topic`: it has the sample topic.
+    `produce_suspension`: why its brokers refuse produce; None: they take records.
     """
 
     known: bool
@@ -52,6 +57,7 @@ class Observed:
     wake: bool = False
     record: bool = False
     sample_topic: bool = False
+    produce_suspension: str | None = None
 
     @property
     def running(self) -> bool:
@@ -79,6 +85,18 @@ class CreateSampleTopic:
 @dataclass(frozen=True)
 class ProduceSamples:
     """Produce the sample records that are not there yet."""
+
+
+@dataclass(frozen=True)
+class SuspendProduce:
+    """Have its brokers, those of later too, refuse produce with these words."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class ResumeProduce:
+    """Have its brokers take records again."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +152,8 @@ Action = (
     CreateRecord
     | CreateSampleTopic
     | ProduceSamples
+    | SuspendProduce
+    | ResumeProduce
     | PutSpec
     | MarkReconciled
     | RequestWake
@@ -166,10 +186,21 @@ def _record(wanted: Wanted, observed: Observed) -> list[Action]:
             actions.append(CreateRecord())
         if wanted.sample_data and not observed.sample_topic:
             actions.append(CreateSampleTopic())
+    if observed.record or wanted.spec.state != "deleted":
+        actions += _produce_suspension(wanted, observed)
     if observed.spec != wanted.spec:
         actions.append(PutSpec(wanted.spec))
     actions.append(MarkReconciled(wanted.spec.generation))
     return actions
+
+
+def _produce_suspension(wanted: Wanted, observed: Observed) -> list[Action]:
+    """Before the spec: brokers that start on it refuse from the first."""
+    if wanted.produce_suspension == observed.produce_suspension:
+        return []
+    if wanted.produce_suspension is None:
+        return [ResumeProduce()]
+    return [SuspendProduce(wanted.produce_suspension)]
 
 
 def _samples(wanted: Wanted, observed: Observed) -> list[Action]:

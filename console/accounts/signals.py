@@ -16,3 +16,5 @@ organization_signed_up = Signal()
 organization_verified = Signal()
 # Billing suspended it or let it go on. Arguments: `organization_id`, `standing`.
 standing_changed = Signal()
+# Its clusters are to refuse produce, or to take records again. Arguments: `organization_id`.
+produce_suspension_changed = Signal()

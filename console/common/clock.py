@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> datetime:
     """The time, aware, in UTC."""
     return timezone.now()
+
+
+def unix_ms(moment: datetime) -> int:
+    """Whole milliseconds since 1970."""
+    return (moment - EPOCH) // timedelta(milliseconds=1)

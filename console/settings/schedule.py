@@ -19,5 +19,10 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 15.0,
         "options": {"expires": 15.0},
     },
+    "evaluate-budgets": {
+        "task": "billing.evaluate_budgets",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
     "clear-sessions": {"task": "common.clear_sessions", "schedule": 6 * 3600.0},
 }

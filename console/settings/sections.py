@@ -132,6 +132,7 @@ class Limits:
     api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
     clusters: int = setting(20, "Clusters of an organisation.")
     credentials: int = setting(200, "Kafka credentials of a cluster.")
+    budgets: int = setting(20, "Budgets of an organisation.")
     acls: int = setting(2000, "Entries of a cluster's access control list.")
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from console.accounts.models import Organization
+from console.accounts.models.organization import REASON_CHARS_MAX
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
 from provisioning.choices import Intent, SampleData
@@ -43,6 +44,8 @@ class Cluster(models.Model):
     intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
     # By the organisation's standing, not by its own wish.
     suspended = models.BooleanField(default=False)
+    # Why it refuses produce, by its organisation's suspension. None: it takes records.
+    produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
     idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
     # Brokers when awake.
     scale_max = models.PositiveSmallIntegerField(default=1)
@@ -62,6 +65,9 @@ class Cluster(models.Model):
     # When a worker last compared it with its cell.
     checked_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    # `[from_ms, until_ms]` of each time that it was deleted, Unix time; the last `until_ms` is null
+    # while it is. Nothing that it stores is billed then.
+    deletions = models.JSONField(default=list)
 
     objects = ClusterQuerySet.as_manager()
 

@@ -10,7 +10,7 @@ from console.accounts.models import Organization
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.clock import now
+from console.common.clock import now, unix_ms
 from console.common.conf import config
 from console.common.errors import Conflict, FieldError, LimitReached, NotFound, Quota
 from console.common.outbox import enqueue_task
@@ -65,6 +65,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
         idle_timeout_s=idle_timeout_s,
         deletion_protection=deletion_protection,
         suspended=not organization.may_be_reached(local=config().local),
+        produce_suspended_reason=organization.produce_suspended_reason,
         sample_data=SampleData.WANTED if sample_data else SampleData.NONE,
     )
     cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
@@ -110,8 +111,13 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
         raise DeletionProtected("Set deletion_protection to false first.")
     superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER)
     require_idle(cluster=cluster, but_for=superseded)
+    deleted_at = now()
     bump_generation(
-        cluster=cluster, intent=Intent.DELETED.value, deleted_at=now(), sleep_wanted=False
+        cluster=cluster,
+        intent=Intent.DELETED.value,
+        deleted_at=deleted_at,
+        deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
+        sleep_wanted=False,
     )
     return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=superseded)
 
@@ -133,7 +139,14 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         raise LimitReached(quota=Quota("clusters", config().limits.clusters, used))
     chosen = name or cluster.name
     _require_free_name(cluster.organization_id, chosen)
-    bump_generation(cluster=cluster, intent=Intent.ACTIVE.value, deleted_at=None, name=chosen)
+    *before, (since_ms, _) = cluster.deletions
+    bump_generation(
+        cluster=cluster,
+        intent=Intent.ACTIVE.value,
+        deleted_at=None,
+        deletions=[*before, [since_ms, unix_ms(now())]],
+        name=chosen,
+    )
     return _begin(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
 
 
@@ -163,17 +176,28 @@ def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
 def set_suspended(*, organization_id: str) -> int:
     """Suspends an organisation's clusters or lets them go on, as its standing says; how many."""
     organization = Organization.objects.get(pk=organization_id)
-    suspended = not organization.may_be_reached(local=config().local)
-    others = (
-        Cluster.objects.for_organization(organization_id)
-        .not_purged()
-        .exclude(suspended=suspended)
-        .select_for_update()
-        .order_by("id")
+    return _change_all(
+        organization_id, suspended=not organization.may_be_reached(local=config().local)
     )
-    changed = list(others)
+
+
+def set_produce_suspension(*, organization_id: str) -> int:
+    """Has an organisation's clusters refuse produce or take it, as the organisation says; how many.
+
+    Those that sleep or are deleted too: they refuse it when they wake up or are restored.
+    """
+    organization = Organization.objects.get(pk=organization_id)
+    return _change_all(
+        organization_id, produce_suspended_reason=organization.produce_suspended_reason
+    )
+
+
+def _change_all(organization_id: str, **wanted: object) -> int:
+    """Changes every cluster of an organisation that does not say so yet; gives how many."""
+    others = Cluster.objects.for_organization(organization_id).not_purged().exclude(**wanted)
+    changed = list(others.select_for_update().order_by("id"))
     for cluster in changed:
-        bump_generation(cluster=cluster, suspended=suspended)
+        bump_generation(cluster=cluster, **wanted)
         enqueue_reconcile(cluster=cluster)
     return len(changed)
 

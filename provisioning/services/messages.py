@@ -6,6 +6,7 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from provisioning import kafka
 from provisioning.cells import kafka_errors
+from provisioning.errors import ProduceSuspended
 from provisioning.models import Cluster
 from provisioning.services.brokers import require_brokers
 
@@ -22,7 +23,13 @@ def browse_messages(
 def produce_message(
     *, actor: Actor, cluster: Cluster, topic: str, record: kafka.NewRecord, wake: bool
 ) -> kafka.Produced:
-    """Produces one record; it is durable when this returns. Raises `KafkaRefused`, `NotFound`."""
+    """Produces one record; it is durable when this returns.
+
+    Raises `ProduceSuspended`, `KafkaRefused`, `NotFound`, `ClusterAsleep`, `Unavailable`.
+    """
+    # Brokers take records of the control plane's own user whatever the suspension.
+    if cluster.produce_suspended_reason is not None:
+        raise ProduceSuspended(cluster.produce_suspended_reason)
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
         produced = kafka.produce(access, topic, record)

@@ -51,7 +51,9 @@ def observe_cluster(cluster: Cluster) -> Observation:
             phase=Phase.UNKNOWN,
             since=None,
             observed_generation=0,
-            conditions=(_condition("Ready", "unknown", "CellUnreachable", UNREACHABLE),),
+            conditions=_conditions(
+                cluster, _condition("Ready", "unknown", "CellUnreachable", UNREACHABLE)
+            ),
         )
     return observation_of(cluster, status)
 
@@ -64,11 +66,22 @@ def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observatio
         phase=phase,
         since=None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC),
         observed_generation=0 if status is None else status.observed_generation,
-        conditions=(condition,),
+        conditions=_conditions(cluster, condition),
         connections=None if status is None else status.connections,
         restarts=None if status is None else status.restarts,
         cell=status,
     )
+
+
+def _conditions(cluster: Cluster, ready: Condition) -> tuple[Condition, ...]:
+    """Whether it is ready, and why it refuses produce where it does."""
+    reason = cluster.produce_suspended_reason
+    if reason is None:
+        return (ready,)
+    # Brokers refuse within a second of the spec's being there.
+    told = cluster.reconciled_generation >= cluster.generation
+    status = "true" if told else "unknown"
+    return (ready, _condition("ProduceSuspended", status, "ProduceSuspended", reason))
 
 
 def _phase(  # noqa: PLR0911 (one line a case)

@@ -11,8 +11,9 @@ from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import ClusterSpec, SpecState
 from console.common import locks
-from console.common.clock import now
+from console.common.clock import now, unix_ms
 from console.common.conf import config
+from console.common.metered import is_metered
 from console.common.tenancy import organization_scope, system_scope
 from provisioning import reconcile
 from provisioning.cells import broker_access, cell_store, cluster_store
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 RECHECKED_A_SWEEP = 50
 # For so long after an operation began its cluster is looked at again and again.
 CHASED_S = 120.0
+# Long after its deletion no broker of a cluster runs any more, and none uses anything.
+LAST_USE = timedelta(hours=1)
 
 
 def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = True) -> bool:
@@ -117,6 +120,7 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
         host=cluster.host,
         connections_max=limits.connections,
         wakes_per_minute_max=limits.wakes_per_minute,
+        deletions=tuple((since_ms, until_ms) for since_ms, until_ms in cluster.deletions),
     )
 
 
@@ -126,16 +130,24 @@ def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted
     if operation is not None:
         running = reconcile.RunningOperation(
             type=OperationType(operation.type),
-            since_ms=int(operation.created_at.timestamp() * 1000),
+            since_ms=unix_ms(operation.created_at),
             age_s=(now() - operation.created_at) / timedelta(seconds=1),
         )
-    purge_at = cluster.purge_at
     return reconcile.Wanted(
         spec=spec_of(cluster),
+        produce_suspension=cluster.produce_suspended_reason,
         operation=running,
         sample_data=cluster.sample_data == SampleData.WANTED,
-        purge=cluster.intent == Intent.DELETED and purge_at is not None and purge_at <= now(),
+        purge=_purge_is_due(cluster),
     )
+
+
+def _purge_is_due(cluster: Cluster) -> bool:
+    """It can no longer be restored, and every meter has what its data says of its usage."""
+    deleted_at, purge_at = cluster.deleted_at, cluster.purge_at
+    if cluster.intent != Intent.DELETED or deleted_at is None or purge_at is None:
+        return False
+    return purge_at <= now() and is_metered(cluster_id=cluster.pk, until=deleted_at + LAST_USE)
 
 
 def observe(cluster: Cluster) -> reconcile.Observed:
@@ -196,10 +208,14 @@ def _write(cluster: Cluster, action: reconcile.Action) -> None:
             store.create(scale=cluster.scale_max)
         case reconcile.CreateSampleTopic():
             create_sample_topic(store)
+        case reconcile.SuspendProduce():
+            store.suspend_produce(action.reason)
+        case reconcile.ResumeProduce():
+            store.resume_produce()
         case reconcile.PutSpec():
             cell_store().put_spec(action.spec)
         case reconcile.RequestWake():
-            moment_ms = int(now().timestamp() * 1000)
+            moment_ms = unix_ms(now())
             cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by="control-plane")
 
 

@@ -5,7 +5,7 @@ import pytest
 from console.accounts import services
 from console.accounts.choices import Standing
 from console.accounts.models import Organization
-from console.accounts.signals import standing_changed
+from console.accounts.signals import produce_suspension_changed, standing_changed
 from console.common.actor import Role
 from console.common.clock import now
 from console.common.models import AuditEntry
@@ -71,6 +71,33 @@ def test_a_change_of_standing_is_told_once_and_audited(tenant):
         assert not Organization.objects.get().may_be_reached(local=True)
         entry = AuditEntry.objects.get(action="organization.set_standing")
     assert entry.detail == {"standing": "suspended", "reason": "unpaid"}
+
+
+def test_a_produce_suspension_is_told_once_audited_and_shown(api, tenant):
+    heard = []
+
+    def note(organization_id, **_):
+        heard.append(organization_id)
+
+    produce_suspension_changed.connect(note)
+    try:
+        for reason, expected in [("Stop.", True), ("Stop.", False), (None, True), (None, False)]:
+            changed = services.set_produce_suspension(organization_id=tenant.id, reason=reason)
+            assert changed is expected
+            assert api().get(CURRENT).json()["produce_suspended_reason"] == reason
+    finally:
+        produce_suspension_changed.disconnect(note)
+    assert heard == [tenant.id, tenant.id]
+    with organization_scope(tenant.id):
+        entries = AuditEntry.objects.filter(action="organization.set_produce_suspension")
+        told = list(entries.order_by("created_at").values_list("detail", flat=True))
+    assert told == [{"reason": "Stop."}, {"reason": None}]
+    assert api().get(CURRENT)["ETag"] == '"1"'
+
+
+def test_a_reason_that_is_too_long_is_cut_off(api, tenant):
+    services.set_produce_suspension(organization_id=tenant.id, reason="x" * 1_000)
+    assert api().get(CURRENT).json()["produce_suspended_reason"] == "x" * 500
 
 
 @pytest.mark.parametrize(

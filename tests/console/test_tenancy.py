@@ -23,6 +23,7 @@ from console.common.tenancy import (
 ROOT = Path(__file__).parents[2]
 # Who may look beyond one organisation, and why.
 SYSTEM_SCOPE_CALLERS = {
+    ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
     ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
     ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs

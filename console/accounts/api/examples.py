@@ -9,6 +9,7 @@ ORGANIZATION = {
     "name": "Acme",
     "standing": "active",
     "verified": False,
+    "produce_suspended_reason": None,
     "generation": 1,
     "created_at": "2026-03-01T09:30:00Z",
 }

@@ -55,7 +55,10 @@ class OrganizationSerializer(serializers.Serializer[Any]):
         help_text="Whether an owner proved to own an address: before that its clusters have no "
         "public endpoint (but on one machine)."
     )
-
+    produce_suspended_reason = serializers.CharField(
+        allow_null=True,
+        help_text="Why its clusters refuse produce at the moment; null: they do not.",
+    )
     generation = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 

@@ -13,6 +13,7 @@ from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
 
 NAME_CHARS_MAX = 100
+REASON_CHARS_MAX = 500
 
 
 class Organization(models.Model):
@@ -25,6 +26,8 @@ class Organization(models.Model):
     standing = models.CharField(
         max_length=16, choices=Standing.choices, default=Standing.ACTIVE.value
     )
+    # Why its clusters refuse to take records, in words for whoever produces. None: they take them.
+    produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
     # When the first of its members proved to own an address.
     verified_at = models.DateTimeField(null=True, blank=True)
     # Counts changes of what the organisation asked for: the ETag.

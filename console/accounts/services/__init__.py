@@ -3,7 +3,12 @@
 from console.accounts.services.api_keys import CreatedKey, create_api_key, revoke_api_key
 from console.accounts.services.authentication import actor_of_user, authenticate_key
 from console.accounts.services.limits import purge_address_events
-from console.accounts.services.organizations import set_standing, update_organization
+from console.accounts.services.organizations import (
+    billing_addresses,
+    set_produce_suspension,
+    set_standing,
+    update_organization,
+)
 from console.accounts.services.sessions import (
     SESSION_ORGANIZATION,
     begin_session,
@@ -26,12 +31,14 @@ __all__ = [
     "actor_of_user",
     "authenticate_key",
     "begin_session",
+    "billing_addresses",
     "create_api_key",
     "organizations_of",
     "purge_address_events",
     "request_verification",
     "revoke_api_key",
     "send_verification",
+    "set_produce_suspension",
     "set_standing",
     "sign_in",
     "sign_out",

@@ -30,6 +30,7 @@ def spec(generation=1, state="active"):
     )
 
 
+REASONS = st.none() | st.sampled_from(["The budget is used up.", "Nobody paid."])
 specs = st.builds(spec, st.integers(1, 4), st.sampled_from(["active", "suspended", "deleted"]))
 statuses = st.builds(
     ClusterStatus,
@@ -49,6 +50,7 @@ wanteds = st.builds(
     Wanted,
     spec=specs,
     operation=st.none() | operations,
+    produce_suspension=REASONS,
     sample_data=st.booleans(),
     purge=st.booleans(),
 )
@@ -60,6 +62,7 @@ observeds = st.builds(
     wake=st.booleans(),
     record=st.booleans(),
     sample_topic=st.booleans(),
+    produce_suspension=REASONS,
 )
 
 
@@ -123,6 +126,11 @@ class World:
                 case reconcile.CreateSampleTopic():
                     assert self.observed.record
                     self.observed = replace(self.observed, sample_topic=True)
+                case reconcile.SuspendProduce():
+                    assert self.observed.record
+                    self.observed = replace(self.observed, produce_suspension=action.reason)
+                case reconcile.ResumeProduce():
+                    self.observed = replace(self.observed, produce_suspension=None)
                 case reconcile.PutSpec():
                     self.observed = replace(self.observed, spec=action.spec)
                 case reconcile.RequestWake():
@@ -172,8 +180,24 @@ def test_a_keeper_that_obeys_brings_every_operation_to_its_end(wanted, observed)
     assert reconcile.LookAgain not in kinds(actions)
     world.obey(actions)
     # And then there is nothing left to write.
-    again = kinds(plan(wanted, world.observed))
-    assert not {reconcile.PutSpec, reconcile.CreateRecord, reconcile.CreateSampleTopic} & set(again)
+    again = set(kinds(plan(wanted, world.observed)))
+    writes = {
+        reconcile.PutSpec,
+        reconcile.CreateRecord,
+        reconcile.CreateSampleTopic,
+        reconcile.SuspendProduce,
+        reconcile.ResumeProduce,
+    }
+    assert not writes & again
+    if world.observed.record:
+        assert world.observed.produce_suspension == wanted.produce_suspension
+
+
+@given(wanteds, observeds)
+def test_brokers_that_start_on_a_spec_refuse_produce_from_the_first(wanted, observed):
+    actions = kinds(plan(wanted, observed))
+    if reconcile.SuspendProduce in actions and reconcile.PutSpec in actions:
+        assert actions.index(reconcile.SuspendProduce) < actions.index(reconcile.PutSpec)
 
 
 def started(kind, age_s=0.0):

@@ -1,0 +1,141 @@
+"""JSON shapes of budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from billing.choices import BudgetAction, BudgetEventKind, BudgetState
+from billing.models import Budget, BudgetEvent
+from billing.models.budget import NAME_CHARS_MAX
+
+AMOUNT_MINOR_MAX = 10**15
+THRESHOLD_MAX = 1_000
+THRESHOLDS_MAX = 10
+THRESHOLDS_DEFAULT = [50, 80, 100]
+AMOUNT_HELP = "Of a calendar month, before taxes, in minor units (cents)."
+THRESHOLDS_HELP = "Percentages of the amount. A mail is sent at each, once a month."
+ACTION_HELP = (
+    "What happens when it is used up. `suspend`: all clusters refuse produce within minutes, "
+    "fetching goes on, and of the month nothing beyond the budget is billed (nor beyond what was "
+    "spent already when it was set). That ends when the budget is raised, changed to `notify` or "
+    "removed, and with the month."
+)
+
+
+class BudgetEventSerializer(serializers.ModelSerializer[BudgetEvent]):
+    """Something that happened to a budget, and what held at that moment."""
+
+    kind = serializers.ChoiceField(choices=BudgetEventKind.choices)
+    month = serializers.SerializerMethodField(help_text="YYYY-MM.")
+    threshold = serializers.IntegerField(
+        allow_null=True, help_text="Of `threshold_reached`, in percent."
+    )
+    action = serializers.ChoiceField(choices=BudgetAction.choices)
+
+    class Meta:
+        model = BudgetEvent
+        fields = (
+            "id",
+            "kind",
+            "month",
+            "threshold",
+            "spent_minor",
+            "amount_minor",
+            "action",
+            "created_at",
+        )
+        read_only_fields = fields
+
+    def get_month(self, event: BudgetEvent) -> str:
+        """The month that it was about."""
+        return f"{event.month:%Y-%m}"
+
+
+class BudgetSerializer(serializers.ModelSerializer[Budget]):
+    """A budget, how it stands in the current month, and its newest events."""
+
+    thresholds = serializers.ListField(child=serializers.IntegerField(), help_text=THRESHOLDS_HELP)
+    action = serializers.ChoiceField(choices=BudgetAction.choices, help_text=ACTION_HELP)
+    state = serializers.ChoiceField(
+        choices=BudgetState.choices,
+        help_text="`warned` from the lowest threshold on, `exceeded` when all of it is spent.",
+    )
+    month = serializers.SerializerMethodField(help_text="YYYY-MM, of `state` and `spent_minor`.")
+    spent_minor = serializers.IntegerField(
+        help_text="Spent of the month so far, before taxes; a few minutes old."
+    )
+    suspended_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when it has produce suspended; null: it does not."
+    )
+    events = BudgetEventSerializer(
+        source="newest_events", many=True, help_text="The newest, the latest first."
+    )
+
+    class Meta:
+        model = Budget
+        fields = (
+            "id",
+            "name",
+            "amount_minor",
+            "currency",
+            "thresholds",
+            "action",
+            "state",
+            "month",
+            "spent_minor",
+            "suspended_at",
+            "evaluated_at",
+            "generation",
+            "created_at",
+            "events",
+        )
+        read_only_fields = fields
+
+    def get_month(self, budget: Budget) -> str:
+        """The month that was evaluated last."""
+        return f"{budget.month:%Y-%m}"
+
+
+class BudgetUpdateSerializer(serializers.Serializer[Any]):
+    """What changes. What is left out stays."""
+
+    name = serializers.CharField(max_length=NAME_CHARS_MAX, required=False)
+    amount_minor = serializers.IntegerField(
+        min_value=1, max_value=AMOUNT_MINOR_MAX, required=False, help_text=AMOUNT_HELP
+    )
+    thresholds = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=THRESHOLD_MAX),
+        max_length=THRESHOLDS_MAX,
+        required=False,
+        help_text=THRESHOLDS_HELP,
+    )
+    action = serializers.ChoiceField(
+        choices=BudgetAction.choices, required=False, help_text=ACTION_HELP
+    )
+
+    def validate_name(self, name: str) -> str:
+        """One line of text: it is in the subject of mails."""
+        if not name.isprintable():
+            message = "A name has printable characters only."
+            raise serializers.ValidationError(message)
+        return name
+
+
+class BudgetCreateSerializer(BudgetUpdateSerializer):
+    """What a new budget shall be."""
+
+    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    amount_minor = serializers.IntegerField(
+        min_value=1, max_value=AMOUNT_MINOR_MAX, help_text=AMOUNT_HELP
+    )
+    thresholds = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=THRESHOLD_MAX),
+        max_length=THRESHOLDS_MAX,
+        default=THRESHOLDS_DEFAULT,
+        help_text=THRESHOLDS_HELP,
+    )
+    action = serializers.ChoiceField(
+        choices=BudgetAction.choices, default=BudgetAction.NOTIFY.value, help_text=ACTION_HELP
+    )

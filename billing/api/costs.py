@@ -1,0 +1,155 @@
+"""What a month costs so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api import budget_examples
+from billing.estimate import Estimate, estimate
+from billing.models import PriceVersion
+from billing.periods import month_of, parse_month
+from console.common.api.schema import Schema
+from console.common.api.views import ApiView
+from console.common.clock import now
+from console.common.errors import FieldError, ValidationFailed
+
+
+class CostLineSerializer(serializers.Serializer[Any]):
+    """One meter of one cluster. Quantities are bytes, byte-minutes or partition-minutes."""
+
+    meter = serializers.CharField(source="rated.meter")
+    cluster_id = serializers.CharField(source="rated.cluster_id")
+    cluster = serializers.CharField()
+    quantity = serializers.IntegerField(source="rated.quantity")
+    free_quantity = serializers.IntegerField(
+        source="rated.free_quantity", help_text="The part that the free allowance covers."
+    )
+    unit = serializers.CharField(source="rated.unit", help_text="What the price is of.")
+    unit_price = serializers.SerializerMethodField()
+    amount_minor = serializers.IntegerField(source="rated.amount_minor")
+    forecast_quantity = serializers.IntegerField(help_text="At the month's end.")
+    forecast_minor = serializers.IntegerField(help_text="At the month's end.")
+
+    def get_unit_price(self, line: Any) -> str:
+        """The price of a unit, in major units of the currency, as a decimal."""
+        return f"{line.rated.unit_price.normalize():f}"
+
+
+class MeterShareSerializer(serializers.Serializer[Any]):
+    """A meter's part."""
+
+    meter = serializers.CharField()
+    amount_minor = serializers.IntegerField()
+
+
+class ClusterShareSerializer(serializers.Serializer[Any]):
+    """A cluster's part."""
+
+    cluster_id = serializers.CharField()
+    cluster = serializers.CharField()
+    amount_minor = serializers.IntegerField()
+
+
+class TopicShareSerializer(serializers.Serializer[Any]):
+    """A topic's part; the last may be that of all others, where every name is null."""
+
+    cluster_id = serializers.CharField(allow_null=True)
+    cluster = serializers.CharField(allow_null=True)
+    topic_id = serializers.CharField(allow_null=True)
+    topic = serializers.CharField(allow_null=True)
+    amount_minor = serializers.IntegerField()
+
+
+class PrincipalShareSerializer(serializers.Serializer[Any]):
+    """A principal's part; empty for what nobody did, such as storing.
+
+    The last may be that of all others, where every name is null.
+    """
+
+    cluster_id = serializers.CharField(allow_null=True)
+    cluster = serializers.CharField(allow_null=True)
+    principal = serializers.CharField(allow_null=True, allow_blank=True)
+    amount_minor = serializers.IntegerField()
+
+
+class CostsSerializer(serializers.Serializer[Any]):
+    """A month before taxes, in minor units (cents). Every kind of share sums to the lines' sum."""
+
+    month = serializers.SerializerMethodField(help_text="YYYY-MM.")
+    currency = serializers.CharField()
+    total_minor = serializers.IntegerField(
+        help_text="What the lines cost, less `beyond_budget_minor`."
+    )
+    beyond_budget_minor = serializers.IntegerField(
+        help_text="What is not billed because it lies beyond a budget with the action `suspend`."
+    )
+    forecast_minor = serializers.IntegerField(
+        help_text=(
+            "`total_minor` at the month's end: traffic as fast as on average so far, storage and "
+            "partitions as many as there are now."
+        )
+    )
+    lines = CostLineSerializer(many=True)
+    by_meter = MeterShareSerializer(many=True)
+    by_cluster = ClusterShareSerializer(many=True)
+    by_topic = TopicShareSerializer(many=True)
+    by_principal = PrincipalShareSerializer(many=True)
+    provisional_until = serializers.DateTimeField(
+        allow_null=True, help_text="Usage up to then is in it; null where nothing is known yet."
+    )
+
+    def get_month(self, costs: Estimate) -> str:
+        """The month."""
+        return f"{costs.month:%Y-%m}"
+
+
+class CostsQuerySerializer(serializers.Serializer[Any]):
+    """Which month."""
+
+    month = serializers.CharField(
+        required=False, max_length=7, help_text="YYYY-MM; the current one unless given."
+    )
+
+
+class CostsSchema(Schema):
+    """Adds the query's parameters."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """They are those of the query's serializer."""
+        return [*super().get_override_parameters(), CostsQuerySerializer]
+
+
+class CostsView(ApiView):
+    """What the organisation's month costs so far, and will have cost at its end.
+
+    Everybody of the organisation may see it. An estimate from usage that is some minutes old; the
+    invoice counts the rolled-up usage of the whole month.
+    """
+
+    schema = CostsSchema()
+    serializer_class = CostsSerializer
+    examples = budget_examples.SHOW_COSTS
+
+    def get(self, request: Request) -> Response:
+        """Shows it."""
+        del request
+        current = month_of(now())
+        given = self.validated_query(CostsQuerySerializer).get("month")
+        try:
+            month = parse_month(given) if given else current
+        except ValueError as error:
+            raise _no_month(str(error)) from error
+        if month > current:
+            raise _no_month("This month is yet to come.")
+        try:
+            return self.answer(estimate(self.organization_id, month))
+        except PriceVersion.DoesNotExist as error:
+            raise _no_month("This month has no prices.") from error
+
+
+def _no_month(detail: str) -> ValidationFailed:
+    return ValidationFailed(errors=[FieldError("?month", "invalid", detail)])

@@ -1,0 +1,149 @@
+"""Spending against budgets: events, mails, and the suspension of produce."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from django.db import transaction
+
+from billing.budgets import rules
+from billing.budgets.notices import enqueue_mail, suspension_reason
+from billing.choices import BudgetEventKind
+from billing.models import Budget, BudgetEvent
+from billing.periods import month_of
+from billing.spending import spent_by_organization
+from console.accounts.services import set_produce_suspension
+from console.common import locks
+from console.common.clock import now
+from console.common.tenancy import organization_scope, system_scope
+
+logger = logging.getLogger(__name__)
+
+LOCK = "budgets"
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What an organisation spent of a month, in minor units, as known at a moment."""
+
+    month: date
+    spent_minor: int
+    known_at: datetime
+
+
+def evaluate_budgets() -> int:
+    """Looks at every organisation with a budget; gives how many had spent another amount.
+
+    What is spent is read for all of them at once, and only where it changed is anything written.
+    """
+    known_at = now()
+    month = month_of(known_at)
+    with system_scope():
+        seen: dict[str, set[tuple[date, int]]] = {}
+        rows = Budget.objects.current().values_list("organization_id", "month", "spent_minor")
+        for organization_id, evaluated, spent_minor in rows:
+            seen.setdefault(organization_id, set()).add((evaluated, spent_minor))
+        spent = spent_by_organization(month, sorted(seen))
+    changed = {
+        organization_id: Spending(month, spent_minor, known_at)
+        for organization_id, spent_minor in spent.items()
+        if seen[organization_id] != {(month, spent_minor)}
+    }
+    return sum(map(_evaluate_safely, changed, changed.values()))
+
+
+def _evaluate_safely(organization_id: str, spending: Spending) -> bool:
+    try:
+        with transaction.atomic():
+            return evaluate_organization(organization_id=organization_id, spending=spending)
+    except Exception:
+        # One organisation must not keep the others from their budgets.
+        logger.exception("budgets.failed", extra={"organization": organization_id})
+        return False
+
+
+def evaluate_organization(*, organization_id: str, spending: Spending) -> bool:
+    """Evaluates one organisation's budgets; tells whether it did.
+
+    Not where somebody changes them at this moment, or looked at them with later knowledge.
+    """
+    with organization_scope(organization_id):
+        if not locks.try_lock(LOCK, organization_id):
+            return False
+        budgets = locked_budgets(organization_id)
+        for budget in budgets:
+            if budget.evaluated_at < spending.known_at:
+                apply_spending(budget, spending)
+        follow_budgets(organization_id, budgets)
+    return True
+
+
+def locked_budgets(organization_id: str) -> list[Budget]:
+    """An organisation's budgets, for whoever holds its lock."""
+    rows = Budget.objects.for_organization(organization_id).current()
+    return list(rows.select_for_update().order_by("created_at", "id"))
+
+
+def apply_spending(budget: Budget, spending: Spending) -> None:
+    """Writes what the spending means for one budget, and has the mails sent that it calls for."""
+    facts = {"spent_minor": spending.spent_minor, "amount_minor": budget.amount_minor}
+    budget.month = spending.month
+    budget.spent_minor = spending.spent_minor
+    budget.evaluated_at = spending.known_at
+    budget.state = rules.state_of(**facts, thresholds=budget.thresholds)
+    holding = rules.is_holding(**facts, action=budget.action)
+    suspends = holding and budget.suspended_at is None
+    resumes = not holding and budget.suspended_at is not None
+    if suspends or resumes:
+        budget.suspended_at = now() if holding else None
+    budget.save()
+    reached = _note_thresholds(budget, rules.reached(**facts, thresholds=budget.thresholds))
+    if resumes:
+        note_event(budget, BudgetEventKind.RESUMED)
+    # One mail, of what weighs most.
+    if suspends:
+        enqueue_mail(note_event(budget, BudgetEventKind.SUSPENDED))
+    elif reached:
+        enqueue_mail(reached[-1])
+
+
+def follow_budgets(organization_id: str, budgets: Sequence[Budget]) -> None:
+    """Suspends the organisation's produce by the oldest budget that calls for it, or lifts that."""
+    reasons = (suspension_reason(each) for each in budgets if each.suspended_at is not None)
+    set_produce_suspension(organization_id=organization_id, reason=next(reasons, None))
+
+
+def note_event(budget: Budget, kind: BudgetEventKind, **more: int | None) -> BudgetEvent:
+    """Adds an event with what holds of the budget now."""
+    return BudgetEvent.objects.create(**_event(budget, kind), **more)
+
+
+def _note_thresholds(budget: Budget, reached: Sequence[int]) -> list[BudgetEvent]:
+    """Adds an event for each reached threshold that has none this month; gives those, ascending."""
+    known = BudgetEvent.objects.filter(
+        budget=budget,
+        kind=BudgetEventKind.THRESHOLD_REACHED,
+        month=budget.month,
+        amount_minor=budget.amount_minor,
+    )
+    told = set(known.values_list("threshold", flat=True))
+    facts = _event(budget, BudgetEventKind.THRESHOLD_REACHED)
+    return BudgetEvent.objects.bulk_create(
+        BudgetEvent(**facts, threshold=each) for each in reached if each not in told
+    )
+
+
+def _event(budget: Budget, kind: BudgetEventKind) -> Mapping[str, object]:
+    return {
+        "organization_id": budget.organization_id,
+        "budget": budget,
+        "kind": kind,
+        "month": budget.month,
+        "spent_minor": budget.spent_minor,
+        "amount_minor": budget.amount_minor,
+        "action": budget.action,
+        "generation": budget.generation,
+    }

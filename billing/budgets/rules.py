@@ -1,0 +1,44 @@
+"""What a budget says of what was spent. Pure; amounts in minor units, thresholds in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from billing.choices import BudgetAction, BudgetState
+
+PERCENT = 100
+
+
+def state_of(*, spent_minor: int, amount_minor: int, thresholds: Sequence[int]) -> BudgetState:
+    """How a budget stands: used up, past its lowest threshold, or neither."""
+    if spent_minor >= amount_minor:
+        return BudgetState.EXCEEDED
+    if reached(spent_minor=spent_minor, amount_minor=amount_minor, thresholds=thresholds):
+        return BudgetState.WARNED
+    return BudgetState.OK
+
+
+def reached(*, spent_minor: int, amount_minor: int, thresholds: Iterable[int]) -> list[int]:
+    """The thresholds at or below what was spent, ascending."""
+    return sorted(each for each in thresholds if spent_minor * PERCENT >= amount_minor * each)
+
+
+def is_holding(*, spent_minor: int, amount_minor: int, action: str) -> bool:
+    """Whether produce is suspended by this budget."""
+    return action == BudgetAction.SUSPEND and spent_minor >= amount_minor
+
+
+def base_of(*, spent_minor: int, cap_minor: int | None) -> int:
+    """What stays billable of a month when a budget's settings change: all spent, up to the cap.
+
+    Nobody makes what they have already used free by setting a budget below it.
+    """
+    return spent_minor if cap_minor is None else min(spent_minor, cap_minor)
+
+
+def cap_of(*, amount_minor: int, action: str, base_minor: int) -> int | None:
+    """The most that a month is billed under a budget in force; None: it does not limit that.
+
+    `base_minor`: see `base_of`; 0 in every month but that of the change.
+    """
+    return max(amount_minor, base_minor) if action == BudgetAction.SUSPEND else None

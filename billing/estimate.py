@@ -1,0 +1,217 @@
+"""What a month costs so far: from the usage that is known, by the prices of the month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from billing.budgets.caps import budget_caps
+from billing.forecast import allocate, forecast_totals
+from billing.models import PriceVersion
+from billing.periods import month_of, next_month, starts_at
+from billing.rating import RatedLine, rate
+from billing.spending import (
+    Shares,
+    known_until,
+    principal_shares,
+    standing_rates,
+    topic_shares,
+    totals_by_organization,
+)
+from console.accounts.models import Organization
+from console.common.clock import now, unix_ms
+from metering.models import TopicName
+from provisioning.models import Cluster
+
+# Of topics and of principals so many are named, those of the greatest amounts.
+SHARES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What one meter of one cluster costs so far, and what it will have cost."""
+
+    rated: RatedLine
+    cluster: str
+    forecast_quantity: int
+    forecast_minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of what the lines cost: of a meter, a cluster, or a topic or principal of it.
+
+    Without any of these it is what all others have together that are not named.
+    """
+
+    amount_minor: int
+    meter: str | None = None
+    cluster_id: str | None = None
+    cluster: str | None = None
+    topic_id: str | None = None
+    topic: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A month of an organisation, before taxes. Amounts are minor units of `currency`.
+
+    `total_minor` is what the lines cost less `beyond_budget_minor`, which a suspending budget keeps
+    from being billed. The shares of each kind sum to what the lines do.
+    """
+
+    month: date
+    currency: str
+    lines: list[CostLine]
+    beyond_budget_minor: int
+    total_minor: int
+    forecast_minor: int
+    by_meter: list[Share]
+    by_cluster: list[Share]
+    by_topic: list[Share]
+    by_principal: list[Share]
+    # Usage up to then is in it; None where nothing is known yet.
+    provisional_until: datetime | None
+
+
+def estimate(organization_id: str, month: date) -> Estimate:
+    """What an organisation's month costs so far. Reads in the caller's tenancy scope.
+
+    `month` is any day of it, of the current one or of one before.
+    """
+    first = month.replace(day=1)
+    catalog = PriceVersion.objects.in_force(first).catalog()
+    totals = totals_by_organization(first, [organization_id])[organization_id]
+    until = known_until(organization_id)
+    rated = rate(totals, catalog, first)
+    expected = rate(_forecast(organization_id, first, totals, until), catalog, first)
+    names = _cluster_names(organization_id, (line.cluster_id for line in rated))
+    spent = sum(line.amount_minor for line in rated)
+    forecast = sum(line.amount_minor for line in expected)
+    cap = budget_caps(organization_id, first)
+    total = spent if cap is None else min(spent, cap)
+    return Estimate(
+        month=first,
+        currency=catalog.currency,
+        lines=_lines(rated, expected, names),
+        beyond_budget_minor=spent - total,
+        total_minor=total,
+        forecast_minor=forecast if cap is None else min(forecast, cap),
+        by_meter=_by_meter(rated),
+        by_cluster=_by_cluster(rated, names),
+        by_topic=_by_topic(organization_id, rated, topic_shares(organization_id, first), names),
+        by_principal=_by_principal(rated, principal_shares(organization_id, first), names),
+        provisional_until=until,
+    )
+
+
+def _forecast(
+    organization_id: str,
+    month: date,
+    totals: Mapping[tuple[str, str], int],
+    until: datetime | None,
+) -> Mapping[tuple[str, str], int]:
+    """The quantities at the month's end; of a month that is over, those that it has."""
+    if month != month_of(now()):
+        return totals
+    created_at = Organization.objects.get(pk=organization_id).created_at
+    since = max(starts_at(month), created_at)
+    return forecast_totals(
+        totals,
+        standing_rates(organization_id),
+        since_ms=unix_ms(since),
+        until_ms=unix_ms(max(until or now(), since)),
+        end_ms=unix_ms(starts_at(next_month(month))),
+    )
+
+
+def _lines(
+    rated: list[RatedLine], expected: list[RatedLine], names: Mapping[str, str]
+) -> list[CostLine]:
+    # What was used is expected too, at least as much of it.
+    later = {(line.cluster_id, line.meter): line for line in expected}
+    return [
+        CostLine(
+            rated=line,
+            cluster=names.get(line.cluster_id, line.cluster_id),
+            forecast_quantity=later[line.cluster_id, line.meter].quantity,
+            forecast_minor=later[line.cluster_id, line.meter].amount_minor,
+        )
+        for line in rated
+    ]
+
+
+def _by_meter(lines: list[RatedLine]) -> list[Share]:
+    amounts: dict[str, int] = {}
+    for line in lines:
+        amounts[line.meter] = amounts.get(line.meter, 0) + line.amount_minor
+    return [Share(amount, meter=meter) for meter, amount in amounts.items()]
+
+
+def _by_cluster(lines: list[RatedLine], names: Mapping[str, str]) -> list[Share]:
+    amounts: dict[str, int] = {}
+    for line in lines:
+        amounts[line.cluster_id] = amounts.get(line.cluster_id, 0) + line.amount_minor
+    return [
+        Share(amount, cluster_id=cluster_id, cluster=names.get(cluster_id, cluster_id))
+        for cluster_id, amount in sorted(amounts.items(), key=lambda each: (-each[1], each[0]))
+    ]
+
+
+def _by_topic(
+    organization_id: str, lines: list[RatedLine], shares: Shares, names: Mapping[str, str]
+) -> list[Share]:
+    greatest, others = _greatest(lines, shares)
+    rows = TopicName.objects.filter(
+        organization_id=organization_id, topic_id__in={topic_id for (_, topic_id), _ in greatest}
+    )
+    topics = {(row.cluster_id, row.topic_id): row.name for row in rows}
+    named = [
+        Share(
+            amount,
+            cluster_id=cluster_id,
+            cluster=names.get(cluster_id, cluster_id),
+            topic_id=topic_id,
+            topic=topics.get((cluster_id, topic_id), topic_id),
+        )
+        for (cluster_id, topic_id), amount in greatest
+    ]
+    return [*named, *others]
+
+
+def _by_principal(lines: list[RatedLine], shares: Shares, names: Mapping[str, str]) -> list[Share]:
+    """What no principal did (what is stored costs by itself) has the empty one."""
+    greatest, others = _greatest(lines, shares)
+    named = [
+        Share(
+            amount,
+            cluster_id=cluster_id,
+            cluster=names.get(cluster_id, cluster_id),
+            principal=principal,
+        )
+        for (cluster_id, principal), amount in greatest
+    ]
+    return [*named, *others]
+
+
+def _greatest(
+    lines: list[RatedLine], shares: Shares
+) -> tuple[list[tuple[tuple[str, str], int]], list[Share]]:
+    """(cluster, whose) with the greatest amounts, and one share of all others, if there are any."""
+    amounts: dict[tuple[str, str], int] = {}
+    for line in lines:
+        weights = shares.get((line.cluster_id, line.meter), {})
+        for whose, amount in allocate(line.amount_minor, weights).items():
+            key = (line.cluster_id, whose)
+            amounts[key] = amounts.get(key, 0) + amount
+    paid = [each for each in amounts.items() if each[1]]
+    ranked = sorted(paid, key=lambda each: (-each[1], each[0]))
+    rest = sum(amount for _, amount in ranked[SHARES_MAX:])
+    return ranked[:SHARES_MAX], [Share(rest)] if rest else []
+
+
+def _cluster_names(organization_id: str, cluster_ids: Iterable[str]) -> dict[str, str]:
+    rows = Cluster.objects.for_organization(organization_id).filter(pk__in=set(cluster_ids))
+    return dict(rows.values_list("id", "name"))

@@ -1,0 +1,98 @@
+"""Budgets, and what happened to them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from billing.choices import BudgetAction, BudgetEventKind, BudgetState
+from billing.querysets import BudgetQuerySet
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+
+NAME_CHARS_MAX = 100
+EVENTS_SHOWN = 20
+
+
+class Budget(models.Model):
+    """What an organisation wants to spend at most in a calendar month, UTC, before taxes.
+
+    A removed one stays, with its events: invoices of the months that it was in force ask for it.
+    """
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "bud"), editable=False
+    )
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="budgets")
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    # In minor units of the catalogue's currency.
+    amount_minor = models.BigIntegerField()
+    currency = models.CharField(max_length=3)
+    # In percent of the amount, ascending.
+    thresholds = ArrayField(models.PositiveSmallIntegerField())
+    action = models.CharField(max_length=16, choices=BudgetAction.choices)
+    # The last evaluation: of which month, when, and what it found.
+    month = models.DateField()
+    evaluated_at = models.DateTimeField()
+    spent_minor = models.BigIntegerField()
+    state = models.CharField(max_length=16, choices=BudgetState.choices)
+    # Since when it has produce suspended; None: it does not.
+    suspended_at = models.DateTimeField(null=True, blank=True)
+    # Counts changes of what was asked for: the ETag.
+    generation = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(default=now)
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = BudgetQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(condition=Q(amount_minor__gt=0), name="budgets_are_positive"),
+        )
+        indexes = (
+            models.Index(fields=["organization", "-created_at", "-id"], name="budgets_newest"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BudgetEvent(models.Model):
+    """Something that happened to a budget, with what held at that moment. Never changes."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "bev"), editable=False
+    )
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="events")
+    kind = models.CharField(max_length=32, choices=BudgetEventKind.choices)
+    month = models.DateField()
+    # Of a reached threshold, in percent.
+    threshold = models.PositiveSmallIntegerField(null=True, blank=True)
+    spent_minor = models.BigIntegerField()
+    amount_minor = models.BigIntegerField()
+    action = models.CharField(max_length=16, choices=BudgetAction.choices)
+    # The budget's, from this event on.
+    generation = models.PositiveIntegerField()
+    # Of new settings: what stays billable of the month under them; see `billing.budgets.rules`.
+    base_minor = models.BigIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(default=now)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["budget", "month", "amount_minor", "threshold"],
+                condition=Q(kind=BudgetEventKind.THRESHOLD_REACHED.value),
+                name="one_mail_a_threshold_and_month",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["budget", "-created_at", "-id"], name="budget_events_newest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.budget_id}"

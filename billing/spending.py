@@ -1,0 +1,108 @@
+"""What organisations used of a month so far, and what that costs.
+
+From published days, and the provisional minutes of the others. Each function reads in the caller's
+tenancy scope; a month is named by any of its days; quantities are billed ones, in base units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.db.models import Max, Sum
+
+from billing.forecast import STANDING
+from billing.models import PriceVersion
+from billing.rating import rate
+from metering.models import ClusterCoverage, ProvisionalMinute, UsageRow
+from metering.periods import from_ms, month_span
+from metering.services.totals import unpublished
+
+# Organisation → (cluster, meter) → quantity.
+MonthTotals = dict[str, dict[tuple[str, str], int]]
+# (cluster, meter) → topic or principal → quantity.
+Shares = dict[tuple[str, str], dict[str, int]]
+
+# The present rate of what stands is that of the last minutes that are known.
+RATE_BASIS = timedelta(minutes=60)
+
+
+def totals_by_organization(month: date, organization_ids: Collection[str]) -> MonthTotals:
+    """What each organisation used, in two queries; those that used nothing are there too."""
+    totals: MonthTotals = {organization_id: {} for organization_id in organization_ids}
+    by = ("organization_id", "cluster_id", "meter")
+    for organization_id, cluster_id, meter, quantity in _sums(month, organization_ids, by):
+        of = totals[organization_id]
+        of[cluster_id, meter] = of.get((cluster_id, meter), 0) + quantity
+    return totals
+
+
+def spent_by_organization(month: date, organization_ids: Collection[str]) -> dict[str, int]:
+    """What each organisation's month costs so far before taxes, in minor units."""
+    first = month.replace(day=1)
+    catalog = PriceVersion.objects.in_force(first).catalog()
+    return {
+        organization_id: sum(line.amount_minor for line in rate(totals, catalog, first))
+        for organization_id, totals in totals_by_organization(first, organization_ids).items()
+    }
+
+
+def topic_shares(organization_id: str, month: date) -> Shares:
+    """Who of an organisation's topics used how much."""
+    return _shares(organization_id, month, "topic_id")
+
+
+def principal_shares(organization_id: str, month: date) -> Shares:
+    """Who of an organisation's principals used how much; the empty one is nobody."""
+    return _shares(organization_id, month, "principal")
+
+
+def known_until(organization_id: str) -> datetime | None:
+    """Up to when usage of the organisation's clusters is known; None where nothing is."""
+    rows = ClusterCoverage.objects.filter(organization_id=organization_id, as_of_ms__gt=0)
+    latest_ms = rows.aggregate(latest=Max("as_of_ms"))["latest"]
+    return None if latest_ms is None else from_ms(latest_ms)
+
+
+def standing_rates(organization_id: str) -> dict[tuple[str, str], int]:
+    """(cluster, meter) → base units a minute, at present, of what an organisation keeps."""
+    rows = ProvisionalMinute.objects.filter(
+        organization_id=organization_id, billed=True, meter__in=sorted(STANDING)
+    )
+    latest = rows.aggregate(latest=Max("minute"))["latest"]
+    if latest is None:
+        return {}
+    minutes: dict[tuple[str, str], dict[datetime, int]] = {}
+    fresh = rows.filter(minute__gt=latest - RATE_BASIS).values_list("cluster_id", "meter", "minute")
+    for cluster_id, meter, minute, quantity in fresh.annotate(total=Sum("quantity")):
+        minutes.setdefault((cluster_id, meter), {})[minute] = int(quantity)
+    return {key: _rate(found) for key, found in minutes.items()}
+
+
+def _rate(minutes: dict[datetime, int]) -> int:
+    """Base units a minute, over the time from the first to the last of some minutes."""
+    span = (max(minutes) - min(minutes)) // timedelta(minutes=1) + 1
+    return sum(minutes.values()) // span
+
+
+def _shares(organization_id: str, month: date, whose: str) -> Shares:
+    shares: Shares = {}
+    by = ("cluster_id", "meter", whose)
+    for cluster_id, meter, who, quantity in _sums(month, [organization_id], by):
+        of = shares.setdefault((cluster_id, meter), {})
+        of[who] = of.get(who, 0) + quantity
+    return shares
+
+
+def _sums(
+    month: date, organization_ids: Collection[str], by: tuple[str, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """Sums by some columns: of the published days, then of the other minutes."""
+    start, end = month_span(month)
+    days = UsageRow.objects.current().billed().days().within(start, end)
+    minutes = ProvisionalMinute.objects.filter(unpublished(start, end), billed=True)
+    for rows in (days, minutes):
+        sums = rows.filter(organization_id__in=organization_ids).values_list(*by)
+        for *keys, total in sums.annotate(total=Sum("quantity")):
+            yield (*keys, int(total))

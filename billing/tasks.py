@@ -1,0 +1,19 @@
+"""Tasks of billing. Each calls one service of its name, and takes ids only."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from billing.budgets import evaluation, notices
+
+
+@shared_task(name="billing.evaluate_budgets")
+def evaluate_budgets() -> None:
+    """Holds what was spent against every budget."""
+    evaluation.evaluate_budgets()
+
+
+@shared_task(name="billing.send_budget_mail", autoretry_for=(OSError,), retry_backoff=True)
+def send_budget_mail(*, organization_id: str, event_id: str) -> None:
+    """Sends the mail of a budget's event; tried again while the mail server is away."""
+    notices.send_budget_mail(organization_id=organization_id, event_id=event_id)

@@ -1,0 +1,264 @@
+"""What the beat finds: thresholds and their mails, suspension, the turn of the month."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core import mail
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from billing import tasks
+from billing.budgets import evaluation
+from billing.budgets.changes import create_budget, lock_budgets
+from billing.models import Budget, BudgetEvent
+from console.accounts.models import Membership
+from console.accounts.signals import produce_suspension_changed
+from console.common.actor import Role, system_actor
+from console.common.models import OutboxEntry
+from console.common.tenancy import organization_scope
+from console.settings.schedule import BEAT_SCHEDULE
+from tests.billing.conftest import T0
+from tests.billing.spending import spend, spend_more
+from tests.billing.test_budgets import kinds, show, suspended
+from tests.console.factories import make_tenant, make_user
+from tests.console.outbox import run_outbox
+
+DECEMBER = datetime(2026, 12, 1, tzinfo=UTC)
+LAST_MINUTE = DECEMBER - timedelta(minutes=1)
+
+
+@pytest.fixture
+def evaluate(at):
+    """One round of the beat, some seconds after the one before, and what workers do then."""
+    moments = iter(T0 + timedelta(seconds=30 * n) for n in range(1, 1_000))
+
+    def run(moment=None):
+        at(moment or next(moments))
+        found = evaluation.evaluate_budgets()
+        run_outbox()
+        return found
+
+    return run
+
+
+def subjects():
+    return [message.subject for message in mail.outbox]
+
+
+def test_it_runs_often_enough():
+    entry = BEAT_SCHEDULE["evaluate-budgets"]
+    assert entry["task"] == tasks.evaluate_budgets.name
+    assert entry["schedule"] <= 60
+
+
+def test_each_threshold_is_told_once(tenant, make_budget, evaluate):
+    make_budget(100, action="notify")
+    run_outbox()
+    spend(tenant.id, 49)
+    for cents in (0, 1, 1, 29, 10, 10, 50):
+        spend_more(tenant.id, cents)
+        evaluate()
+        evaluate()
+    assert subjects() == [f'Budget "Team": {percent} % reached' for percent in (50, 80, 100)]
+    assert "$0.50 is spent of the budget" in mail.outbox[0].body
+    assert "of $1.00 for November 2026" in mail.outbox[0].body
+    assert "It only notifies" in mail.outbox[0].body
+
+
+def test_several_at_a_time_are_one_mail(api, tenant, make_budget, evaluate):
+    budget = make_budget(100, action="notify")
+    spend(tenant.id, 90)
+    evaluate()
+    assert subjects() == ['Budget "Team": 80 % reached']
+    told = [event["threshold"] for event in show(api, budget)["events"]]
+    assert sorted(each for each in told if each) == [50, 80]
+
+
+def test_another_amount_has_thresholds_of_its_own(api, tenant, make_budget, evaluate):
+    budget = make_budget(100, action="notify", thresholds=[50])
+    spend(tenant.id, 60)
+    evaluate()
+    api().patch(f"/budgets/{budget['id']}", {"amount_minor": 1_000})
+    evaluate()
+    spend_more(tenant.id, 500)
+    evaluate()
+    assert subjects() == ['Budget "Team": 50 % reached'] * 2
+
+
+def test_the_next_month_tells_anew(tenant, make_budget, evaluate):
+    make_budget(100, action="notify", thresholds=[100])
+    spend(tenant.id, 100)
+    evaluate()
+    evaluate(DECEMBER)
+    spend(tenant.id, 100)
+    evaluate(DECEMBER + timedelta(hours=1))
+    assert len(mail.outbox) == 2
+    assert "December 2026" in mail.outbox[1].body
+
+
+def test_the_mail_goes_to_those_who_look_after_money(tenant, make_budget, evaluate):
+    with organization_scope(tenant.id):
+        for role in set(Role) - {Role.OWNER}:
+            user = make_user(f"{role}@acme.example")
+            Membership.objects.create(organization=tenant.organization, user=user, role=role)
+        gone = make_user("gone@acme.example")
+        gone.is_active = False
+        gone.save()
+        Membership.objects.create(organization=tenant.organization, user=gone, role=Role.BILLING)
+    make_budget(1)
+    spend(tenant.id, 1)
+    evaluate()
+    (message,) = mail.outbox
+    assert message.to == [
+        "admin@acme.example",
+        "billing@acme.example",
+        "owner@acme.example",
+    ]
+
+
+def test_an_organisation_without_anybody_gets_no_mail(tenant, make_budget, evaluate):
+    with organization_scope(tenant.id):
+        Membership.objects.all().delete()
+    make_budget(1)
+    spend(tenant.id, 1)
+    evaluate()
+    assert mail.outbox == []
+
+
+def test_a_repeated_mail_is_known_by_its_id(tenant, make_budget, evaluate):
+    make_budget(1)
+    spend(tenant.id, 1)
+    evaluate()
+    with organization_scope(tenant.id):
+        event = BudgetEvent.objects.get(kind="suspended")
+    for _ in range(2):
+        tasks.send_budget_mail.apply(
+            kwargs={"organization_id": tenant.id, "event_id": event.pk}, throw=True
+        )
+    ids = {message.extra_headers["Message-ID"] for message in mail.outbox}
+    assert len(mail.outbox) == 3
+    assert ids == {f"<{event.pk}@localhost>"}
+
+
+def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, evaluate):
+    budget = make_budget(1)
+    spend(tenant.id, 3)
+    assert suspended(api) is None
+    assert evaluate() == 1
+    assert suspended(api)
+    assert subjects() == ['Produce is suspended: budget "Team" is used up']
+    assert "of $0.01 for November 2026 is used up: $0.03 so far." in mail.outbox[0].body
+    assert "1 December 2026 (UTC)" in mail.outbox[0].body
+    assert "http://localhost:8080/budgets" in mail.outbox[0].body
+    assert "suspended" in kinds(show(api, budget))
+    assert evaluate() == 0
+
+
+def test_the_month_turns_and_produce_goes_on(api, tenant, make_budget, evaluate):
+    budget = make_budget(100)
+    spend(tenant.id, 100)
+    evaluate(LAST_MINUTE)
+    assert suspended(api)
+    evaluate(DECEMBER)
+    assert suspended(api) is None
+    shown = show(api, budget)
+    assert (shown["month"], shown["spent_minor"], shown["state"]) == ("2026-12", 0, "ok")
+    assert kinds(shown)[0] == "resumed"
+
+
+def test_without_a_change_nothing_is_written(tenant, make_budget, evaluate):
+    make_budget(100)
+    spend(tenant.id, 10)
+    assert evaluate() == 1
+    with CaptureQueriesContext(connection) as captured:
+        assert evaluate() == 0
+    written = [q["sql"] for q in captured if q["sql"].split()[0] in {"UPDATE", "INSERT"}]
+    assert written == []
+
+
+def test_many_organisations_are_read_at_once(evaluate):
+    def count(organizations):
+        for number in range(organizations):
+            tenant = make_tenant(f"Many{organizations}{number}")
+            with organization_scope(tenant.id):
+                create_budget(
+                    actor=system_actor(tenant.id),
+                    name="x",
+                    amount_minor=100,
+                    thresholds=[],
+                    action="notify",
+                )
+        with CaptureQueriesContext(connection) as captured:
+            assert evaluate() == 0
+        return len(captured)
+
+    assert count(1) == count(4)
+
+
+def test_one_that_fails_keeps_no_other_from_its_budget(
+    api, tenant, other_tenant, make_budget, evaluate
+):
+    make_budget(1)
+    made = api(other_tenant.key).post(
+        "/budgets", {"name": "x", "amount_minor": 1, "action": "suspend"}
+    )
+    assert made.status_code == 201
+    for each in (tenant, other_tenant):
+        spend(each.id, 1)
+
+    def refuse(organization_id, **_):
+        if organization_id == tenant.id:
+            message = "a defect"
+            raise RuntimeError(message)
+
+    produce_suspension_changed.connect(refuse)
+    try:
+        assert evaluate() == 1
+    finally:
+        produce_suspension_changed.disconnect(refuse)
+    assert suspended(api) is None
+    assert api(other_tenant.key).get("/organizations/current").json()["produce_suspended_reason"]
+    # All of the failed one was taken back, so that the next round does all of it.
+    assert evaluate() == 1
+    assert suspended(api)
+
+
+def test_what_was_known_earlier_undoes_nothing(api, tenant, at, make_budget):
+    known = evaluation.Spending(T0.date().replace(day=1), 0, T0)
+    at(T0 + timedelta(seconds=1))
+    spend(tenant.id, 100)
+    make_budget(100)
+    assert suspended(api)
+    assert evaluation.evaluate_organization(organization_id=tenant.id, spending=known)
+    assert suspended(api)
+    with organization_scope(tenant.id):
+        assert Budget.objects.get().spent_minor == 100
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_changes_budgets_is_not_waited_for():
+    tenant = make_tenant("Busy")
+    spending = evaluation.Spending(T0.date().replace(day=1), 0, T0)
+
+    def look():
+        try:
+            return evaluation.evaluate_organization(organization_id=tenant.id, spending=spending)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool:
+        with organization_scope(tenant.id):
+            lock_budgets(organization_id=tenant.id)
+            assert pool.submit(look).result() is False
+        assert pool.submit(look).result() is True
+
+
+def test_mails_and_suspension_come_with_the_evaluation_or_not_at_all(tenant, at, make_budget):
+    make_budget(1)
+    run_outbox()
+    spend(tenant.id, 1)
+    at(T0 + timedelta(minutes=1))
+    evaluation.evaluate_budgets()
+    with organization_scope(tenant.id):
+        assert [entry.task for entry in OutboxEntry.objects.all()] == [tasks.send_budget_mail.name]

@@ -1,0 +1,136 @@
+"""Deleted times of a cluster, as its cell is told, and data that stays until usage is metered."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from console.common import metered
+from console.common.clock import unix_ms
+from console.common.conf import config
+from console.common.tenancy import organization_scope
+from provisioning.models import Cluster
+from provisioning.services import reconciling
+from tests.console import cases
+from tests.provisioning.control.world import put_status
+
+T0 = datetime(2026, 3, 1, 10, 0, 0, 7_999, tzinfo=UTC)
+T0_MS = 1_772_359_200_007
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Sets the control plane's clock, in hours since `T0`."""
+
+    def move(hours):
+        moment = T0 + timedelta(hours=hours)
+        monkeypatch.setattr(timezone, "now", lambda: moment)
+
+    move(0)
+    return move
+
+
+@pytest.fixture
+def meters(monkeypatch):
+    """The registered meters: none at first."""
+    checks: dict[str, metered.Check] = {}
+    monkeypatch.setattr(metered, "_checks", checks)
+    return checks
+
+
+@pytest.fixture
+def delete(api, reconcile, cell):
+    """Deletes a cluster and has worker and keeper finish that."""
+
+    def run(cluster_id):
+        name = api().get(f"/clusters/{cluster_id}").json()["name"]
+        answer = api().delete(f"/clusters/{cluster_id}", query={"name": name})
+        assert answer.status_code == 202, answer.content
+        reconcile(cluster_id)
+        put_status(cluster_id, "asleep", cell.spec(cluster_id).generation)
+        reconcile(cluster_id)
+
+    return run
+
+
+@pytest.fixture
+def undelete(api, reconcile):
+    """Restores a cluster."""
+
+    def run(cluster_id):
+        assert api().post(f"/clusters/{cluster_id}:undelete").status_code == 202
+        reconcile(cluster_id)
+
+    return run
+
+
+def hours_ms(hours):
+    return T0_MS + hours * 3_600_000
+
+
+def test_milliseconds_are_whole_ones():
+    assert unix_ms(T0) == T0_MS
+
+
+def test_data_stays_until_every_meter_has_its_usage(make_cluster, delete, cell, at, meters, tenant):
+    cluster_id = make_cluster()
+    delete(cluster_id)
+    asked = []
+    answers = {"one": False, "two": True}
+
+    def meter(name):
+        def check(*, cluster_id, until):
+            asked.append((cluster_id, until))
+            return answers[name]
+
+        return check
+
+    for name in answers:
+        metered.register_meter(name, meter(name))
+    folder = config().cell.dfs / cluster_id
+    folder.mkdir(parents=True)
+    at(7 * 24 - 1)
+    reconciling.sweep_clusters()
+    assert asked == []
+    at(7 * 24)
+    reconciling.sweep_clusters()
+    assert asked == [(cluster_id, T0 + timedelta(hours=1))]
+    assert folder.exists()
+    assert cell.spec(cluster_id) is not None
+    answers["one"] = True
+    reconciling.sweep_clusters()
+    assert not folder.exists()
+    assert cell.spec(cluster_id) is None
+    with organization_scope(tenant.id):
+        assert Cluster.objects.get(pk=cluster_id).intent == "purged"
+
+
+def test_a_cluster_that_waits_for_its_meter_is_not_restored(make_cluster, delete, api, at, meters):
+    cluster_id = make_cluster()
+    delete(cluster_id)
+    metered.register_meter("slow", lambda **_: False)
+    at(7 * 24)
+    reconciling.sweep_clusters()
+    cases.assert_problem(api().post(f"/clusters/{cluster_id}:undelete"), 404, "not_found")
+
+
+def test_a_meter_that_fails_keeps_the_data_and_the_transaction(
+    make_cluster, delete, cell, at, meters, tenant
+):
+    cluster_id = make_cluster()
+    delete(cluster_id)
+
+    def check(**_):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT nothing FROM nowhere")
+
+    metered.register_meter("broken", check)
+    at(7 * 24)
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id) is not None
+    with organization_scope(tenant.id):
+        assert Cluster.objects.get(pk=cluster_id).checked_at == T0 + timedelta(days=7)
+    del meters["broken"]
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id) is None
