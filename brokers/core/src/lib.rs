@@ -33,4 +33,5 @@ pub mod settings;
 pub mod sim;
 pub mod standing;
 pub mod usage;
+pub mod usage_reader;
 pub mod wire;

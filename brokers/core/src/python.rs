@@ -19,12 +19,15 @@ use crate::process::{
     BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended,
 };
 use crate::settings::{ProcessSettings, Settings, SettingsError};
+use crate::usage_reader::UsageError;
 
 mod gateway;
 mod metadata;
+mod usage;
 
 use gateway::{GatewayProcess, default_gateway_settings, resolve_gateway_settings};
 use metadata::{ClusterMetadata, Metadata};
+use usage::UsageReader;
 
 create_exception!(brokers._core, BrokerError, PyException, "Something about a broker failed.");
 create_exception!(brokers._core, ConfigError, BrokerError, "Settings that make no sense.");
@@ -104,6 +107,12 @@ impl From<ProcessError> for PyErr {
 
 impl From<InspectError> for PyErr {
     fn from(error: InspectError) -> Self {
+        StorageError::new_err(error.to_string())
+    }
+}
+
+impl From<UsageError> for PyErr {
+    fn from(error: UsageError) -> Self {
         StorageError::new_err(error.to_string())
     }
 }
@@ -263,7 +272,7 @@ mod _core {
         BrokerError, BrokerProcess, ClusterMetadata, CompactedError, ConfigError, ConflictError,
         CorruptError, ExistsError, GatewayProcess, InvalidError, Metadata, MetadataError,
         NotFoundError, StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
-        UnknownOutcomeError, default_gateway_settings, default_settings, inspect,
+        UnknownOutcomeError, UsageReader, default_gateway_settings, default_settings, inspect,
         resolve_gateway_settings, resolve_settings, start_logs, version,
     };
 

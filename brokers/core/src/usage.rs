@@ -52,11 +52,13 @@ impl EgressMeter {
         changed
             .take(ENTRIES_MAX)
             .map(|((topic, principal), counter)| {
+                let egress_delta = counter.total - counter.written;
                 counter.written = counter.total;
                 UsageEntry {
                     topic: *topic,
                     principal: Arc::clone(principal),
                     egress_bytes: counter.total,
+                    egress_delta,
                 }
             })
             .collect()
@@ -92,14 +94,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_counters_that_changed_are_written_and_they_are_cumulative() {
+    fn only_counters_that_changed_are_written_with_what_was_added() {
         let meter = EgressMeter::default();
         let (topic, alice) = (TopicId::from_u128(1), Arc::from("User:alice"));
         meter.add(topic, &alice, 10);
         meter.add(topic, &alice, 5);
-        assert_eq!(meter.take_changed()[0].egress_bytes, 15);
-        assert!(meter.take_changed().is_empty());
+        let taken = |meter: &EgressMeter| {
+            let changed = meter.take_changed();
+            changed.iter().map(|entry| (entry.egress_bytes, entry.egress_delta)).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(&meter), [(15, 15)]);
+        assert_eq!(taken(&meter), []);
         meter.add(topic, &alice, 1);
-        assert_eq!(meter.take_changed()[0].egress_bytes, 16);
+        assert_eq!(taken(&meter), [(16, 1)]);
     }
 }

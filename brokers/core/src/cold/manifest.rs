@@ -5,7 +5,10 @@
 //! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
 //! covered end `i64`, last stable offset `i64`; then, each behind a `u32` count: segments (object
 //! incarnation `u64`, object number `u64`, section position `u64`, section bytes `u32`, zero `u32`,
-//! base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`), epochs (epoch `i32`,
+//! base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`, when its last block was
+//! laid out in ms `i64`), segments that retention let go within [`DROPPED_KEPT_MS`] (bytes `u64`,
+//! when its last block was laid out `i64`, largest timestamp `i64`, when it was let go `i64`),
+//! epochs (epoch `i32`,
 //! start offset `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset
 //! `i64`), producers (id `i64`, epoch `i16`, coordinator epoch `i32`, first offset of the open
 //! transaction or -1 `i64`, last timestamp `i64`, `u8` count of batches, each first sequence `i32`,
@@ -24,11 +27,29 @@ use crate::wire::{Reader, WireError, WriteExt, crc32c};
 const MAGIC: &[u8; 4] = b"FRMF";
 const VERSION: u16 = 1;
 const SUMMED_FROM: usize = 12;
-const SEGMENT_BYTES: usize = 64;
+const SEGMENT_BYTES: usize = 72;
+const DROPPED_BYTES: usize = 32;
 const EPOCH_BYTES: usize = 12;
 const ABORTED_BYTES: usize = 24;
 const PRODUCER_BYTES: usize = 31;
 const PRODUCED_BATCH_BYTES: usize = 24;
+
+/// For how long a manifest remembers segments that retention let go: the meter, which counts what is
+/// stored minute by minute, may come late by this much.
+pub const DROPPED_KEPT_MS: i64 = 96 * 3_600_000;
+
+/// A segment that retention let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DroppedSegment {
+    /// Bytes of record batches.
+    pub bytes: u64,
+    /// When its last block was laid out in a lane, ms since 1970 UTC.
+    pub written_at_ms: i64,
+    /// Largest timestamp in it, ms.
+    pub max_timestamp: i64,
+    /// When it was let go, ms since 1970 UTC.
+    pub dropped_at_ms: i64,
+}
 
 /// A transaction that was aborted: readers of committed records skip its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +77,8 @@ pub struct Manifest {
     pub last_stable_offset: i64,
     /// Segments by offset.
     pub segments: Vec<Segment>,
+    /// What retention let go lately.
+    pub dropped: Vec<DroppedSegment>,
     /// Which epoch started where.
     pub epochs: EpochTable,
     /// Aborted transactions by last offset.
@@ -74,6 +97,7 @@ impl Manifest {
             covered_end: 0,
             last_stable_offset: 0,
             segments: Vec::new(),
+            dropped: Vec::new(),
             epochs: EpochTable::default(),
             aborted: Vec::new(),
             producers: Producers::default(),
@@ -111,6 +135,24 @@ impl Manifest {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
+    /// Lets the oldest `count` segments go.
+    pub fn drop_segments(&mut self, count: usize, now_ms: i64) {
+        let dropped = self.segments.drain(..count).map(|segment| DroppedSegment {
+            bytes: segment.bytes,
+            written_at_ms: segment.written_at_ms,
+            max_timestamp: segment.max_timestamp,
+            dropped_at_ms: now_ms,
+        });
+        self.dropped.extend(dropped);
+        self.forget_dropped(now_ms);
+    }
+
+    /// Forgets what was let go more than [`DROPPED_KEPT_MS`] ago.
+    pub fn forget_dropped(&mut self, now_ms: i64) {
+        let since_ms = now_ms.saturating_sub(DROPPED_KEPT_MS);
+        self.dropped.retain(|dropped| dropped.dropped_at_ms >= since_ms);
+    }
+
     /// Its stored form.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::new();
@@ -128,6 +170,13 @@ impl Manifest {
         put_count(&mut out, self.segments.len());
         for segment in &self.segments {
             put_segment(&mut out, segment);
+        }
+        put_count(&mut out, self.dropped.len());
+        for dropped in &self.dropped {
+            out.put_u64_le(dropped.bytes);
+            out.put_i64_le(dropped.written_at_ms);
+            out.put_i64_le(dropped.max_timestamp);
+            out.put_i64_le(dropped.dropped_at_ms);
         }
         put_count(&mut out, self.epochs.entries().len());
         for (epoch, start) in self.epochs.entries() {
@@ -183,6 +232,7 @@ fn put_segment(out: &mut BytesMut, segment: &Segment) {
     out.put_i64_le(segment.end_offset);
     out.put_i64_le(segment.max_timestamp);
     out.put_u64_le(segment.bytes);
+    out.put_i64_le(segment.written_at_ms);
 }
 
 fn put_producer(out: &mut BytesMut, id: i64, producer: &Producer) {
@@ -208,6 +258,14 @@ fn parse(bytes: Bytes) -> Result<Manifest, WireError> {
     let covered_end = reader.i64_le()?;
     let last_stable_offset = reader.i64_le()?;
     let segments = get_all(&mut reader, SEGMENT_BYTES, get_segment)?;
+    let dropped = get_all(&mut reader, DROPPED_BYTES, |reader| {
+        Ok(DroppedSegment {
+            bytes: reader.u64_le()?,
+            written_at_ms: reader.i64_le()?,
+            max_timestamp: reader.i64_le()?,
+            dropped_at_ms: reader.i64_le()?,
+        })
+    })?;
     let epochs: Vec<(Epoch, i64)> =
         get_all(&mut reader, EPOCH_BYTES, |reader| Ok((reader.i32_le()?, reader.i64_le()?)))?;
     let aborted = get_all(&mut reader, ABORTED_BYTES, |reader| {
@@ -225,6 +283,7 @@ fn parse(bytes: Bytes) -> Result<Manifest, WireError> {
         covered_end,
         last_stable_offset,
         segments,
+        dropped,
         epochs: EpochTable::from_entries(epochs),
         aborted,
         producers: producers.into_iter().collect(),
@@ -258,6 +317,7 @@ fn get_segment(reader: &mut Reader) -> Result<Segment, WireError> {
         end_offset: reader.i64_le()?,
         max_timestamp: reader.i64_le()?,
         bytes: reader.u64_le()?,
+        written_at_ms: reader.i64_le()?,
     })
 }
 

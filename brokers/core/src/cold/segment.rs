@@ -70,6 +70,8 @@ pub struct Segment {
     pub max_timestamp: i64,
     /// Bytes of record batches.
     pub bytes: u64,
+    /// When the last block whose records it holds was laid out in a lane, ms since 1970 UTC.
+    pub written_at_ms: i64,
 }
 
 /// One chunk of a segment.
@@ -105,6 +107,7 @@ impl Chunk {
 struct Section {
     partition: PartitionId,
     chunks: Vec<Chunk>,
+    written_at_ms: i64,
 }
 
 /// Lays an object out. Partitions come one after another, each with its batches in offset order.
@@ -137,8 +140,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Adds a batch to a partition's segment.
-    pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch) {
+    /// Adds a batch to a partition's segment; `written_at_ms` is that of its block.
+    pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch, written_at_ms: i64) {
         let header = batch.header();
         let bytes = batch.size_bytes();
         let same = self.sections.last().is_some_and(|section| section.partition == partition);
@@ -150,8 +153,10 @@ impl SegmentWriter {
             self.end_chunk();
         }
         if !same {
-            self.sections.push(Section { partition, chunks: Vec::new() });
+            self.sections.push(Section { partition, chunks: Vec::new(), written_at_ms });
         }
+        let section = self.sections.last_mut().expect("there is one of this partition");
+        section.written_at_ms = section.written_at_ms.max(written_at_ms);
         let position = self.position;
         let open = self.open.get_or_insert_with(|| OpenChunk {
             chunk: Chunk {
@@ -200,6 +205,7 @@ impl SegmentWriter {
                     .iter()
                     .fold(i64::MIN, |at, c| at.max(c.max_timestamp)),
                 bytes: section.chunks.iter().map(|chunk| chunk.length).sum(),
+                written_at_ms: section.written_at_ms,
             };
             segments.push((section.partition, segment));
             self.position += encoded.len() as u64;

@@ -180,6 +180,7 @@ impl TakenOver {
     ) -> Result<(Arc<Lane>, AbortOnDropHandle<()>), StartError> {
         let parts = WriterParts {
             disk: Arc::clone(&environment.disk),
+            clock: Arc::clone(&environment.clock),
             paths: LanePaths::new(&settings.cluster, self.claim.incarnation),
             token: Arc::clone(&self.claim.token),
             incarnation: self.claim.incarnation,

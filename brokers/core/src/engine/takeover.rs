@@ -286,6 +286,7 @@ impl Estate {
                 file: replayed.file,
                 position: replayed.payload_position + u64::from(entry.position),
                 length: entry.length,
+                written_at_ms: placed.block.header.written_at_ms,
             };
             let tail = TailBatch { header, epoch: entry.epoch, spot };
             self.batches.entry(entry.partition).or_default().push(tail);

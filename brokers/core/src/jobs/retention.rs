@@ -53,7 +53,7 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
 fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
     let mut manifest = current.clone();
     let end = manifest.segments[expired - 1].end_offset;
-    manifest.segments.drain(..expired);
+    manifest.drop_segments(expired, now_ms);
     manifest.log_start = manifest.log_start.max(end);
     manifest.epochs.trim(manifest.log_start);
     manifest.aborted.retain(|aborted| aborted.last_offset >= manifest.log_start);

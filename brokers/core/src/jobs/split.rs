@@ -95,7 +95,7 @@ impl Splitter {
                 continue;
             }
             let batch = self.read(entry).await?;
-            writer.add(entry.partition, &batch);
+            writer.add(entry.partition, &batch, entry.spot.written_at_ms);
             let known = additions.last().is_some_and(|last| last.partition.id() == entry.partition);
             if !known {
                 additions.push(Addition { partition, batches: Vec::new() });
@@ -226,6 +226,7 @@ fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest
         manifest.epochs.begin(*epoch, header.base_offset);
     }
     manifest.producers.expire(now_ms);
+    manifest.forget_dropped(now_ms);
     manifest.covered_end = segment.end_offset;
     manifest.last_stable_offset = segment.end_offset;
     manifest.segments.push(segment);

@@ -15,8 +15,13 @@
 //! | 36 | 4 | bytes of the payload |
 //! | 40 | 4 | CRC-32C over the header (with this field zero), the index and the payload |
 //! | 44 | 8 | the lane's nonce: random, drawn when the lane starts, shown to no client |
-//! | 52 | 12 | zero |
+//! | 52 | 8 | when the block was laid out, ms since 1970 UTC, by its broker's clock |
+//! | 60 | 4 | CRC-32C over the header (with both checksums zero) and the index |
 //! | 64 | – | index, then payload, then zeros up to the next multiple of 4 KiB |
+//!
+//! The time never goes back within a lane. It says in which minute usage falls; nothing that keeps
+//! records safe reads it. The second checksum lets the meter trust header and index of a block that
+//! is known to be durable without reading its payload.
 //!
 //! The nonce keeps a client from writing something into a payload that passes for a block of the
 //! lane: where a block is torn, its payload may lie where a block is looked for.
@@ -36,6 +41,7 @@ pub const BLOCK_BYTES_MAX: usize = 160 << 20;
 const MAGIC: &[u8; 4] = b"FRLB";
 const VERSION: u16 = 1;
 const CRC_AT: usize = 40;
+const HEAD_CRC_AT: usize = 60;
 
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +95,10 @@ pub struct BlockHeader {
     pub payload_bytes: u32,
     /// The lane's.
     pub nonce: u64,
+    /// When it was laid out, ms since 1970 UTC; never before the block before it.
+    pub written_at_ms: i64,
     checksum: u32,
+    head_checksum: u32,
 }
 
 /// Why there is no block at a place.
@@ -135,6 +144,8 @@ impl BlockHeader {
             payload_bytes: reader.u32_le().expect(fields),
             checksum: reader.u32_le().expect(fields),
             nonce: reader.u64_le().expect(fields),
+            written_at_ms: reader.i64_le().expect(fields),
+            head_checksum: reader.u32_le().expect(fields),
         };
         if header.body_bytes() > BLOCK_BYTES_MAX { Err(BlockError::Torn) } else { Ok(header) }
     }
@@ -163,8 +174,33 @@ impl BlockHeader {
         rest.put_u32_le(self.payload_bytes);
         rest.put_u32_le(0);
         rest.put_u64_le(self.nonce);
+        rest.put_i64_le(self.written_at_ms);
         out
     }
+
+    /// Checks header and index; says nothing of the payload. `head` begins with the header and the
+    /// index, whatever follows.
+    ///
+    /// # Errors
+    /// [`BlockError::Torn`].
+    pub fn verify_head(&self, head: &[u8]) -> Result<(), BlockError> {
+        let end = HEADER_BYTES + self.index_bytes as usize;
+        if head.len() < end || head_checksum(&head[..end]) != self.head_checksum {
+            return Err(BlockError::Torn);
+        }
+        Ok(())
+    }
+}
+
+/// Over a header and its index, with both checksums taken for zero.
+fn head_checksum(head: &[u8]) -> u32 {
+    Crc32c::default()
+        .with(&head[..CRC_AT])
+        .with(&[0; 4])
+        .with(&head[CRC_AT + 4..HEAD_CRC_AT])
+        .with(&[0; 4])
+        .with(&head[HEAD_CRC_AT + 4..])
+        .finish()
 }
 
 /// Bytes that a block with a body of `body_bytes` takes in a file.
@@ -221,6 +257,8 @@ pub struct BlockLabel {
     pub durable_sequence: u64,
     /// The lane's.
     pub nonce: u64,
+    /// When, ms since 1970 UTC; never before the block before it.
+    pub written_at_ms: i64,
 }
 
 /// Lays a block out as pieces to be written one after another; the payload is not copied. Their
@@ -236,11 +274,15 @@ pub fn encode(label: BlockLabel, index: &[u8], payload: Vec<Bytes>) -> Vec<Bytes
         index_bytes: length(index.len()),
         payload_bytes: length(payload_bytes),
         nonce: label.nonce,
+        written_at_ms: label.written_at_ms,
         checksum: 0,
+        head_checksum: 0,
     };
     let mut head = BytesMut::with_capacity(HEADER_BYTES + index.len());
     head.put_slice(&header.encode_unsummed());
     head.put_slice(index);
+    let head_checksum = head_checksum(&head);
+    head[HEAD_CRC_AT..HEADER_BYTES].copy_from_slice(&head_checksum.to_le_bytes());
     let checksum = payload
         .iter()
         .fold(Crc32c::default().with(&head), |checksum, piece| checksum.with(piece))
@@ -265,6 +307,7 @@ mod tests {
             sequence: 9,
             durable_sequence: 8,
             nonce: 0x1234_5678_9abc_def0,
+            written_at_ms: 1_700_000_000_123,
         };
         let payload = vec![Bytes::from_static(b"first"), Bytes::from_static(b"second")];
         encode(label, b"index", payload).concat().into()
@@ -278,6 +321,7 @@ mod tests {
         assert_eq!(block.header.kind, BlockKind::Data);
         assert_eq!((block.header.sequence, block.header.durable_sequence), (9, 8));
         assert_eq!(block.header.nonce, 0x1234_5678_9abc_def0);
+        assert_eq!(block.header.written_at_ms, 1_700_000_000_123);
         assert_eq!(&block.index[..], b"index");
         assert_eq!(&block.payload[..], b"firstsecond");
     }
@@ -289,6 +333,24 @@ mod tests {
             let mut flipped = bytes.to_vec();
             flipped[at] ^= 0x10;
             assert!(Block::parse(&flipped.into()).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn header_and_index_are_checked_without_the_payload() {
+        let bytes = sample();
+        let header = BlockHeader::parse(&bytes).unwrap();
+        let end = HEADER_BYTES + b"index".len();
+        assert_eq!(header.verify_head(&bytes[..end]), Ok(()));
+        assert_eq!(header.verify_head(&bytes[..end - 1]), Err(BlockError::Torn));
+        for at in 0..end {
+            let mut flipped = bytes[..end].to_vec();
+            flipped[at] ^= 0x10;
+            let flipped = Bytes::from(flipped);
+            let checked =
+                BlockHeader::parse(&flipped).and_then(|parsed| parsed.verify_head(&flipped));
+            // The other checksum stands in bytes 40 to 43.
+            assert_eq!(checked.is_ok(), (CRC_AT..CRC_AT + 4).contains(&at), "byte {at}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! table), zero `u16`, base offset `i64`, record count `u32`, position in the payload `u32`, length
 //! `u32`. Usage: the same table of principals, then window start and end in ms (`i64` each), `u32`
 //! number of entries, each topic id (16), principal `u16`, cumulative bytes handed to sockets
-//! `u64`. Install: `u32` number of entries, each topic id (16), partition `i32`, epoch `i32`,
+//! `u64`, and how many of them since the entry before it in the lane `u64`. Install: `u32` number of entries, each topic id (16), partition `i32`, epoch `i32`,
 //! manifest number `u64`. Checkpoint: file number `u64`, then as Install. Close: nothing.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::wire::{Reader, WireError, WriteExt};
 /// Bytes of one data entry.
 const DATA_ENTRY_BYTES: usize = 48;
 /// Bytes of one usage entry.
-const USAGE_ENTRY_BYTES: usize = 26;
+const USAGE_ENTRY_BYTES: usize = 34;
 /// Bytes of one install entry.
 const INSTALL_ENTRY_BYTES: usize = 32;
 
@@ -50,6 +50,9 @@ pub struct UsageEntry {
     pub principal: Arc<str>,
     /// Bytes of record batches handed to sockets since the incarnation started.
     pub egress_bytes: u64,
+    /// How many of them since the last entry of the topic and principal in the lane: so that a
+    /// block says by itself what it adds.
+    pub egress_delta: u64,
 }
 
 /// The egress counters that changed in a window of time.
@@ -190,6 +193,7 @@ pub fn encode_usage(usage: &Usage) -> Bytes {
         body.put_uuid(entry.topic);
         body.put_u16_le(principals.number(&entry.principal));
         body.put_u64_le(entry.egress_bytes);
+        body.put_u64_le(entry.egress_delta);
     }
     with_principals(&principals, &body)
 }
@@ -209,7 +213,8 @@ pub fn decode_usage(index: Bytes) -> Result<Usage, WireError> {
     for _ in 0..count {
         let topic = reader.uuid()?;
         let principal = principals.get(reader.u16_le()?, reader.position())?;
-        entries.push(UsageEntry { topic, principal, egress_bytes: reader.u64_le()? });
+        let (egress_bytes, egress_delta) = (reader.u64_le()?, reader.u64_le()?);
+        entries.push(UsageEntry { topic, principal, egress_bytes, egress_delta });
     }
     Ok(Usage { window_start_ms, window_end_ms, entries })
 }
@@ -316,6 +321,7 @@ mod tests {
             topic: TopicId::from_u128(9),
             principal: "User:a".into(),
             egress_bytes: u64::MAX,
+            egress_delta: 1 << 34,
         };
         let usage = Usage { window_start_ms: 1, window_end_ms: 2, entries: vec![entry] };
         assert_eq!(decode_usage(encode_usage(&usage)), Ok(usage));

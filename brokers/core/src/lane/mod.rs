@@ -72,7 +72,7 @@ pub enum LaneFile {
     Seal,
 }
 
-/// Where a record batch lies in a lane.
+/// Where a record batch lies in a lane, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneSpot {
     /// Whose lane.
@@ -83,6 +83,8 @@ pub struct LaneSpot {
     pub position: u64,
     /// Length in bytes.
     pub length: u32,
+    /// When its block was laid out, ms since 1970 UTC; for the meter only.
+    pub written_at_ms: i64,
 }
 
 /// The last block of a lane that counts.

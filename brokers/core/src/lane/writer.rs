@@ -22,7 +22,7 @@ use super::leftover::{BlockSummary, Leftover};
 use super::queue::{DurableBatch, InstallEffect, Item, Lane, LaneBatch};
 use super::token::OwnerToken;
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
-use crate::env::{Disk, DiskResult, File};
+use crate::env::{Clock, Disk, DiskResult, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::metrics::{CommitStage, LaneMetrics};
 use crate::rules::{Rule, Rules};
@@ -86,6 +86,8 @@ pub struct RolledFile {
 pub struct WriterParts {
     /// The shared file system.
     pub disk: Arc<dyn Disk>,
+    /// Says when blocks were written, for the meter.
+    pub clock: Arc<dyn Clock>,
     /// Names of the lane's files.
     pub paths: LanePaths,
     /// The right to write here.
@@ -123,6 +125,7 @@ pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<(
         next: None,
         sequence: 0,
         durable_sequence: 0,
+        written_at_ms: i64::MIN,
     };
     writer.write_checkpoint().await?;
     writer.prepare_next();
@@ -175,6 +178,8 @@ struct Writer {
     next: Option<AbortOnDropHandle<DiskResult<Arc<dyn File>>>>,
     sequence: u64,
     durable_sequence: u64,
+    /// The time of the last block.
+    written_at_ms: i64,
 }
 
 /// One write: what was taken from the queue, laid out in blocks.
@@ -249,6 +254,7 @@ impl Write {
 /// A block as it goes to the disk.
 struct Encoded {
     kind: BlockKind,
+    written_at_ms: i64,
     sequence: u64,
     bytes: u64,
     index_bytes: u64,
@@ -357,12 +363,15 @@ impl Writer {
         blocks: &mut Vec<Encoded>,
     ) {
         self.sequence += 1;
+        // A clock that is set back does not take the lane back with it.
+        self.written_at_ms = self.written_at_ms.max(self.parts.clock.now_ms());
         let label = BlockLabel {
             kind,
             incarnation: self.parts.incarnation,
             sequence: self.sequence,
             durable_sequence: self.durable_sequence,
             nonce: self.parts.nonce,
+            written_at_ms: self.written_at_ms,
         };
         let encoded = encode(label, index, payload);
         let bytes: usize = encoded.iter().map(Bytes::len).sum();
@@ -372,6 +381,7 @@ impl Writer {
         }
         blocks.push(Encoded {
             kind,
+            written_at_ms: self.written_at_ms,
             sequence: self.sequence,
             bytes: bytes as u64,
             index_bytes: index.len() as u64,
@@ -409,7 +419,9 @@ impl Writer {
 
     fn acknowledge(&mut self, write: &mut Write, blocks: &[Encoded], first_position: u64) {
         let has_data = blocks.first().is_some_and(|block| block.kind == BlockKind::Data);
-        let index_bytes = if has_data { blocks[0].index_bytes } else { 0 };
+        let data = blocks.first().filter(|_| has_data);
+        let (index_bytes, written_at_ms) =
+            data.map_or((0, 0), |block| (block.index_bytes, block.written_at_ms));
         let payload_at = first_position + HEADER_BYTES as u64 + index_bytes;
         if has_data || blocks.iter().any(|block| block.kind == BlockKind::Usage) {
             self.current.used_since.get_or_insert_with(Instant::now);
@@ -420,6 +432,7 @@ impl Writer {
                 file: LaneFile::Wal(self.current.number),
                 position: payload_at + u64::from(entry.position),
                 length: entry.length,
+                written_at_ms,
             };
             self.current.entries.push(RolledEntry {
                 partition: entry.partition,

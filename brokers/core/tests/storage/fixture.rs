@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use freshet_core::engine::{Engine, EngineSettings, StartError};
 use freshet_core::env::real::FolderDisk;
-use freshet_core::env::{Disk, Environment, Randomness};
+use freshet_core::env::{Clock, Disk, Environment, Randomness};
 use freshet_core::ids::{Epoch, Incarnation, PartitionId, TopicId};
 use freshet_core::jobs::JobSettings;
 use freshet_core::lane::index::InstallEntry;
@@ -40,6 +41,32 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
         }
     });
     assert!(reached.await.is_ok(), "{what}");
+}
+
+/// What the clock of a lane shows at its first look.
+pub const START_MS: i64 = 1_700_000_000_000;
+/// By how much it goes on with each look, which is with each block.
+pub const STEP_MS: i64 = 10;
+
+/// A clock that goes on when it is looked at, and can be set.
+pub struct SteppingClock(AtomicI64);
+
+impl SteppingClock {
+    pub fn set(&self, now_ms: i64) {
+        self.0.store(now_ms, Ordering::SeqCst);
+    }
+}
+
+impl Default for SteppingClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(START_MS))
+    }
+}
+
+impl Clock for SteppingClock {
+    fn now_ms(&self) -> i64 {
+        self.0.fetch_add(STEP_MS, Ordering::SeqCst)
+    }
 }
 
 pub fn randomness() -> Arc<dyn Randomness> {
@@ -127,6 +154,7 @@ pub struct OpenLane {
     pub recorder: Arc<Recorder>,
     pub installed: Arc<Installed>,
     pub rolled: Arc<Mutex<Vec<RolledFile>>>,
+    pub clock: Arc<SteppingClock>,
     writer: AbortOnDropHandle<()>,
 }
 
@@ -141,8 +169,10 @@ impl OpenLane {
         let (standing, installed) = (Standing::default(), Arc::new(Installed::default()));
         let rolled: Arc<Mutex<Vec<RolledFile>>> = Arc::default();
         let told = Arc::clone(&rolled);
+        let clock = Arc::new(SteppingClock::default());
         let (lane, writer) = start(WriterParts {
             disk: Arc::clone(disk),
+            clock: Arc::clone(&clock) as Arc<_>,
             paths: paths.clone(),
             token: Arc::clone(&token),
             incarnation,
@@ -157,7 +187,7 @@ impl OpenLane {
         .await
         .unwrap();
         let recorder = Arc::new(Recorder::default());
-        Self { paths, lane, token, standing, recorder, installed, rolled, writer }
+        Self { paths, lane, token, standing, recorder, installed, rolled, clock, writer }
     }
 
     pub fn try_stage(&self, index: i32, batch: StoredBatch) -> Result<(), LaneError> {

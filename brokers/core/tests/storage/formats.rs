@@ -1,7 +1,7 @@
 //! Objects and manifests read back as written, and every damage of them is refused.
 
 use bytes::Bytes;
-use freshet_core::cold::manifest::{AbortedTransaction, Manifest};
+use freshet_core::cold::manifest::{AbortedTransaction, DROPPED_KEPT_MS, DroppedSegment, Manifest};
 use freshet_core::cold::segment::{ObjectRef, Segment, SegmentWriter, decode_section};
 use freshet_core::ids::Incarnation;
 use freshet_core::lane::index::ManifestRef;
@@ -23,6 +23,13 @@ pub fn manifest() -> Manifest {
         end_offset: base_offset + 50,
         max_timestamp: 1_700_000_000_000,
         bytes: 1 << 33,
+        written_at_ms: 1_700_000_000_500 + base_offset,
+    };
+    let dropped = DroppedSegment {
+        bytes: 1 << 34,
+        written_at_ms: 1_600_000_000_000,
+        max_timestamp: -1,
+        dropped_at_ms: 1_700_000_000_600,
     };
     let batch = |first_sequence: i32| ProducedBatch {
         first_sequence,
@@ -46,6 +53,7 @@ pub fn manifest() -> Manifest {
         covered_end: 150,
         last_stable_offset: 120,
         segments: vec![segment(50), segment(100)],
+        dropped: vec![dropped],
         epochs: EpochTable::from_entries(vec![(1, 60), (4, 110)]),
         aborted: vec![AbortedTransaction { producer_id: 9, first_offset: 61, last_offset: 70 }],
         producers,
@@ -65,6 +73,24 @@ fn a_manifest_reads_back_and_every_damage_is_refused() {
     }
     let empty = Manifest::empty(partition(0));
     assert_eq!(Manifest::decode(&empty.encode()).unwrap(), empty);
+}
+
+#[test]
+fn what_retention_let_go_is_remembered_for_four_days() {
+    let mut manifest = manifest();
+    let (earlier, gone) = (manifest.dropped[0], manifest.segments[0]);
+    let now_ms = earlier.dropped_at_ms + DROPPED_KEPT_MS;
+    manifest.drop_segments(1, now_ms);
+    let dropped = DroppedSegment {
+        bytes: gone.bytes,
+        written_at_ms: gone.written_at_ms,
+        max_timestamp: gone.max_timestamp,
+        dropped_at_ms: now_ms,
+    };
+    assert_eq!(manifest.dropped, [earlier, dropped]);
+    assert_eq!(manifest.segments.len(), 1);
+    manifest.forget_dropped(now_ms + 1);
+    assert_eq!(manifest.dropped, [dropped]);
 }
 
 #[test]
@@ -90,11 +116,11 @@ fn names_of_manifests_sort_and_read_back() {
 /// An object of two partitions; the second has a chunk and a batch of its own size in another.
 fn object() -> (Bytes, Vec<(freshet_core::ids::PartitionId, Segment)>) {
     let mut writer = SegmentWriter::new(OBJECT);
-    writer.add(partition(1), &stored(40, 100));
-    writer.add(partition(1), &stored(41, 200));
-    writer.add(partition(2), &stored(7, 600 << 10));
-    writer.add(partition(2), &stored(8, 2 << 20));
-    writer.add(partition(2), &stored(9, 10));
+    writer.add(partition(1), &stored(40, 100), 5);
+    writer.add(partition(1), &stored(41, 200), 4);
+    writer.add(partition(2), &stored(7, 600 << 10), 4);
+    writer.add(partition(2), &stored(8, 2 << 20), 6);
+    writer.add(partition(2), &stored(9, 10), 9);
     let (pieces, segments) = writer.finish();
     (pieces.concat().into(), segments)
 }
@@ -107,10 +133,11 @@ fn section(object: &Bytes, segment: &Segment) -> Bytes {
 #[test]
 fn an_object_reads_back_chunk_by_chunk() {
     let (bytes, segments) = object();
-    let expected = [(1, 40, vec![2]), (2, 7, vec![1, 1, 1])];
+    let expected = [(1, 40, vec![2], 5), (2, 7, vec![1, 1, 1], 9)];
     assert_eq!(segments.len(), expected.len());
-    for ((id, segment), (index, base, batches_of)) in segments.iter().zip(expected) {
+    for ((id, segment), (index, base, batches_of, written_at_ms)) in segments.iter().zip(expected) {
         assert_eq!((*id, segment.base_offset), (partition(index), base));
+        assert_eq!(segment.written_at_ms, written_at_ms, "that of the newest block");
         let chunks = decode_section(&section(&bytes, segment), *id, OBJECT).unwrap();
         assert_eq!(chunks.len(), batches_of.len(), "a chunk is cut at 1 MiB");
         let mut due = base;

@@ -106,6 +106,7 @@ async fn put_stranger(store: &FolderStore, topic: TopicId, object: ObjectRef) ->
         end_offset: 1,
         max_timestamp: 1,
         bytes: 1,
+        written_at_ms: 1,
     };
     let name = ManifestRef { epoch: 1, number: 0 };
     let manifest =
@@ -162,6 +163,7 @@ fn with_segments(segments: &[(i64, u64)]) -> Manifest {
         end_offset: number as i64 + 1,
         max_timestamp: *max_timestamp,
         bytes: *bytes,
+        written_at_ms: 0,
     };
     let segments = segments.iter().enumerate().map(of).collect();
     Manifest { segments, ..Manifest::empty(partition(0)) }

@@ -30,7 +30,8 @@ use freshet_core::records::{
 use freshet_core::rules::Rules;
 
 use crate::fixture::{
-    CLUSTER, OpenLane, eventually, fence_and_seal, partition, produced, small_files, wal,
+    CLUSTER, OpenLane, START_MS, STEP_MS, eventually, fence_and_seal, partition, produced,
+    small_files, wal,
 };
 
 const TIME_MS: i64 = 1_700_000_000_000;
@@ -63,15 +64,16 @@ fn batches() -> [Sample; 4] {
 }
 
 fn usage() -> Usage {
-    let entry = |principal: &str, egress_bytes| UsageEntry {
+    let entry = |principal: &str, egress_bytes, egress_delta| UsageEntry {
         topic: TopicId::from_u128(5),
         principal: principal.into(),
         egress_bytes,
+        egress_delta,
     };
     Usage {
         window_start_ms: TIME_MS,
         window_end_ms: TIME_MS + 1000,
-        entries: vec![entry("User:alice", 1 << 40), entry("User:bob", 17)],
+        entries: vec![entry("User:alice", 1 << 40, 1 << 39), entry("User:bob", 17, 17)],
     }
 }
 
@@ -85,7 +87,7 @@ fn object_and_manifests() -> (Vec<Bytes>, Vec<Manifest>) {
     let samples = batches();
     let mut writer = SegmentWriter::new(OBJECT);
     for (index, batch) in [(0, &samples[0]), (0, &samples[2]), (1, &samples[1])] {
-        writer.add(partition(index), &batch.batch);
+        writer.add(partition(index), &batch.batch, TIME_MS + 200 + i64::from(index));
     }
     let (pieces, segments) = writer.finish();
     let manifests = segments.into_iter().map(|(id, segment)| {
@@ -171,8 +173,8 @@ enum Content {
     Close,
 }
 
-/// A block: its file, its numbers, what it holds, and where it was read from.
-type Found = (u64, u64, u64, Content, LaneFile);
+/// A block: its file, its numbers, its time, what it holds, and where it was read from.
+type Found = (u64, u64, u64, i64, Content, LaneFile);
 
 fn found(replayed: &ReplayedBlock) -> Found {
     let block = &replayed.placed.block;
@@ -195,7 +197,9 @@ fn found(replayed: &ReplayedBlock) -> Found {
         }
         BlockKind::Close => Content::Close,
     };
-    (replayed.placed.file, header.sequence, header.durable_sequence, content, replayed.file)
+    let written_at_ms = header.written_at_ms;
+    let file = replayed.placed.file;
+    (file, header.sequence, header.durable_sequence, written_at_ms, content, replayed.file)
 }
 
 async fn blocks(disk: &dyn Disk, incarnation: u64, end: LaneEnd) -> Vec<Found> {
@@ -241,7 +245,8 @@ async fn assert_closed_lane(disk: &dyn Disk) {
         (2, Content::Close),
     ];
     let expected = (1..).zip(expected).map(|(sequence, (file, content))| {
-        (file, sequence, sequence - 1, content, LaneFile::Wal(file))
+        let written_at_ms = START_MS + STEP_MS * (sequence as i64 - 1);
+        (file, sequence, sequence - 1, written_at_ms, content, LaneFile::Wal(file))
     });
     let found = blocks(disk, 1, LaneEnd { file: 2, sequence: 10 }).await;
     assert_eq!(found, expected.collect::<Vec<_>>());
@@ -256,7 +261,7 @@ async fn assert_sealed_lane(disk: &dyn Disk) {
     let places: Vec<_> = found.iter().map(|(.., file)| *file).collect();
     assert_eq!(places, [LaneFile::Wal(0), LaneFile::Wal(0), LaneFile::Seal]);
     let expected = |offset| data(&sample(0, "User:alice", offset, record_of(offset)));
-    assert_eq!((&found[1].3, &found[2].3), (&expected(0), &expected(1)));
+    assert_eq!((&found[1].4, &found[2].4), (&expected(0), &expected(1)));
 }
 
 /// What [`OpenLane::write_one_by_one`] writes.

@@ -47,6 +47,7 @@ async fn blocks_that_are_not_surely_durable_are_copied_and_read_from_the_copy() 
         file,
         position,
         length: u32::try_from(expected.len()).unwrap(),
+        written_at_ms: 0,
     };
     assert_eq!(reader.read(spot).await.unwrap(), expected);
 }
@@ -85,6 +86,7 @@ async fn two_sealers_agree_and_what_lands_later_changes_nothing() {
         sequence: 6,
         durable_sequence: 5,
         nonce: NONCE,
+        written_at_ms: 0,
     };
     let late = encode(label, b"", Vec::new()).concat();
     let after = last + (64 + 5100_usize).next_multiple_of(4096);
@@ -106,6 +108,7 @@ async fn a_block_that_a_client_made_up_proves_nothing() {
             sequence: 6,
             durable_sequence: 5,
             nonce,
+            written_at_ms: 0,
         };
         encode(label, b"", Vec::new()).concat()
     };
