@@ -23,6 +23,7 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
     "UnknownOutcomeError",
+    "UsageReader",
     "default_gateway_settings",
     "default_settings",
     "inspect",
@@ -172,7 +173,7 @@ class GatewayProcess:
     def metrics_address(self) -> str | None:
         """`host:port` of `/metrics` and `/healthz`; None where they are off."""
 
-class LaneReading(TypedDict):
+class _LaneReading(TypedDict):
     """`brokers.usage.LaneReading` says what these are."""
 
     rows: int
@@ -214,7 +215,7 @@ class UsageReader:
         after_file: int = 0,
         final: bool = False,
         sealed_end: tuple[int, int] | None = None,
-    ) -> LaneReading:
+    ) -> _LaneReading:
         """Rows of usage of a lane. `sealed_end` is file and sequence. Raises `StorageError`."""
 
     def drop_indexes(self, cluster: str, incarnation: int, below_file: int) -> int:

@@ -31,7 +31,7 @@ DATA, USAGE, INSTALL, CHECKPOINT, CLOSE = range(1, 6)
 KINDS = {DATA: "data", USAGE: "usage", INSTALL: "install", CHECKPOINT: "checkpoint", CLOSE: "close"}
 
 DATA_ENTRY = struct.Struct("<16siiHHqIII")
-USAGE_ENTRY = struct.Struct("<16sHQ")
+USAGE_ENTRY = struct.Struct("<16sHQQ")
 INSTALL_ENTRY = struct.Struct("<16siiQ")
 OWNER = struct.Struct("<4sHHQ16sI")
 # magic, version, zero, incarnation, end file, end sequence, count, checksum
@@ -47,7 +47,8 @@ SECTION = struct.Struct("<16siI")
 CHUNK = struct.Struct("<QQqqqII")
 MANIFEST_HEADER = struct.Struct("<4sHHI")
 MANIFEST = struct.Struct("<16siiQqqq")
-SEGMENT = struct.Struct("<QQQIIqqqQ")
+SEGMENT = struct.Struct("<QQQIIqqqQq")
+DROPPED = struct.Struct("<Qqqq")
 EPOCH = struct.Struct("<iq")
 ABORTED = struct.Struct("<qqq")
 PRODUCER = struct.Struct("<qhiqqB")
@@ -217,7 +218,7 @@ def usage_entries(index: bytes) -> list[tuple[uuid.UUID, str, int]]:
     principals, position = table_of_principals(index)
     (count,) = struct.unpack_from("<I", index, position + 16)
     rows = USAGE_ENTRY.iter_unpack(index[position + 20 : position + 20 + count * USAGE_ENTRY.size])
-    return [(uuid.UUID(bytes=topic), principals[who], total) for topic, who, total in rows]
+    return [(uuid.UUID(bytes=topic), principals[who], total) for topic, who, total, _ in rows]
 
 
 def install_entries(index: bytes) -> list[tuple[PartitionId, ManifestName]]:
@@ -538,8 +539,9 @@ def read_manifest(path: Path) -> Manifest:
     arrays = Counted(raw, MANIFEST_HEADER.size + MANIFEST.size)
     segments = tuple(
         Segment(who, which, at, length, base, end, newest, size)
-        for who, which, at, length, _, base, end, newest, size in arrays.rows(SEGMENT)
+        for who, which, at, length, _, base, end, newest, size, _ in arrays.rows(SEGMENT)
     )
+    list(arrays.rows(DROPPED))
     epochs = tuple((of, start) for of, start in arrays.rows(EPOCH))
     list(arrays.rows(ABORTED))
     producers = {}

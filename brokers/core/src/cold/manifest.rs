@@ -1,18 +1,17 @@
 //! A partition's manifest: everything that was split, and the state at exactly its end. Immutable;
 //! one counts only once its install record is durable in the lane.
 //!
-//! Format version 1, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over all
-//! that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
+//! Format version 1, little-endian: magic `FRMF`, version `u16`, zero `u16`, CRC-32C `u32` over
+//! all that follows; topic id (16), partition `i32`, epoch `i32`, number `u64`, log start `i64`,
 //! covered end `i64`, last stable offset `i64`; then, each behind a `u32` count: segments (object
-//! incarnation `u64`, object number `u64`, section position `u64`, section bytes `u32`, zero `u32`,
-//! base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`, when its last block was
-//! laid out in ms `i64`), segments that retention let go within [`DROPPED_KEPT_MS`] (bytes `u64`,
-//! when its last block was laid out `i64`, largest timestamp `i64`, when it was let go `i64`),
-//! epochs (epoch `i32`,
-//! start offset `i64`), aborted transactions (producer `i64`, first offset `i64`, last offset
-//! `i64`), producers (id `i64`, epoch `i16`, coordinator epoch `i32`, first offset of the open
-//! transaction or -1 `i64`, last timestamp `i64`, `u8` count of batches, each first sequence `i32`,
-//! last sequence `i32`, base offset `i64`, last offset `i64`).
+//! incarnation `u64`, object number `u64`, section position `u64`, section bytes `u32`, zero
+//! `u32`, base offset `i64`, end offset `i64`, largest timestamp `i64`, bytes `u64`, when its last
+//! block was laid out in ms `i64`), segments that retention let go within [`DROPPED_KEPT_MS`]
+//! (bytes `u64`, when its last block was laid out `i64`, largest timestamp `i64`, when it was let
+//! go `i64`), epochs (epoch `i32`, start offset `i64`), aborted transactions (producer `i64`,
+//! first offset `i64`, last offset `i64`), producers (id `i64`, epoch `i16`, coordinator epoch
+//! `i32`, first offset of the open transaction or -1 `i64`, last timestamp `i64`, `u8` count of
+//! batches, each first sequence `i32`, last sequence `i32`, base offset `i64`, last offset `i64`).
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -34,8 +33,8 @@ const ABORTED_BYTES: usize = 24;
 const PRODUCER_BYTES: usize = 31;
 const PRODUCED_BATCH_BYTES: usize = 24;
 
-/// For how long a manifest remembers segments that retention let go: the meter, which counts what is
-/// stored minute by minute, may come late by this much.
+/// For how long a manifest remembers segments that retention let go: the meter, which counts what
+/// is stored minute by minute, may come late by this much.
 pub const DROPPED_KEPT_MS: i64 = 96 * 3_600_000;
 
 /// A segment that retention let go.

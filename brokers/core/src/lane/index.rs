@@ -1,12 +1,13 @@
 //! What stands in the index of each kind of block. Format version 1 (the block's version).
 //!
-//! Data: `u16` number of principals, each `u16` length + UTF-8; `u32` number of entries, each of 48
-//! bytes: topic id (16), partition `i32`, leader epoch `i32`, principal `u16` (its place in the
-//! table), zero `u16`, base offset `i64`, record count `u32`, position in the payload `u32`, length
-//! `u32`. Usage: the same table of principals, then window start and end in ms (`i64` each), `u32`
-//! number of entries, each topic id (16), principal `u16`, cumulative bytes handed to sockets
-//! `u64`, and how many of them since the entry before it in the lane `u64`. Install: `u32` number of entries, each topic id (16), partition `i32`, epoch `i32`,
-//! manifest number `u64`. Checkpoint: file number `u64`, then as Install. Close: nothing.
+//! Data: `u16` number of principals, each `u16` length + UTF-8; `u32` number of entries, each of
+//! 48 bytes: topic id (16), partition `i32`, leader epoch `i32`, principal `u16` (its place in the
+//! table), zero `u16`, base offset `i64`, record count `u32`, position in the payload `u32`,
+//! length `u32`. Usage: the same table of principals, then window start and end in ms (`i64`
+//! each), `u32` number of entries, each topic id (16), principal `u16`, cumulative bytes handed to
+//! sockets `u64`, and how many of them since the entry before it in the lane `u64`. Install: `u32`
+//! number of entries, each topic id (16), partition `i32`, epoch `i32`, manifest number `u64`.
+//! Checkpoint: file number `u64`, then as Install. Close: nothing.
 
 use std::sync::Arc;
 

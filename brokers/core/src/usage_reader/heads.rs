@@ -1,8 +1,8 @@
 //! Walking over the blocks of a lane file by their headers and indexes, without their payloads.
 //!
 //! A header with its index has a checksum of its own, so what is found is what was written. Whether
-//! the payload behind it was written too is not looked at: whoever counts a block asks whether it is
-//! covered.
+//! the payload behind it was written too is not looked at: whoever counts a block asks whether it
+//! is covered.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
