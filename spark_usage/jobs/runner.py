@@ -1,0 +1,118 @@
+"""What every job has in common: arguments, signals, the session, and how it ends.
+
+Exit status: 0 done, 1 failed, 2 refused (arguments, manifest, an output folder that exists),
+128 + n ended by signal n.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import date
+from types import FrameType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_usage.errors import Interrupted, JobError
+from spark_usage.progress import Progress
+from spark_usage.run_manifest import RunManifest, parse_run
+from spark_usage.session import DRIVER_MEMORY, abandon_session, open_session
+from spark_usage.storage import Storage
+
+DONE, FAILED, REFUSED = 0, 1, 2
+
+# A partition of so many rows is sorted in memory by a task of a small driver.
+_ROWS_PER_PARTITION = 500_000
+
+Job = Callable[[SparkSession, argparse.Namespace, Progress], object]
+
+
+def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
+    """The arguments that all jobs have."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m spark_usage.jobs.{name}", description=description
+    )
+    parser.add_argument("--day", type=date.fromisoformat, required=True, help="YYYY-MM-DD, UTC")
+    parser.add_argument("--run-id", required=True, help="as in the manifest")
+    parser.add_argument("--manifest", required=True, help="path or URI of the run's JSON")
+    parser.add_argument("--output", required=True, help="path or URI of a folder to be made")
+    parser.add_argument("--master", help="default: that of spark-submit, and local[*] without one")
+    parser.add_argument("--driver-memory", default=DRIVER_MEMORY, help="default: %(default)s")
+    return parser
+
+
+def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int:
+    """Runs a job in a session of its own; returns the exit status."""
+    spark = None
+    _on_signals(_interrupt)
+    try:
+        spark = open_session(
+            f"freshet-{name}", master=arguments.master, driver_memory=arguments.driver_memory
+        )
+        # PySpark has set a handler of its own for the first of them.
+        _on_signals(_interrupt)
+        job(spark, arguments, Progress(spark.sparkContext.statusTracker(), stages))
+    except JobError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        status = REFUSED
+    except KeyboardInterrupt as error:
+        _on_signals(signal.SIG_IGN)
+        sys.stderr.write(f"{name}: {error}; nothing of this run counts\n")
+        if spark is not None:
+            abandon_session(spark)
+        return 128 + (error.signal_number if isinstance(error, Interrupted) else signal.SIGINT)
+    except Exception:
+        sys.stderr.write(f"{name}: failed\n{traceback.format_exc()}")
+        status = FAILED
+    else:
+        status = DONE
+    if spark is not None:
+        spark.stop()
+    return status
+
+
+def load_run(storage: Storage, arguments: argparse.Namespace) -> RunManifest:
+    """The manifest that the arguments name."""
+    return parse_run(storage.read(arguments.manifest), run_id=arguments.run_id, day=arguments.day)
+
+
+def size_shuffles(spark: SparkSession, run: RunManifest) -> None:
+    """Cuts the work into pieces that fit into memory, however much there is."""
+    rows = sum(each.rows for each in run.inputs)
+    partitions = max(spark.sparkContext.defaultParallelism, -(-rows // _ROWS_PER_PARTITION))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def finish(storage: Storage, output: str, report: dict[str, Any]) -> None:
+    """Writes `report.json`, then `_SUCCESS.json`: a folder without the second does not count."""
+    data = json.dumps(report, indent=1).encode()
+    storage.write(f"{output}/report.json", data)
+    success = {
+        "version": report["version"],
+        "run_id": report["run_id"],
+        "report_sha256": hashlib.sha256(data).hexdigest(),
+    }
+    storage.write(f"{output}/_SUCCESS.json", json.dumps(success).encode())
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del frame
+    raise Interrupted(number)
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The parsed arguments; an output folder's trailing slash is dropped."""
+    arguments = parser.parse_args(argv)
+    arguments.output = arguments.output.rstrip("/")
+    return arguments

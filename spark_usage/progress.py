@@ -1,0 +1,57 @@
+"""Says on standard error how far a job is, for whoever waits for it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import StatusTracker
+
+# Between two looks at a stage that is under way.
+_PERIOD_SECONDS = 5.0
+
+
+class Progress:
+    """Counts a job's stages: `stage 2 of 7: what`, then how many of its tasks are done."""
+
+    def __init__(self, tracker: StatusTracker, stages: int) -> None:
+        self._tracker = tracker
+        self._stages = stages
+        self._stage = 0
+
+    @contextmanager
+    def stage(self, what: str) -> Iterator[None]:
+        """Announces a stage and reports on it until it is done."""
+        self._stage += 1
+        head = f"stage {self._stage} of {self._stages}: {what}"
+        self.note(head)
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(head, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+        watcher.join()
+
+    def note(self, text: str) -> None:
+        """Writes one line."""
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def _watch(self, head: str, done: threading.Event) -> None:
+        said = ""
+        while not done.wait(_PERIOD_SECONDS):
+            line = self._tasks()
+            if line and line != said:
+                self.note(f"{head}: {line}")
+                said = line
+
+    def _tasks(self) -> str:
+        infos = [self._tracker.getStageInfo(each) for each in self._tracker.getActiveStageIds()]
+        running = [info for info in infos if info is not None]
+        total = sum(info.numTasks for info in running)
+        completed = sum(info.numCompletedTasks for info in running)
+        return f"{completed} of {total} tasks" if running else ""

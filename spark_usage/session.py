@@ -1,0 +1,96 @@
+"""Opens the Spark session of a job: the same meaning everywhere, small on one machine.
+
+What changes results (ANSI arithmetic, UTC) is set here for every master. What only says where and
+how large (master, memory, host) is set only where the job starts Spark itself; under `spark-submit`
+that is the cluster's to say.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+from pyspark.sql import SparkSession
+
+LOCAL_MASTER = "local[*]"
+DRIVER_MEMORY = "2g"
+
+# How long a JVM may take to run its shutdown hooks before it is ended.
+_STOP_SECONDS = 10
+
+_ALWAYS = {
+    # An overflow or an impossible cast ends the job, it does not become a null.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # The number of shuffle partitions is a function of the manifest (`spark_usage.jobs.runner`).
+    "spark.sql.adaptive.enabled": "false",
+    # Usage files are small and many: pack them by their size.
+    "spark.sql.files.openCostInBytes": "65536",
+    # List files in the driver: a task for each would cost more.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # A file that cannot be read is found and named, never passed over.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def open_session(
+    name: str,
+    *,
+    master: str | None = None,
+    driver_memory: str = DRIVER_MEMORY,
+    java_options: str = "",
+) -> SparkSession:
+    """The session of a job. `driver_memory` as in Spark, such as `2g`.
+
+    Without a master it is that of `spark-submit`, and `local[*]` where there is none.
+    """
+    builder = SparkSession.builder.appName(name)
+    settings = dict(_ALWAYS)
+    if not _is_submitted():
+        settings |= _here(master or LOCAL_MASTER, driver_memory, java_options)
+    elif master is not None:
+        settings["spark.master"] = master
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def abandon_session(spark: SparkSession) -> None:
+    """Ends the JVM of a session whose call was interrupted: it takes no further ones.
+
+    The JVM ends by itself, running its shutdown hooks, once its standard input is closed. Under
+    `spark-submit` the JVM is the parent, and ends with this process.
+    """
+    gateway = spark.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _is_submitted() -> bool:
+    # How spark-submit tells its Python child where the JVM listens.
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _here(master: str, driver_memory: str, java_options: str) -> dict[str, str]:
+    quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
+    settings = {
+        "spark.master": master,
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} {java_options}",
+        "spark.ui.enabled": "false",
+    }
+    if master.startswith("local"):
+        # No name of this machine needs to resolve, and nobody else can connect.
+        settings |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings

@@ -1,0 +1,76 @@
+"""What a roll-up says, as one number that does not depend on the order or the files of its rows.
+
+Each row is written as `<bytes>:<text>` for each column in the order of `ROLLUP_SCHEMA` (integers in
+decimal digits, `true` or `false`), and hashed with SHA-256. The four 64-bit numbers of which such a
+hash consists are each summed over all rows; `content_sha256` hashes the sums. So equal tables have
+equal hashes, and rows that came twice do not cancel out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sf
+
+from spark_usage.schemas import QUANTITY, ROLLUP_SCHEMA
+
+_PARTS = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """What a table of `ROLLUP_SCHEMA` holds. `totals` and `rows` are by meter."""
+
+    rows: Mapping[str, int]
+    source_rows: int
+    totals: Mapping[str, int]
+    sums: tuple[int, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all meters."""
+        return sum(self.rows.values())
+
+
+def content_sums(table: DataFrame) -> DataFrame:
+    """By `meter`: `rows`, `source_rows`, `quantity`, and the sums `part_0` to `part_3`."""
+    texts = [sf.col(name).cast("string") for name in ROLLUP_SCHEMA.names]
+    text = sf.concat(*(sf.concat(sf.octet_length(each), sf.lit(":"), each) for each in texts))
+    digest = sf.sha2(text, 256)
+    parts = [
+        sf.conv(sf.substring(digest, 1 + 16 * part, 16), 16, 10).cast("decimal(20,0)")
+        for part in _PARTS
+    ]
+    return (
+        table.groupBy("meter")
+        .agg(
+            sf.count(sf.lit(1)).alias("rows"),
+            sf.sum("source_rows").alias("source_rows"),
+            sf.sum("quantity").cast(QUANTITY).alias("quantity"),
+            *(sf.sum(each).alias(f"part_{part}") for part, each in zip(_PARTS, parts, strict=True)),
+        )
+        .select("meter", "rows", "source_rows", "quantity", *(f"part_{part}" for part in _PARTS))
+    )
+
+
+def table_content(rows: Iterable[Row]) -> TableContent:
+    """A table's content from the rows of `content_sums`."""
+    collected = sorted(rows, key=lambda row: str(row["meter"]))
+    return TableContent(
+        rows={row["meter"]: row["rows"] for row in collected},
+        source_rows=sum(row["source_rows"] for row in collected),
+        totals={row["meter"]: int(row["quantity"]) for row in collected},
+        sums=tuple(sum(int(row[f"part_{part}"]) for row in collected) for part in _PARTS),
+    )
+
+
+def content_sha256(tables: Mapping[str, TableContent]) -> str:
+    """64 hex digits for tables by name: hashes `<name>:<rows>:<sum>:<sum>:<sum>:<sum>` lines."""
+    lines = [
+        ":".join(map(str, (name, content.row_count, *content.sums)))
+        for name, content in sorted(tables.items())
+    ]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""Usage by hour: first of everything that was read, then of one day."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_usage.schemas import DAY_MS, HOUR_MS, QUANTITY, ROLLUP_SCHEMA
+from spark_usage.transforms.inputs import hour_of
+
+# What usage is summed over: all that a row of a roll-up says beside its quantity.
+PLACE = ("cell", "cluster_id", "organization_id", "topic_id", "principal", "meter", "billed")
+
+
+def hour_slices(distinct: DataFrame) -> DataFrame:
+    """Sums of distinct usage rows of any day, small enough to be kept while a run checks itself.
+
+    `PLACE`, `window_start_ms` (the hour), `agrees`, `quantity`, `copied_quantity` (each quantity
+    as often as it was read), `identities`, `copies`.
+    """
+    quantity = sf.col("quantity").cast(QUANTITY)
+    return (
+        distinct.withColumn("principal", sf.coalesce("principal", sf.lit("")))
+        .withColumn("window_start_ms", hour_of(sf.col("window_start_ms")))
+        .groupBy(*PLACE, "window_start_ms", "agrees")
+        .agg(
+            sf.sum(quantity).alias("quantity"),
+            sf.sum(sf.col("quantity").cast("decimal(19,0)") * sf.col("copies")).alias("copied"),
+            sf.count(sf.lit(1)).alias("identities"),
+            sf.sum("copies").alias("copies"),
+        )
+        .select(
+            *PLACE,
+            "window_start_ms",
+            "agrees",
+            "quantity",
+            sf.col("copied").cast(QUANTITY).alias("copied_quantity"),
+            "identities",
+            "copies",
+        )
+    )
+
+
+def hours(slices: DataFrame, day_start_ms: int) -> DataFrame:
+    """The rows of a day's `hours/` (`ROLLUP_SCHEMA`): of `hour_slices` what agrees, of the day."""
+    start = sf.col("window_start_ms")
+    of_day = (start >= day_start_ms) & (start < day_start_ms + DAY_MS)
+    return (
+        slices.filter(sf.col("agrees") & of_day)
+        .withColumn("window_end_ms", start + HOUR_MS)
+        .withColumn("source_rows", sf.col("identities"))
+        .select(*ROLLUP_SCHEMA.names)
+    )
