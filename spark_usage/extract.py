@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from spark_usage.progress import Progress
 from spark_usage.run_manifest import Input, RunManifest
 from spark_usage.schemas import USAGE_SCHEMA
-from spark_usage.storage import Storage
+from spark_usage.storage import Storage, literal_path
 from spark_usage.transforms.inputs import digests, known_meter, profile
 
 T = TypeVar("T")
@@ -102,17 +102,12 @@ def read_usage(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -
         nothing = [_null_of(name) for name in USAGE_SCHEMA.names]
         return spark.range(0).select(*nothing, sf.lit("").alias("file"))
     reader = spark.read.schema(USAGE_SCHEMA).option("recursiveFileLookup", "true")
-    rows = reader.parquet(*(_literal(run.path(each)) for each in inputs))
+    rows = reader.parquet(*(literal_path(run.path(each)) for each in inputs))
     return rows.select(*USAGE_SCHEMA.names, sf.col("_metadata.file_path").alias("file"))
 
 
 def _null_of(name: str) -> Column:
     return sf.lit(None).cast(USAGE_SCHEMA[name].dataType).alias(name)
-
-
-def _literal(path: str) -> str:
-    """A path in which nothing is a pattern to Hadoop."""
-    return "".join(f"\\{each}" if each in "{}[]*?\\" else each for each in path)
 
 
 def _keep(
@@ -144,7 +139,7 @@ def _altered(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> 
     if not inputs:
         return
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    files = reader.load([_literal(run.path(each)) for each in inputs])
+    files = reader.load([literal_path(run.path(each)) for each in inputs])
     found = {row["file"]: row["sha256"] for row in digests(files).collect()}
     by_key = _by_key(run, found)
     for each in inputs:

@@ -9,6 +9,11 @@ from pyspark.sql import SparkSession
 from spark_usage.errors import JobError
 
 
+def literal_path(path: str) -> str:
+    """A path to read tables from, in which nothing is a pattern to Spark."""
+    return "".join(f"\\{each}" if each in "{}[]*?\\" else each for each in path)
+
+
 class Storage:
     """Reads and writes small files by path or URI."""
 

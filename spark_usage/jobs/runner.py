@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import signal
 import sys
 import traceback
@@ -50,6 +51,8 @@ def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
 def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int:
     """Runs a job in a session of its own; returns the exit status."""
     spark = None
+    # What it cannot send is raised too, and a call that a signal ends is no news.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     _on_signals(_interrupt)
     try:
         spark = open_session(

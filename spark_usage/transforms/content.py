@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
@@ -35,8 +36,12 @@ class TableContent:
         return sum(self.rows.values())
 
 
-def content_sums(table: DataFrame) -> DataFrame:
-    """By `meter`: `rows`, `source_rows`, `quantity`, and the sums `part_0` to `part_3`."""
+def content_sums(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Of tables by name: `table`, `meter`, `rows`, `source_rows`, `quantity`, and `part_0` to 3."""
+    named = [
+        frame.select(sf.lit(name).alias("table"), *ROLLUP_SCHEMA.names)
+        for name, frame in tables.items()
+    ]
     texts = [sf.col(name).cast("string") for name in ROLLUP_SCHEMA.names]
     text = sf.concat(*(sf.concat(sf.octet_length(each), sf.lit(":"), each) for each in texts))
     digest = sf.sha2(text, 256)
@@ -44,20 +49,22 @@ def content_sums(table: DataFrame) -> DataFrame:
         sf.conv(sf.substring(digest, 1 + 16 * part, 16), 16, 10).cast("decimal(20,0)")
         for part in _PARTS
     ]
+    names = [f"part_{part}" for part in _PARTS]
     return (
-        table.groupBy("meter")
+        reduce(DataFrame.unionAll, named)
+        .groupBy("table", "meter")
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
             sf.sum("source_rows").alias("source_rows"),
             sf.sum("quantity").cast(QUANTITY).alias("quantity"),
-            *(sf.sum(each).alias(f"part_{part}") for part, each in zip(_PARTS, parts, strict=True)),
+            *(sf.sum(part).alias(name) for name, part in zip(names, parts, strict=True)),
         )
-        .select("meter", "rows", "source_rows", "quantity", *(f"part_{part}" for part in _PARTS))
+        .select("table", "meter", "rows", "source_rows", "quantity", *names)
     )
 
 
 def table_content(rows: Iterable[Row]) -> TableContent:
-    """A table's content from the rows of `content_sums`."""
+    """One table's content from its rows of `content_sums`."""
     collected = sorted(rows, key=lambda row: str(row["meter"]))
     return TableContent(
         rows={row["meter"]: row["rows"] for row in collected},

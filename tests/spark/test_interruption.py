@@ -1,0 +1,105 @@
+"""A job that ends half-way leaves nothing that counts, and the next run is not disturbed by it."""
+
+import argparse
+import hashlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from spark_usage.errors import JobError
+from spark_usage.jobs import runner
+from tests.spark.runs import JAVA_OPTIONS
+from tests.spark.usage_files import DAY, ingress
+
+
+def start(manifest, output, run_id="run_1"):
+    """Starts the roll-up as the control plane does."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "spark_usage.jobs.rollup"),
+            *("--day", DAY.isoformat(), "--run-id", run_id),
+            *("--manifest", str(manifest), "--output", str(output)),
+            *("--master", "local[2]", "--driver-memory", "512m"),
+        ],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS},
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("signal_number", "status"),
+    [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_a_job_that_is_ended_leaves_nothing_that_counts(folder, signal_number, status):
+    manifest = folder.run([folder.add([ingress(block, 1)]) for block in range(20)])
+    output = folder.root / "run_id=run_1"
+    with start(manifest, output) as job:
+        said = next(line for line in job.stderr if line.startswith("stage 3 of 7"))
+        job.send_signal(signal_number)
+        # Its JVM has the same pipe: reading to the end waits for both.
+        said += job.stderr.read()
+    assert job.returncode == status
+    assert "Traceback" not in said
+    assert output.is_dir()
+    assert not (output / "_SUCCESS.json").exists()
+
+
+def test_a_job_by_command_line_ends_with_its_report(folder):
+    manifest = folder.run([folder.add([ingress(1, 1)])])
+    output = folder.root / "run_id=run_1"
+    with start(manifest, output) as job:
+        said = job.stderr.read()
+    assert job.returncode == 0, said
+    stages = [line.split(":")[0] for line in said.splitlines() if line.startswith("stage")]
+    assert list(dict.fromkeys(stages)) == [f"stage {n} of 7" for n in range(1, 8)]
+    report = (output / "report.json").read_bytes()
+    assert json.loads((output / "_SUCCESS.json").read_text()) == {
+        "version": 1,
+        "run_id": "run_1",
+        "report_sha256": hashlib.sha256(report).hexdigest(),
+    }
+
+
+class FakeSession:
+    """As much of a session as the runner itself touches."""
+
+    stopped = False
+
+    def __init__(self):
+        self.sparkContext = self
+
+    def statusTracker(self):  # noqa: N802 (Spark's name)
+        return None
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (None, 0, ""),
+        (JobError("not like this"), 2, "rollup: not like this\n"),
+        (RuntimeError("broken"), 1, "RuntimeError: broken\n"),
+    ],
+)
+def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, told):
+    session = FakeSession()
+    monkeypatch.setattr(runner, "open_session", lambda *_, **__: session)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(logging.getLogger("py4j"), "setLevel", lambda _: None)
+
+    def job(*_):
+        if error:
+            raise error
+
+    arguments = argparse.Namespace(master=None, driver_memory="1g")
+    assert runner.main("rollup", job, 1, arguments) == status
+    assert capsys.readouterr().err.endswith(told)
+    assert session.stopped

@@ -1,0 +1,281 @@
+"""The roll-up against golden days, and against the oracle on random ones. Tolerance is 0."""
+
+import io
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metering.events.records import USAGE_SCHEMA
+from spark_usage.errors import JobError
+from tests.spark import oracle
+from tests.spark.usage_files import (
+    DAY_MS,
+    DAY_START_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    egress,
+    ingress,
+    random_rows,
+    split,
+    spoil,
+    storage,
+)
+
+LAST_MINUTE_MS = DAY_START_MS + DAY_MS - MINUTE_MS
+
+
+def assert_as_oracle(result, expected):
+    report = result.report
+    assert result.hours == expected.hours
+    assert result.days == expected.days
+    assert [without_reason(row) for row in result.quarantine] == expected.quarantine
+    assert {each["key"] for each in report["damaged_inputs"]} == expected.damaged
+    assert report["rows_read"] == expected.rows_read
+    assert report["rows_distinct"] == expected.rows_distinct
+    assert report["duplicates"] == expected.duplicates
+    assert report["conflicts"] == expected.conflicts
+    assert report["control_totals"] == expected.control_totals
+    assert report["content_sha256"] == expected.content_sha256
+    assert (report["hours"], report["days"]) == (len(expected.hours), len(expected.days))
+
+
+def without_reason(row):
+    assert row["reason"] == "conflict"
+    return {name: value for name, value in row.items() if name != "reason"}
+
+
+def brief(rows):
+    """Of each row what the golden days are about."""
+    return [
+        (
+            row["meter"],
+            row["principal"],
+            (row["window_start_ms"] - DAY_START_MS) // HOUR_MS,
+            row["quantity"],
+            row["billed"],
+            row["source_rows"],
+        )
+        for row in rows
+    ]
+
+
+def test_a_day_of_every_meter(roll_up, folder):
+    hour = DAY_START_MS + 5 * HOUR_MS
+    rows = [
+        ingress(1, 100),
+        ingress(1, 10, partition=1),
+        ingress(2, 7, window_start_ms=hour),
+        ingress(3, 5, principal="User:__freshet", billed=False),
+        egress(4, 40, 40),
+        egress(5, 2, 42, window_start_ms=LAST_MINUTE_MS),
+        storage(0, 60, 6000),
+        storage(60, 30, 3000),
+        storage(0, 60, 60, meter="partition_minutes", partition=None),
+        storage(0, 1, 30, meter="broker_seconds", topic_id="", partition=None, incarnation=1,
+                billed=False),
+    ]  # fmt: skip
+    result = roll_up([folder.add(rows)])
+    assert brief(result.hours) == [
+        ("broker_seconds", "", 0, 30, False, 1),
+        ("partition_minutes", "", 0, 60, True, 1),
+        ("storage_byte_minutes", "", 0, 6000, True, 1),
+        ("storage_byte_minutes", "", 1, 3000, True, 1),
+        ("ingress_bytes", "User:__freshet", 0, 5, False, 1),
+        ("egress_bytes", "User:app", 0, 40, True, 1),
+        ("egress_bytes", "User:app", 23, 2, True, 1),
+        ("ingress_bytes", "User:app", 0, 110, True, 2),
+        ("ingress_bytes", "User:app", 5, 7, True, 1),
+    ]
+    assert brief(result.days) == [
+        ("broker_seconds", "", 0, 30, False, 1),
+        ("partition_minutes", "", 0, 60, True, 1),
+        ("storage_byte_minutes", "", 0, 9000, True, 2),
+        ("ingress_bytes", "User:__freshet", 0, 5, False, 1),
+        ("egress_bytes", "User:app", 0, 42, True, 2),
+        ("ingress_bytes", "User:app", 0, 117, True, 3),
+    ]
+    assert result.report["control_totals"] == {
+        "broker_seconds": "30",
+        "egress_bytes": "42",
+        "ingress_bytes": "122",
+        "partition_minutes": "60",
+        "storage_byte_minutes": "9000",
+    }
+    assert result.failed_checks == []
+
+
+def test_output_has_the_schema_of_the_contract(roll_up, folder):
+    roll_up([folder.add([ingress(1, 100)])])
+    for table in ("hours", "days"):
+        (path,) = [
+            each
+            for each in (folder.root / "run_id=run_1" / table).glob("*.parquet")
+            if pq.ParquetFile(io.BytesIO(each.read_bytes())).metadata.num_rows
+        ]
+        schema = pq.read_schema(io.BytesIO(path.read_bytes()))
+        assert schema.names == list(oracle.OUTPUT)
+        assert schema.field("quantity").type == pa.decimal128(38, 0)
+        assert schema.field("source_rows").type == pa.int64()
+        assert schema.field("billed").type == pa.bool_()
+
+
+def test_a_row_counts_once_however_often_it_is_written(roll_up, folder):
+    row = ingress(1, 100)
+    inputs = [
+        folder.add([row, row]),
+        folder.add([row | {"emitted_at_ms": row["emitted_at_ms"] + 1}]),
+        folder.add([row, ingress(2, 1)], emitted_at_ms=DAY_START_MS + 2 * DAY_MS),
+    ]
+    report = roll_up(inputs).report
+    assert report["control_totals"] == {"ingress_bytes": "101"}
+    assert (report["rows_read"], report["rows_distinct"], report["duplicates"]) == (5, 2, 3)
+
+
+def test_only_the_day_counts_to_the_millisecond(roll_up, folder):
+    rows = [
+        ingress(1, 1, window_start_ms=DAY_START_MS - MINUTE_MS),
+        ingress(2, 10, window_start_ms=DAY_START_MS),
+        ingress(3, 100, window_start_ms=LAST_MINUTE_MS),
+        ingress(4, 1000, window_start_ms=LAST_MINUTE_MS + MINUTE_MS),
+    ]
+    report = roll_up([folder.add(rows, emitted_at_ms=DAY_START_MS + 3 * DAY_MS)]).report
+    assert report["control_totals"] == {"ingress_bytes": "110"}
+    assert report["rows_distinct"] == 4
+
+
+def test_contradicting_rows_are_set_aside_whole(roll_up, folder):
+    first, second = ingress(1, 100), ingress(1, 101)
+    result = roll_up([folder.add([first, ingress(2, 1)]), folder.add([second])])
+    assert result.report["control_totals"] == {"ingress_bytes": "1"}
+    assert result.report["conflicts"] == 1
+    assert [without_reason(row) for row in result.quarantine] == [first, second]
+    assert result.failed_checks == []
+
+
+def test_rows_that_contradict_each_other_in_the_day_are_a_conflict(roll_up, folder):
+    """A filter on the day before deduplication would leave one of them, and bill it."""
+    first = ingress(1, 100)
+    second = ingress(1, 100, window_start_ms=DAY_START_MS - MINUTE_MS)
+    result = roll_up([folder.add([first]), folder.add([second])])
+    assert result.hours == []
+    assert len(result.quarantine) == 2
+
+
+def test_time_rows_of_one_place_differ_by_their_window(roll_up, folder):
+    result = roll_up([folder.add([storage(0, 1, 10), storage(1, 1, 10), storage(1, 1, 10)])])
+    assert result.report["control_totals"] == {"storage_byte_minutes": "20"}
+
+
+def test_sums_are_exact_beyond_64_bits(roll_up, folder):
+    rows = [ingress(block, (1 << 63) - 1 - block) for block in range(100)]
+    result = roll_up([folder.add(rows)])
+    assert [row["quantity"] for row in result.days] == [100 * ((1 << 63) - 1) - 4950]
+    assert Decimal(result.report["control_totals"]["ingress_bytes"]) > 1 << 69
+
+
+def test_a_day_without_usage_has_tables_without_rows(roll_up):
+    result = roll_up([])
+    assert (result.hours, result.days, result.quarantine) == ([], [], [])
+    assert result.report["control_totals"] == {}
+    assert result.report["content_sha256"] == oracle.content_sha256({"hours": [], "days": []})
+    assert result.failed_checks == []
+
+
+def parquet(table):
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def damaged_files(folder):
+    """Inputs that must be left out, by the reason."""
+    sound = pa.Table.from_pylist([ingress(1, 100)], schema=USAGE_SCHEMA)
+    texts = sound["quantity"].cast(pa.string())
+    text = sound.set_column(sound.schema.get_field_index("quantity"), "quantity", texts)
+    missing = folder.add([ingress(11, 1)])
+    folder.path(missing["key"]).unlink()
+    cut = folder.add([ingress(12, 1)])
+    folder.path(cut["key"]).write_bytes(folder.path(cut["key"]).read_bytes()[:-1])
+    altered = folder.add([ingress(13, 1)])
+    data = bytearray(folder.path(altered["key"]).read_bytes())
+    data[len(data) // 2] ^= 1
+    folder.path(altered["key"]).write_bytes(data)
+    return [
+        ("missing", missing),
+        ("size", cut),
+        ("sha256", altered),
+        ("unreadable", folder.add_bytes(b"not Parquet, but as the manifest says", 1)),
+        ("unreadable", folder.add_bytes(parquet(text), 1)),
+        ("rows", folder.add([ingress(14, 1)]) | {"rows": 2}),
+        ("incomplete", folder.add_bytes(parquet(sound.drop(["principal"])), 1)),
+        ("incomplete", folder.add([ingress(15, 1, schema_version=2)])),
+        ("incomplete", folder.add([storage(0, 1, 1, block=1)])),
+    ]
+
+
+def test_damaged_files_are_named_and_left_out(roll_up, folder):
+    damaged = damaged_files(folder)
+    sound = [folder.add([ingress(block, 1)]) for block in range(100, 103)]
+    report = roll_up([*(each for _, each in damaged), *sound]).report
+    found = {(each["key"], each["reason"]) for each in report["damaged_inputs"]}
+    assert found == {(each["key"], reason) for reason, each in damaged}
+    assert report["control_totals"] == {"ingress_bytes": "3"}
+
+
+def test_rows_that_cannot_be_fail_their_checks(roll_up, folder):
+    rows = [ingress(1, -1), ingress(2, 1, meter="new_meter"), storage(59, 2, 1)]
+    result = roll_up([folder.add(rows)])
+    assert result.failed_checks == [
+        "no_negative_quantities",
+        "known_meters",
+        "windows_within_an_hour",
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_days_are_as_the_oracle_says(roll_up, folder, seed):
+    rows = random_rows(seed)
+    rows += spoil(seed, rows)
+    inputs = [folder.add(file, DAY_START_MS + n) for n, file in enumerate(split(seed, rows, 7))]
+    inputs.append(folder.add_bytes(b"damaged", 1))
+    result = roll_up(inputs)
+    expected = oracle.roll_up(folder.run(inputs))
+    assert expected.conflicts
+    assert expected.duplicates
+    assert_as_oracle(result, expected)
+    assert result.failed_checks == []
+
+
+def test_order_files_and_partitions_do_not_matter(spark, roll_up, folder):
+    rows = random_rows(9)
+    rows += spoil(9, rows)
+    first = roll_up([folder.add(rows)], "whole")
+    again = roll_up([folder.add(rows)], "again")
+    files = [folder.add(file, DAY_START_MS + n) for n, file in enumerate(split(5, rows, 13))]
+    shuffled = roll_up(files, "shuffled")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
+    try:
+        pieces = roll_up(files[::-1], "pieces")
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    for other in (again, shuffled, pieces):
+        assert other.report["content_sha256"] == first.report["content_sha256"]
+        assert (other.hours, other.days) == (first.hours, first.days)
+        assert other.quarantine == first.quarantine
+
+
+def test_the_hash_tells_tables_apart(roll_up, folder):
+    one = roll_up([folder.add([ingress(1, 1), ingress(2, 2, topic_id="b" * 32)])], "one")
+    other = roll_up([folder.add([ingress(1, 2), ingress(2, 1, topic_id="b" * 32)])], "other")
+    assert one.report["control_totals"] == other.report["control_totals"]
+    assert one.report["content_sha256"] != other.report["content_sha256"]
+
+
+def test_an_output_folder_that_exists_is_refused(roll_up, folder):
+    roll_up([])
+    before = sorted(folder.root.rglob("*"))
+    with pytest.raises(JobError, match="exists"):
+        roll_up([])
+    assert sorted(folder.root.rglob("*")) == before
