@@ -15,9 +15,9 @@ from django.db.models import Max, Sum
 from billing.forecast import STANDING
 from billing.models import PriceVersion
 from billing.rating import rate
-from metering.models import ClusterCoverage, ProvisionalMinute, UsageRow
-from metering.periods import from_ms, month_span
-from metering.services.totals import unpublished
+from console.common.conf import config
+from metering.models import ClusterCoverage, ProvisionalMinute, RollupPointer, UsageRow
+from metering.periods import DAY, day_start, from_ms, month_span
 
 # Organisation → (cluster, meter) → quantity.
 MonthTotals = dict[str, dict[tuple[str, str], int]]
@@ -98,11 +98,21 @@ def _shares(organization_id: str, month: date, whose: str) -> Shares:
 def _sums(
     month: date, organization_ids: Collection[str], by: tuple[str, ...]
 ) -> Iterator[tuple[Any, ...]]:
-    """Sums by some columns: of the published days, then of the other minutes."""
+    """Sums by some columns: of the published days, then of the other minutes.
+
+    Which days are published is read once, and runs never change: a day that is published at this
+    moment is counted from the one or the other, not from both.
+    """
     start, end = month_span(month)
-    days = UsageRow.objects.current().billed().days().within(start, end)
-    minutes = ProvisionalMinute.objects.filter(unpublished(start, end), billed=True)
-    for rows in (days, minutes):
+    pointers = RollupPointer.objects.filter(
+        cell=config().cell.id, day__gte=start.date(), day__lt=end.date()
+    )
+    published = dict(pointers.values_list("day", "run_id"))
+    days = UsageRow.objects.billed().days().within(start, end)
+    minutes = ProvisionalMinute.objects.filter(billed=True, minute__gte=start, minute__lt=end)
+    for day in published:
+        minutes = minutes.exclude(minute__gte=day_start(day), minute__lt=day_start(day) + DAY)
+    for rows in (days.filter(run_id__in=published.values()), minutes):
         sums = rows.filter(organization_id__in=organization_ids).values_list(*by)
         for *keys, total in sums.annotate(total=Sum("quantity")):
             yield (*keys, int(total))

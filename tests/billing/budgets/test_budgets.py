@@ -10,8 +10,8 @@ from billing.models import BudgetEvent
 from console.common.actor import Role
 from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope
-from tests.billing.conftest import T0
-from tests.billing.spending import spend, spend_more
+from tests.billing.budgets.conftest import T0
+from tests.billing.budgets.spending import spend, spend_more
 from tests.console import cases
 
 

@@ -14,8 +14,8 @@ from billing.models import Budget
 from console.common.actor import system_actor
 from console.common.ids import random_text
 from console.common.tenancy import organization_scope
-from tests.billing.conftest import T0
-from tests.billing.spending import spend, spend_more
+from tests.billing.budgets.conftest import T0
+from tests.billing.budgets.spending import spend, spend_more
 from tests.console.factories import make_tenant
 
 OCTOBER, NOVEMBER, DECEMBER = date(2026, 10, 1), date(2026, 11, 1), date(2026, 12, 1)

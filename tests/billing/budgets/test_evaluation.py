@@ -18,9 +18,9 @@ from console.common.actor import Role, system_actor
 from console.common.models import OutboxEntry
 from console.common.tenancy import organization_scope
 from console.settings.schedule import BEAT_SCHEDULE
-from tests.billing.conftest import T0
-from tests.billing.spending import spend, spend_more
-from tests.billing.test_budgets import kinds, show, suspended
+from tests.billing.budgets.conftest import T0
+from tests.billing.budgets.spending import spend, spend_more
+from tests.billing.budgets.test_budgets import kinds, show, suspended
 from tests.console.factories import make_tenant, make_user
 from tests.console.outbox import run_outbox
 

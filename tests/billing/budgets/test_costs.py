@@ -12,7 +12,7 @@ from console.common.tenancy import organization_scope
 from metering.models import ClusterCoverage, TopicName
 from metering.periods import to_ms
 from provisioning.services.clusters import create_cluster
-from tests.billing.spending import (
+from tests.billing.budgets.spending import (
     FREE_INGRESS,
     GIB,
     INGRESS_A_CENT,

@@ -1,0 +1,67 @@
+"""Totals of many organisations at once: published days and the minutes of the others."""
+
+from datetime import UTC, date, datetime
+
+from billing.spending import spent_by_organization, totals_by_organization
+from console.common.tenancy import organization_scope, system_scope
+from metering.services import provisional_month_totals
+from tests.billing.budgets.spending import FREE_INGRESS, INGRESS_A_CENT, cluster_of, spend, use
+from tests.metering.console.world import Used, publish_day
+
+MONTH = date(2026, 11, 1)
+DAYS = [datetime(2026, 11, day, 12, tzinfo=UTC) for day in (1, 20, 30)]
+EDGES = [
+    datetime(2026, 10, 31, 23, 59, tzinfo=UTC),
+    datetime(2026, 12, 1, tzinfo=UTC),
+]
+
+
+def totals(*organization_ids):
+    with system_scope():
+        return totals_by_organization(MONTH, organization_ids)
+
+
+def test_a_day_counts_from_its_minutes_until_it_is_published(at, tenant, other_tenant):
+    for number, moment in enumerate([*DAYS, *EDGES]):
+        for each in (tenant, other_tenant):
+            use(each.id, 10**number, minute=moment)
+            use(each.id, 5, minute=moment, billed=False)
+    expected = {
+        each.id: {(cluster_of(each.id), "ingress_bytes"): 111} for each in (tenant, other_tenant)
+    }
+    assert totals(tenant.id, other_tenant.id) == expected
+    assert totals(tenant.id) == {tenant.id: expected[tenant.id]}
+    used = Used(tenant.id, cluster_of(tenant.id), "ingress_bytes", 3_000)
+    unbilled = Used(tenant.id, cluster_of(tenant.id), "broker_seconds", 7, billed=False)
+    for quantity in (3_000, 4_000):
+        corrected = Used(used.organization_id, used.cluster_id, used.meter, quantity)
+        publish_day(date(2026, 11, 20), [corrected, unbilled])
+        expected[tenant.id] = {(cluster_of(tenant.id), "ingress_bytes"): 101 + quantity}
+        # The whole day is published: the other organisation used nothing of it.
+        expected[other_tenant.id] = {(cluster_of(other_tenant.id), "ingress_bytes"): 101}
+        assert totals(tenant.id, other_tenant.id) == expected
+
+
+def test_it_is_what_metering_says_of_each(at, tenant, other_tenant):
+    for each in (tenant, other_tenant):
+        for moment in (*DAYS, *EDGES):
+            use(each.id, 17, minute=moment)
+            use(each.id, 19, meter="storage_byte_minutes", principal="", minute=moment)
+    publish_day(date(2026, 11, 1), [Used(tenant.id, cluster_of(tenant.id), "ingress_bytes", 1_000)])
+    for organization_id, found in totals(tenant.id, other_tenant.id).items():
+        with organization_scope(organization_id):
+            assert provisional_month_totals(organization_id, MONTH) == found
+
+
+def test_who_used_nothing_spent_nothing(at, tenant, other_tenant):
+    spend(tenant.id, 25)
+    with system_scope():
+        spent = spent_by_organization(date(2026, 11, 17), [tenant.id, other_tenant.id])
+    assert spent == {tenant.id: 25, other_tenant.id: 0}
+
+
+def test_an_organisations_scope_shows_its_own(at, tenant, other_tenant):
+    use(other_tenant.id, FREE_INGRESS + INGRESS_A_CENT)
+    with organization_scope(tenant.id):
+        found = totals_by_organization(MONTH, [tenant.id, other_tenant.id])
+    assert found == {tenant.id: {}, other_tenant.id: {}}
