@@ -24,8 +24,10 @@ MonthTotals = dict[str, dict[tuple[str, str], int]]
 # (cluster, meter) → topic or principal → quantity.
 Shares = dict[tuple[str, str], dict[str, int]]
 
-# The present rate of what stands is that of the last minutes that are known.
-RATE_BASIS = timedelta(minutes=60)
+# The present rate of what stands is that of the last minutes that are known of it.
+RATE_BASIS = timedelta(hours=1)
+# Clusters that sleep are metered by the hour. What is older than this does not stand any more.
+RATE_AGE_MAX = timedelta(hours=3)
 
 
 def totals_by_organization(month: date, organization_ids: Collection[str]) -> MonthTotals:
@@ -74,16 +76,21 @@ def standing_rates(organization_id: str) -> dict[tuple[str, str], int]:
     if latest is None:
         return {}
     minutes: dict[tuple[str, str], dict[datetime, int]] = {}
-    fresh = rows.filter(minute__gt=latest - RATE_BASIS).values_list("cluster_id", "meter", "minute")
+    since = latest - RATE_AGE_MAX - RATE_BASIS
+    fresh = rows.filter(minute__gt=since).values_list("cluster_id", "meter", "minute")
     for cluster_id, meter, minute, quantity in fresh.annotate(total=Sum("quantity")):
         minutes.setdefault((cluster_id, meter), {})[minute] = int(quantity)
-    return {key: _rate(found) for key, found in minutes.items()}
+    return {
+        key: _rate(found) for key, found in minutes.items() if max(found) > latest - RATE_AGE_MAX
+    }
 
 
 def _rate(minutes: dict[datetime, int]) -> int:
-    """Base units a minute, over the time from the first to the last of some minutes."""
-    span = (max(minutes) - min(minutes)) // timedelta(minutes=1) + 1
-    return sum(minutes.values()) // span
+    """Base units a minute, over the time from the first to the last of the newest minutes."""
+    newest = max(minutes)
+    basis = {minute: n for minute, n in minutes.items() if minute > newest - RATE_BASIS}
+    span = (newest - min(basis)) // timedelta(minutes=1) + 1
+    return sum(basis.values()) // span
 
 
 def _shares(organization_id: str, month: date, whose: str) -> Shares:

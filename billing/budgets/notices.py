@@ -102,7 +102,7 @@ def _day(day: date) -> str:
 
 
 def _link() -> str:
-    return f"{config().web.public_url}/budgets"
+    return f"{config().web.public_url}/usage/budgets"
 
 
 def _domain() -> str:

@@ -110,7 +110,7 @@ def test_a_budget_that_is_used_up_suspends_at_once_and_says_what_to_do(
     assert (budget["state"], budget["suspended_at"]) == ("exceeded", "2026-11-21T15:00:00Z")
     assert suspended(api) == (
         'Produce is suspended: the budget "Team" of $0.01 for November 2026 is used up. Raise or '
-        "remove it at http://localhost:8080/budgets, or wait until 1 December 2026 (UTC). "
+        "remove it at http://localhost:8080/usage/budgets, or wait until 1 December 2026 (UTC). "
         "Fetching goes on."
     )
 

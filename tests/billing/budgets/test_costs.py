@@ -168,6 +168,26 @@ def test_storage_is_expected_to_stay_as_it_is(costs, tenant, at, old):
     assert line["forecast_quantity"] == line["quantity"] + 3 * GIB * left
 
 
+def test_a_cluster_that_sleeps_is_known_by_the_hour_and_one_that_is_gone_stands_no_more(
+    costs, tenant, at, old
+):
+    now = STARTED + timedelta(days=20)
+    at(now)
+    know_until(tenant, now)
+    store = partial(use, tenant.id, meter="storage_byte_minutes", principal="")
+    awake, asleep, gone = (f"cl_{name * 20}" for name in "abc")
+    store(GIB, cluster_id=awake, minute=now - timedelta(minutes=1))
+    for minute in range(90):
+        store(2 * GIB, cluster_id=asleep, minute=now - timedelta(minutes=90 + minute))
+        store(4 * GIB, cluster_id=gone, minute=now - timedelta(hours=4, minutes=minute))
+    left = 10 * 24 * 60
+    found = {
+        line["cluster_id"]: line["forecast_quantity"] - line["quantity"]
+        for line in costs()["lines"]
+    }
+    assert found == {awake: GIB * left, asleep: 2 * GIB * left, gone: 0}
+
+
 def test_a_month_that_is_over_is_expected_as_it_was(costs, tenant, at, old):
     spend(tenant.id, 60)
     at(datetime(2026, 12, 3, tzinfo=UTC))

@@ -150,7 +150,7 @@ def test_a_suspension_is_one_mail_and_says_what_to_do(api, tenant, make_budget, 
     assert subjects() == ['Produce is suspended: budget "Team" is used up']
     assert "of $0.01 for November 2026 is used up: $0.03 so far." in mail.outbox[0].body
     assert "1 December 2026 (UTC)" in mail.outbox[0].body
-    assert "http://localhost:8080/budgets" in mail.outbox[0].body
+    assert "http://localhost:8080/usage/budgets" in mail.outbox[0].body
     assert "suspended" in kinds(show(api, budget))
     assert evaluate() == 0
 
