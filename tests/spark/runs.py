@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from spark_usage.jobs import rollup
+from spark_usage.jobs import reconcile, rollup
 from spark_usage.progress import Progress
 from tests.spark.oracle import Row, sorted_rows
 from tests.spark.usage_files import DAY, Input, UsageFolder
@@ -51,6 +52,21 @@ class Runs:
         progress = Progress(self.spark.sparkContext.statusTracker(), rollup.STAGES)
         rollup.rollup(self.spark, arguments_for(manifest, output, run_id), progress)
         return read_result(output)
+
+
+def reconcile_day(
+    spark: SparkSession, folder: UsageFolder, inputs: list[Input], log: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Runs `reconcile` over inputs; returns its report."""
+    manifest = folder.run(inputs, "run_1")
+    stated = folder.root / "log.json"
+    stated.write_text(json.dumps(log))
+    output = folder.root / "run_id=run_1"
+    progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
+    reconcile.reconcile(spark, arguments_for(manifest, output, log=stated), progress)
+    assert (output / "_SUCCESS.json").is_file()
+    report: dict[str, Any] = json.loads((output / "report.json").read_text())
+    return report
 
 
 def arguments_for(

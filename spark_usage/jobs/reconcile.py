@@ -1,0 +1,147 @@
+"""Compares usage with what else is known of it: `python -m spark_usage.jobs.reconcile`.
+
+Ingress, by partition, with the bytes that the log holds (`--log`, see `spark_usage.log_manifest`);
+egress, row by row, with the counters that the brokers wrote beside it. What differs is a finding in
+`report.json`: the job ends well however much it finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_usage.checks import Check, content_checks
+from spark_usage.extract import extract
+from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
+from spark_usage.log_manifest import LogManifest, read_log
+from spark_usage.progress import Progress
+from spark_usage.schemas import QUANTITY
+from spark_usage.storage import Storage
+from spark_usage.transforms.deduplicate import deduplicate
+from spark_usage.transforms.reconciliation import (
+    PARTITION,
+    SERIES,
+    egress_differences,
+    egress_steps,
+    ingress_differences,
+    logged,
+    metered_ingress,
+)
+
+VERSION = 1
+NAME = "reconcile"
+STAGES = 7
+
+# Of each kind of finding so many are listed; all are counted.
+FINDINGS_MAX = 100
+
+
+def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Progress) -> None:
+    """The job: extract, compare, and the report."""
+    storage = Storage(spark)
+    run = load_run(storage, arguments)
+    log = read_log(spark, arguments.log)
+    storage.make_folder(arguments.output)
+    size_shuffles(spark, run)
+    extracted = extract(spark, run, progress)
+    distinct = deduplicate(extracted.rows).persist(StorageLevel.DISK_ONLY)
+    with progress.stage("deduplicate"):
+        agreeing = distinct.filter("agrees").count()
+        conflicts = distinct.filter("not agrees").count()
+    with progress.stage("compare ingress with the log"):
+        ingress = _ingress(distinct, log)
+    with progress.stage("compare egress with its counters"):
+        egress = _egress(distinct)
+    distinct.unpersist()
+    checks = [
+        *content_checks(extracted.content),
+        _finding_check("ingress_as_logged", "partitions", ingress),
+        _finding_check("egress_as_counted", "rows", egress),
+    ]
+    with progress.stage("report"):
+        report = {
+            "version": VERSION,
+            "job": NAME,
+            "run_id": run.run_id,
+            "day": run.day.isoformat(),
+            "since_ms": log.since_ms,
+            "until_ms": log.until_ms,
+            "rows_read": extracted.content.row_count,
+            "rows_distinct": agreeing,
+            "conflicts": conflicts,
+            "damaged_inputs": [asdict(each) for each in extracted.damaged],
+            "ingress": ingress,
+            "egress": egress,
+            "checks": [asdict(check) for check in checks],
+        }
+        finish(storage, arguments.output, report)
+
+
+def _ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:
+    metered = metered_ingress(distinct, log.since_ms, log.until_ms)
+    partitions = logged(log.partitions)
+    differences = ingress_differences(metered, partitions)
+    return {
+        **_figures(metered, "metered_bytes"),
+        **_figures(partitions, "bytes_least", "bytes_most"),
+        "partitions_metered": metered.count(),
+        "partitions_logged": partitions.count(),
+        **_findings(differences, PARTITION),
+    }
+
+
+def _egress(distinct: DataFrame) -> dict[str, Any]:
+    steps = egress_steps(distinct)
+    return {
+        **_figures(steps, "quantity"),
+        "rows": steps.count(),
+        "series": steps.select(*SERIES).distinct().count(),
+        **_findings(egress_differences(steps), (*SERIES, "block")),
+    }
+
+
+def _figures(frame: DataFrame, *columns: str) -> dict[str, str]:
+    """Sums, as text: they may not fit into what JSON's readers take a number for."""
+    sums = [sf.sum(sf.col(column).cast(QUANTITY)).alias(column) for column in columns]
+    (row,) = frame.agg(*sums).collect()
+    return {column: str(int(row[column] or 0)) for column in columns}
+
+
+def _findings(differences: DataFrame, order: Sequence[str]) -> dict[str, Any]:
+    """How much differs by kind, and the first of it."""
+    kinds = differences.groupBy("kind").count().collect()
+    first = differences.orderBy(*order).limit(FINDINGS_MAX).collect() if kinds else []
+    return {
+        "differing": {row["kind"]: row["count"] for row in sorted(kinds)},
+        "findings": [
+            {name: _plain(value) for name, value in row.asDict().items()} for row in first
+        ],
+    }
+
+
+def _plain(value: str | int | Decimal | None) -> str | int | None:
+    return str(int(value)) if isinstance(value, Decimal) else value
+
+
+def _finding_check(name: str, what: str, compared: dict[str, Any]) -> Check:
+    differing = sum(compared["differing"].values())
+    return Check(name, differing == 0, f"{differing} {what} differ")
+
+
+def run_job(argv: Sequence[str] | None = None) -> int:
+    """Parses the command line and runs the job; returns the exit status."""
+    parser = arguments_of(NAME, "Compares usage with the log and with the brokers' counters.")
+    parser.add_argument("--log", required=True, help="path or URI of what the log holds, as JSON")
+    return main(NAME, reconcile, STAGES, parse(parser, argv))
+
+
+if __name__ == "__main__":
+    sys.exit(run_job())

@@ -1,0 +1,68 @@
+"""What the log itself says was written, as the caller of `reconcile` states it.
+
+```json
+{"version": 1, "since_ms": 0, "until_ms": 1774828800000, "partitions": [
+  {"cluster_id": "…", "topic_id": "…", "partition": 0, "bytes_least": 1000, "bytes_most": 1200}]}
+```
+
+Bytes are those of record batches whose blocks were written in [since, until). A segment of the log
+holds many blocks, so of the one that crosses an end only bounds are known: `bytes_least` without
+it, `bytes_most` with it. Where the bytes are known exactly the two are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+
+from spark_usage.errors import JobError
+from spark_usage.schemas import LOG_SCHEMA
+from spark_usage.storage import Storage, literal_path
+
+VERSION = 1
+
+_FILE_SCHEMA = StructType(
+    [
+        StructField("version", IntegerType()),
+        StructField("since_ms", LongType()),
+        StructField("until_ms", LongType()),
+        StructField("partitions", ArrayType(LOG_SCHEMA)),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogManifest:
+    """Bytes of the log by partition (`LOG_SCHEMA`), of the period [since, until)."""
+
+    since_ms: int
+    until_ms: int
+    partitions: DataFrame
+
+
+def read_log(spark: SparkSession, path: str) -> LogManifest:
+    """Reads the file. Raises `JobError` for one that is anything else."""
+    if not Storage(spark).exists(path):
+        message = f"there is no file {path}"
+        raise JobError(message)
+    reader = spark.read.schema(_FILE_SCHEMA).option("multiLine", "true").option("mode", "FAILFAST")
+    file = reader.json(literal_path(path))
+    partitions = file.select(sf.explode("partitions").alias("entry")).select("entry.*")
+    names = LOG_SCHEMA.names
+    lacking = reduce(or_, (sf.col(name).isNull() for name in names))
+    try:
+        heads = file.select("version", "since_ms", "until_ms").collect()
+        incomplete = partitions.filter(lacking).count()
+    except Py4JJavaError as error:
+        message = f"not a log manifest: {error.java_exception.getMessage()}"
+        raise JobError(message) from error
+    if len(heads) != 1 or None in tuple(heads[0]) or heads[0]["version"] != VERSION or incomplete:
+        message = f"not a log manifest of version {VERSION}: {heads}, {incomplete} incomplete"
+        raise JobError(message)
+    return LogManifest(heads[0]["since_ms"], heads[0]["until_ms"], partitions.select(*names))

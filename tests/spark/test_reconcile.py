@@ -1,0 +1,147 @@
+"""What usage, the log and the brokers' counters disagree in is found, named and no error."""
+
+import random
+
+import pytest
+
+from spark_usage.errors import JobError
+from tests.spark.runs import reconcile_day
+from tests.spark.usage_files import DAY_MS, DAY_START_MS, MINUTE_MS, TOPIC, egress, ingress
+
+
+def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS):
+    """A log manifest from (cluster, partition, least, most)."""
+    return {
+        "version": 1,
+        "since_ms": since_ms,
+        "until_ms": until_ms,
+        "partitions": [
+            {
+                "cluster_id": cluster,
+                "topic_id": TOPIC,
+                "partition": partition,
+                "bytes_least": least,
+                "bytes_most": most,
+            }
+            for cluster, partition, least, most in partitions
+        ],
+    }
+
+
+def passed(report, name):
+    (check,) = [each for each in report["checks"] if each["name"] == name]
+    return check["passed"]
+
+
+def test_usage_that_is_the_log_gives_no_finding(spark, folder):
+    draw = random.Random(4)
+    rows = []
+    logged: dict[int, int] = {}
+    counters: dict[str, int] = {}
+    for block in range(200):
+        partition, quantity = draw.randrange(5), draw.randrange(1 << 40)
+        principal = draw.choice(["User:a", "User:b"])
+        rows.append(ingress(block, quantity, partition=partition, principal=principal))
+        logged[partition] = logged.get(partition, 0) + quantity
+        counters[principal] = counters.get(principal, 0) + quantity
+        rows.append(egress(block, quantity, counters[principal], principal=principal))
+    draw.shuffle(rows)
+    inputs = [folder.add(rows[:150]), folder.add(rows[100:]), folder.add(rows[150:])]
+    # Before and after the period, the log is not asked.
+    rest = [ingress(900, 1, window_start_ms=DAY_START_MS - MINUTE_MS)]
+    inputs.append(folder.add([*rest, ingress(901, 1, window_start_ms=DAY_START_MS + DAY_MS)]))
+    log = log_of([("cl_1", partition, total, total) for partition, total in logged.items()])
+    report = reconcile_day(spark, folder, inputs, log)
+    assert report["ingress"] == {
+        "metered_bytes": str(sum(logged.values())),
+        "bytes_least": str(sum(logged.values())),
+        "bytes_most": str(sum(logged.values())),
+        "partitions_metered": 5,
+        "partitions_logged": 5,
+        "differing": {},
+        "findings": [],
+    }
+    assert report["egress"] == {
+        "quantity": str(sum(counters.values())),
+        "rows": 200,
+        "series": 2,
+        "differing": {},
+        "findings": [],
+    }
+    assert all(check["passed"] for check in report["checks"])
+
+
+def test_each_way_to_differ_from_the_log_is_told(spark, folder):
+    quantities = {0: 100, 1: 100, 2: 100, 3: 100, 5: 100}
+    inputs = [folder.add([ingress(n, q, partition=n) for n, q in quantities.items()])]
+    log = log_of(
+        [
+            ("cl_1", 0, 40, 40),
+            ("cl_1", 0, 60, 60),
+            ("cl_1", 1, 90, 110),
+            ("cl_1", 2, 0, 99),
+            ("cl_1", 3, 101, 200),
+            ("cl_1", 4, 1, 1),
+            ("cl_2", 0, 0, 10),
+        ]
+    )
+    report = reconcile_day(spark, folder, inputs, log)
+    assert report["ingress"]["differing"] == {
+        "above_log": 1,
+        "below_log": 1,
+        "not_in_log": 1,
+        "not_metered": 1,
+    }
+    assert [
+        (each["partition"], each["kind"], each["metered_bytes"], each["bytes_most"])
+        for each in report["ingress"]["findings"]
+    ] == [
+        (2, "above_log", "100", "99"),
+        (3, "below_log", "100", "200"),
+        (4, "not_metered", None, "1"),
+        (5, "not_in_log", "100", None),
+    ]
+    assert not passed(report, "ingress_as_logged")
+    assert passed(report, "egress_as_counted")
+
+
+def test_each_way_to_differ_from_a_counter_is_told(spark, folder):
+    rows = [
+        # The first row of a series may come after rows of another day's files.
+        egress(1, 10, 110, principal="User:a"),
+        egress(2, 5, 116, principal="User:a"),
+        egress(3, 5, 120, principal="User:a"),
+        egress(4, 5, 100, principal="User:a"),
+        egress(5, 0, 100, principal="User:a"),
+        egress(1, 10, 9, principal="User:b"),
+        egress(9, 1, 1, principal="User:b", incarnation=2),
+        egress(10, 1, 2, principal="User:b", incarnation=2),
+    ]
+    report = reconcile_day(spark, folder, [folder.add(rows)], log_of([]))
+    assert [
+        (each["principal"], each["block"], each["kind"], each["before"])
+        for each in report["egress"]["findings"]
+    ] == [
+        ("User:a", 2, "usage_missing", 110),
+        ("User:a", 3, "usage_above_counter", 116),
+        ("User:a", 4, "counter_fell", 120),
+        ("User:b", 1, "starts_below_usage", None),
+    ]
+    assert report["egress"]["series"] == 3
+    assert not passed(report, "egress_as_counted")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        log_of([]) | {"version": 2},
+        log_of([]) | {"since_ms": None},
+        log_of([("cl_1", None, 1, 1)]),
+        log_of([("cl_1", "first", 1, 1)]),
+    ],
+    ids=["version", "period", "incomplete", "mistyped"],
+)
+def test_a_log_manifest_of_another_kind_is_refused(spark, folder, log):
+    with pytest.raises(JobError, match="not a log manifest"):
+        reconcile_day(spark, folder, [], log)
+    assert not (folder.root / "run_id=run_1").exists()
