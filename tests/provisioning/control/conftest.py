@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+from console.common import metered
 from console.common.tenancy import organization_scope
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
@@ -19,6 +20,14 @@ def cell(db):
     """The cell's folders and secret."""
     prepare_cell()
     return cell_store()
+
+
+@pytest.fixture(autouse=True)
+def meters(monkeypatch):
+    """The registered meters: none, so that purges wait for nobody but where a test says so."""
+    checks: dict[str, metered.Check] = {}
+    monkeypatch.setattr(metered, "_checks", checks)
+    return checks
 
 
 @pytest.fixture

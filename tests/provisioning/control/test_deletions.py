@@ -32,14 +32,6 @@ def at(monkeypatch):
 
 
 @pytest.fixture
-def meters(monkeypatch):
-    """The registered meters: none at first."""
-    checks: dict[str, metered.Check] = {}
-    monkeypatch.setattr(metered, "_checks", checks)
-    return checks
-
-
-@pytest.fixture
 def delete(api, reconcile, cell):
     """Deletes a cluster and has worker and keeper finish that."""
 
