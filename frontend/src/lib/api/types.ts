@@ -1,4 +1,5 @@
 /** The API's resources by the names that the console uses. The shapes are generated. */
+import type * as pending from "./pending";
 import type { components, operations } from "./schema";
 
 type Schemas = components["schemas"];
@@ -47,3 +48,23 @@ export type Topic = Schemas["Topic"];
 export type MessageQuery = NonNullable<
   operations["clusters_topics_messages_retrieve"]["parameters"]["query"]
 >;
+
+export type Budget = pending.Budget;
+export type BudgetAction = pending.BudgetAction;
+export type BudgetState = pending.BudgetState;
+export type CostLine = pending.CostLine;
+export type Costs = pending.Costs;
+export type Invoice = pending.Invoice;
+export type InvoiceLine = pending.InvoiceLine;
+export type InvoiceState = pending.InvoiceState;
+export type InvoiceSummary = pending.InvoiceSummary;
+export type NewBudget = pending.NewBudget;
+export type Price = pending.Price;
+export type Prices = pending.Prices;
+export type UsageFile = pending.UsageFile;
+export type UsageItem = pending.UsageItem;
+export type UsageRowDetail = pending.UsageRowDetail;
+export type PrincipalShare = pending.PrincipalShare;
+export type TopicShare = pending.TopicShare;
+export type ClosedEarly = pending.ClosedEarly;
+export type Party = pending.Party;
