@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
@@ -8,6 +8,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
 import { SidePanel } from "@/components/SidePanel";
 import { budgetListQuery } from "@/features/budgets/api/budgets";
+import { BudgetEvents } from "@/features/budgets/components/BudgetEvents";
 import { EditBudgetForm, NewBudgetForm } from "@/features/budgets/components/BudgetForm";
 import { BudgetTable } from "@/features/budgets/components/BudgetTable";
 import { costsQuery } from "@/features/costs/api/costs";
@@ -67,7 +68,12 @@ export function BudgetsPage(): ReactElement {
         onClose={panel.close}
         title={`Edit ${edited?.name ?? "the budget"}`}
       >
-        {edited && <EditBudgetForm key={edited.generation} budget={edited} {...form} />}
+        {edited && (
+          <Stack gap="xl">
+            <EditBudgetForm key={edited.generation} budget={edited} {...form} />
+            <BudgetEvents budget={edited} />
+          </Stack>
+        )}
       </SidePanel>
     </>
   );

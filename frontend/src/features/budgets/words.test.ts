@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Budget } from "@/lib/api/types";
-import { consequences, parseThresholds, spentPercent, thresholdWords } from "./words";
+import { consequences, eventWords, parseThresholds, spentPercent, thresholdWords } from "./words";
 
 const budget = (spent_minor: number, amount_minor: number): Budget => ({
   id: "bud_1",
@@ -13,7 +13,8 @@ const budget = (spent_minor: number, amount_minor: number): Budget => ({
   month: "2026-11",
   spent_minor,
   suspended_at: null,
-  evaluated_at: null,
+  evaluated_at: "2026-11-01T00:00:00Z",
+  events: [],
   generation: 1,
   created_at: "2026-11-01T00:00:00Z",
 });
@@ -39,4 +40,9 @@ test("what a suspension does is said with the amount", () => {
   const [first] = consequences(5_000, "USD");
   expect(first).toContain("$50.00");
   expect(first).toContain("POLICY_VIOLATION");
+});
+
+test("events say what happened", () => {
+  expect(eventWords({ kind: "threshold_reached", threshold: 80 })).toBe("80 % reached, mail sent");
+  expect(eventWords({ kind: "suspended", threshold: null })).toBe("Produce suspended");
 });

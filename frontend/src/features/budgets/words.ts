@@ -1,4 +1,4 @@
-import type { Budget, BudgetAction } from "@/lib/api/types";
+import type { Budget, BudgetAction, BudgetEvent } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
 
 export const ACTIONS: { value: BudgetAction; label: string; description: string }[] = [
@@ -48,4 +48,16 @@ export function parseThresholds(values: readonly string[]): number[] | null {
   const numbers = values.map((value) => (/^\d{1,4}$/.test(value.trim()) ? Number(value) : 0));
   if (numbers.length === 0 || numbers.some((n) => n < 1 || n > THRESHOLD_MAX)) return null;
   return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+/** What an event was, in a few words. */
+export function eventWords({ kind, threshold }: Pick<BudgetEvent, "kind" | "threshold">): string {
+  if (kind === "threshold_reached") return `${String(threshold ?? 0)} % reached, mail sent`;
+  return {
+    created: "Created",
+    changed: "Changed",
+    removed: "Removed",
+    suspended: "Produce suspended",
+    resumed: "Produce served again",
+  }[kind];
 }

@@ -54,48 +54,6 @@ export interface UsageQuery {
   limit?: number;
 }
 
-export interface CostLine {
-  meter: string;
-  cluster_id: string;
-  cluster: string;
-  quantity: number;
-  free_quantity: number;
-  unit: string;
-  unit_price: string;
-  amount_minor: number;
-  forecast_quantity: number;
-  forecast_minor: number;
-}
-
-export interface TopicShare {
-  cluster_id: string | null;
-  cluster: string | null;
-  topic_id: string | null;
-  topic: string | null;
-  amount_minor: number;
-}
-
-export interface PrincipalShare {
-  cluster_id: string | null;
-  cluster: string | null;
-  principal: string | null;
-  amount_minor: number;
-}
-
-export interface Costs {
-  month: string;
-  currency: string;
-  total_minor: number;
-  beyond_budget_minor: number;
-  forecast_minor: number;
-  lines: CostLine[];
-  by_meter: { meter: string; amount_minor: number }[];
-  by_cluster: { cluster_id: string; cluster: string; amount_minor: number }[];
-  by_topic: TopicShare[];
-  by_principal: PrincipalShare[];
-  provisional_until: string | null;
-}
-
 export interface Price {
   meter: string;
   name: string;
@@ -112,27 +70,6 @@ export interface Prices {
   currency: string;
   prices: Price[];
 }
-
-export type BudgetAction = "notify" | "suspend";
-export type BudgetState = "ok" | "warned" | "exceeded";
-
-export interface Budget {
-  id: string;
-  name: string;
-  amount_minor: number;
-  currency: string;
-  thresholds: number[];
-  action: BudgetAction;
-  state: BudgetState;
-  month: string;
-  spent_minor: number;
-  suspended_at: string | null;
-  evaluated_at: string | null;
-  generation: number;
-  created_at: string;
-}
-
-export type NewBudget = Pick<Budget, "name" | "amount_minor" | "thresholds" | "action">;
 
 export interface InvoiceLine {
   id: string;
@@ -217,33 +154,11 @@ interface List<T> {
   next_cursor: string | null;
 }
 
-interface Post<Body, T> {
-  parameters: { query?: never; path?: never; header?: never; cookie?: never };
-  requestBody: { content: { "application/json": Body } };
-  responses: { 200: Json<T> };
-}
-
-interface Patch<Body, T> {
-  parameters: { query?: never; path: { id: string }; header?: { "If-Match"?: string } };
-  requestBody: { content: { "application/json": Body } };
-  responses: { 200: Json<T> };
-}
-
 /** In the form of the generated `paths`. */
 export interface PendingPaths {
   "/api/v1/usage": { get: Get<UsagePage, UsageQuery> };
   "/api/v1/usage/rows/{id}": { get: GetOne<UsageRowDetail> };
-  "/api/v1/costs": { get: Get<Costs, { month?: string }> };
   "/api/v1/prices": { get: Get<Prices> };
-  "/api/v1/budgets": {
-    get: Get<List<Budget>, { cursor?: string }>;
-    post: Post<NewBudget, Budget>;
-  };
-  "/api/v1/budgets/{id}": {
-    get: GetOne<Budget>;
-    patch: Patch<Partial<NewBudget>, Budget>;
-    delete: GetOne<undefined>;
-  };
   "/api/v1/invoices": { get: Get<List<InvoiceSummary>, { cursor?: string }> };
   "/api/v1/invoices/{id}": { get: GetOne<Invoice> };
 }

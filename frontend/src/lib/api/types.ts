@@ -49,22 +49,23 @@ export type MessageQuery = NonNullable<
   operations["clusters_topics_messages_retrieve"]["parameters"]["query"]
 >;
 
-export type Budget = pending.Budget;
-export type BudgetAction = pending.BudgetAction;
-export type BudgetState = pending.BudgetState;
-export type CostLine = pending.CostLine;
-export type Costs = pending.Costs;
+export type Budget = Schemas["Budget"];
+export type BudgetEvent = Schemas["BudgetEvent"];
+export type BudgetAction = Schemas["Budget"]["action"];
+export type BudgetState = Schemas["Budget"]["state"];
+export type CostLine = Schemas["CostLine"];
+export type Costs = Schemas["Costs"];
 export type Invoice = pending.Invoice;
 export type InvoiceLine = pending.InvoiceLine;
 export type InvoiceState = pending.InvoiceState;
 export type InvoiceSummary = pending.InvoiceSummary;
-export type NewBudget = pending.NewBudget;
+export type NewBudget = Schemas["BudgetCreateRequest"];
 export type Price = pending.Price;
 export type Prices = pending.Prices;
 export type UsageFile = pending.UsageFile;
 export type UsageItem = pending.UsageItem;
 export type UsageRowDetail = pending.UsageRowDetail;
-export type PrincipalShare = pending.PrincipalShare;
-export type TopicShare = pending.TopicShare;
+export type PrincipalShare = Schemas["PrincipalShare"];
+export type TopicShare = Schemas["TopicShare"];
 export type ClosedEarly = pending.ClosedEarly;
 export type Party = pending.Party;
