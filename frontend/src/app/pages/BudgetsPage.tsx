@@ -42,7 +42,7 @@ export function BudgetsPage(): ReactElement {
     <>
       <PageHead
         title="Budgets"
-        lead="What a month may cost. At its thresholds a budget sends mail; it can also stop produce."
+        lead="What a month may cost. A budget sends mail at its thresholds, and can stop produce."
         actions={button}
       />
       {error && !budgets && (

@@ -125,7 +125,8 @@ function optionsOf(
   const color = (property: string): string => themeColor(element, property);
   const surface = color("--surface");
   const quiet = color("--quiet");
-  const font = `11px ${getComputedStyle(element).fontFamily}`;
+  const family = getComputedStyle(element).fontFamily;
+  const font = `11px ${family}`;
   const layers = layersOf(series);
   const bounds = boundsOf(layers, lines, marks);
   const grid = { stroke: color("--line"), width: 1 };
@@ -175,7 +176,7 @@ function optionsOf(
       draw: [
         (chart) => {
           if (provisionalFrom !== undefined) hatchFrom(chart, provisionalFrom / 1000, quiet);
-          const large = `${String(11 * devicePixelRatio)}px ${getComputedStyle(element).fontFamily}`;
+          const large = `${String(11 * devicePixelRatio)}px ${family}`;
           for (const mark of marks) drawMark(chart, mark, color(mark.color), large);
         },
       ],

@@ -9,7 +9,7 @@ export function themeColor(element: Element, property: string): string {
 const channels = (hex: string): number[] =>
   [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
 
-/** A colour of `share` of one and the rest of another, both `#rrggbb`: an area that hides a grid. */
+/** A mixture: `share` of one colour and the rest of another, both `#rrggbb`. */
 export function blend(over: string, under: string, share: number): string {
   const below = channels(under);
   const mixed = channels(over).map((c, i) => Math.round(c * share + (below[i] ?? 0) * (1 - share)));

@@ -5,7 +5,7 @@ import { Note, NoteMore } from "@/components/Note";
 import type { ClosedEarly, Invoice } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
 
-/** What sets an invoice apart: that it was issued early, or takes another back, or was taken back. */
+/** What sets an invoice apart: issued early, taking another back, or taken back itself. */
 export function InvoiceNotes({ invoice }: { invoice: Invoice }): ReactElement | null {
   const { closed_early, credits_id, credit_note_id, reason, state } = invoice;
   if (!closed_early && !credits_id && !credit_note_id && state !== "draft") return null;
