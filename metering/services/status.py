@@ -28,9 +28,9 @@ class MeterStatus:
     ran_at: datetime | None
     # How old the newest file is that was taken in; None before the first.
     lag: timedelta | None
-    # (key, why)
+    # Keys, and why.
     damaged: list[tuple[str, str]] = field(default_factory=list)
-    # (cluster, hour, why), of hours that should be complete by now.
+    # Clusters and hours that should be complete by now, and why they are not.
     incomplete: list[tuple[str, datetime, str]] = field(default_factory=list)
     # Days that are over and have no roll-up.
     missing_days: list[date] = field(default_factory=list)

@@ -6,7 +6,6 @@ import signal
 from argparse import ArgumentParser
 from datetime import date, datetime
 from types import FrameType
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -31,17 +30,18 @@ class Command(BaseCommand):
         parser.add_argument("--cell", default=config().cell.id, help="default: %(default)s")
         parser.add_argument("--early", action="store_true", help="even if the day is not over")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         """Runs until it is done; an interrupt ends the job and publishes nothing."""
-        if options["list"]:
-            self._list(options["cell"])
+        cell, day = str(options["cell"]), options["day"]
+        if not isinstance(day, date):
+            self._list(cell)
             return
         before = signal.signal(signal.SIGTERM, _interrupt)
         try:
             run = roll_up(
-                day=options["day"],
-                cell=options["cell"],
-                early=options["early"],
+                day=day,
+                cell=cell,
+                early=bool(options["early"]),
                 say=self._say,
             )
         except AppError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from metering.services.status import MeterStatus, meter_status
@@ -14,7 +12,7 @@ class Command(BaseCommand):
 
     help = "Shows how far usage is metered, and what is missing."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         """Writes one line a fact."""
         for line in lines_of(meter_status()):
             self.stdout.write(line)
