@@ -100,8 +100,13 @@ class Usage:
     """Where usage files are, and how they are rolled up."""
 
     folder: Path = setting(Path("{home}/cell/usage"), "The usage store: files of every agent.")
-    rollups: Path = setting(
-        Path("{home}/cell/rollups"), "What roll-ups leave, in a folder for each run."
+    progress: Path = setting(
+        Path("{home}/cell/metering"), "What of each cluster is metered, for the cell's agents."
+    )
+    agent_folder: Path = setting(Path("{home}/agent"), "Folder of the agent's settings file.")
+    agent_period_s: int = setting(15, "Seconds between two looks of the agent at all clusters.")
+    window_minutes: int = setting(
+        5, "Storage is measured in windows of so many minutes, a whole part of an hour."
     )
     spark_master: str = setting("local[*]", "Where Spark runs the nightly roll-up.")
 

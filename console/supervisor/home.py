@@ -32,6 +32,7 @@ def make_folders(config: Config) -> None:
     """Makes what the parts expect to be there. PostgreSQL makes its own."""
     folders = [config.home / "beat", config.cell.dfs, config.cell.secret.parent]
     folders += [config.cell.keeper, config.gateway.folder]
+    folders += [config.usage.folder, config.usage.progress, config.usage.agent_folder]
     if config.cell.bucket.startswith("file://"):
         folders.append(Path(_below(config.cell.bucket)))
     if config.cell.metadata.startswith("sqlite://"):
@@ -71,9 +72,10 @@ def ports(config: Config) -> list[Port]:
 
 
 def write_settings(config: Config) -> None:
-    """Writes the settings files of keeper and gateway, from ours: they know no other."""
+    """Writes the settings files of keeper, gateway and agent, from ours: they know no other."""
     _write_toml(services.keeper_file(config), keeper_settings(config))
     _write_toml(services.gateway_file(config), gateway_settings(config))
+    _write_toml(services.agent_file(config), agent_settings(config))
 
 
 def keeper_settings(config: Config) -> Sections:
@@ -107,6 +109,23 @@ def gateway_settings(config: Config) -> Sections:
             "domain": config.gateway.domain,
         },
         "tls": {"folder": str(config.gateway.folder)},
+    }
+
+
+def agent_settings(config: Config) -> Sections:
+    """The metering agent's settings by section (see `metering.agent.settings`)."""
+    return {
+        "cell": {
+            "id": config.cell.id,
+            "metadata": _below(config.cell.metadata),
+            "dfs": str(config.cell.dfs),
+            "bucket": _below(config.cell.bucket),
+        },
+        "usage": {"folder": str(config.usage.folder), "progress": str(config.usage.progress)},
+        "agent": {
+            "period_ms": config.usage.agent_period_s * 1000,
+            "window_minutes": config.usage.window_minutes,
+        },
     }
 
 

@@ -20,10 +20,10 @@ from console.supervisor.leftovers import MARK
 ROOT = Path(__file__).resolve().parents[2]
 
 POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
-KEEPER, GATEWAY = "keeper", "gateway"
+KEEPER, GATEWAY, AGENT = "keeper", "gateway", "agent"
 WEB, WORKER, BEAT = "web", "worker", "beat"
 # As they start; they stop in reverse. The migrations are no child that stays.
-NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, MIGRATE, WEB, WORKER, BEAT)
+NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, BEAT)
 
 WORKER_PROCESSES = 2
 
@@ -75,6 +75,7 @@ def specify(
         *specs,
         _keeper(config, environment),
         _gateway(config, environment),
+        _agent(config, environment),
         _web(config, environment),
         _worker(config, environment, stores),
         _beat(config, environment, stores),
@@ -153,6 +154,24 @@ def _gateway(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         folder=ROOT,
         environment=environment,
     )
+
+
+def _agent(config: Config, environment: Mapping[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=AGENT,
+        command=(
+            *(sys.executable, "-m", "metering.agent"),
+            *("--config", str(agent_file(config))),
+        ),
+        ready=Says(re.compile(r"^ready\b")),
+        folder=ROOT,
+        environment=environment,
+    )
+
+
+def agent_file(config: Config) -> Path:
+    """The metering agent's settings file, which each start writes."""
+    return config.usage.agent_folder / "agent.toml"
 
 
 def keeper_file(config: Config) -> Path:

@@ -12,7 +12,7 @@ from metering.events.times import day_of
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEY = re.compile(
     r"v1/cell=(?P<cell>[^/]+)/day=(?P<day>\d{4}-\d{2}-\d{2})/"
-    r"(?P<emitted>\d{13})-(?P<digest>[0-9a-f]{16})\.(?P<kind>parquet|json)"
+    r"(?P<emitted>\d{13})-(?P<token>[0-9a-f]{16})\.(?P<kind>parquet|json)"
 )
 
 
@@ -23,14 +23,14 @@ class UsageKey:
     cell: str
     day: date
     emitted_at_ms: int
-    digest: str
+    token: str
     is_manifest: bool
 
 
-def data_key(cell: str, emitted_at_ms: int, sha256: str) -> str:
-    """The key of a usage file with this content. `sha256`: 64 hex digits."""
+def data_key(cell: str, emitted_at_ms: int, token: str) -> str:
+    """The key of a usage file. `token`: 16 random hex digits; of longer ones the first."""
     day = day_of(emitted_at_ms).isoformat()
-    return f"{cell_prefix(cell)}day={day}/{emitted_at_ms:013d}-{sha256[:16]}.parquet"
+    return f"{cell_prefix(cell)}day={day}/{emitted_at_ms:013d}-{token[:16]}.parquet"
 
 
 def manifest_key(key: str) -> str:
@@ -47,7 +47,7 @@ def parse_key(key: str) -> UsageKey | None:
         cell=match["cell"],
         day=date.fromisoformat(match["day"]),
         emitted_at_ms=int(match["emitted"]),
-        digest=match["digest"],
+        token=match["token"],
         is_manifest=match["kind"] == "json",
     )
 

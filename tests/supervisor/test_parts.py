@@ -17,9 +17,10 @@ from console.supervisor.errors import StartError, from_os_error, names_full_disk
 from console.supervisor.lock import HomeLock
 from console.supervisor.output import LogFile, Output
 from console.supervisor.ports import Port, check_ports
+from metering.agent.settings import load_settings as load_agent_settings
 from provisioning.keeper.settings import load_settings
 
-DAY_IN_ORDER = ["postgres", "redis", "keeper", "gateway", "web", "worker", "beat"]
+DAY_IN_ORDER = ["postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "beat"]
 
 
 @pytest.fixture
@@ -166,6 +167,22 @@ def test_the_keeper_reads_the_settings_that_are_written_for_it(config):
     assert settings.keeper.stop_brokers_on_exit
 
 
+def test_the_agent_is_told_where_everything_is(config):
+    home.make_home(config)
+    home.make_folders(config)
+    home.write_settings(config)
+    settings = load_agent_settings(services.agent_file(config))
+    assert settings.cell.id == config.cell.id
+    assert settings.cell.dfs == config.cell.dfs
+    assert settings.cell.metadata == config.home / "cell" / "metadata.sqlite"
+    assert settings.cell.bucket == config.home / "cell" / "bucket"
+    assert (settings.usage.folder, settings.usage.progress) == (
+        config.usage.folder,
+        config.usage.progress,
+    )
+    assert settings.agent.period_ms == 15_000
+
+
 def test_folders_are_closed_to_others(config):
     config.home.mkdir(mode=0o750)
     before = os.umask(0o077)  # as `main` sets it
@@ -173,7 +190,8 @@ def test_folders_are_closed_to_others(config):
     home.make_folders(config)
     os.umask(before)
     below = [path for path in config.home.rglob("*") if path.is_dir()]
-    assert {path.name for path in below} >= {"dfs", "bucket", "keeper", "gateway", "mail", "log"}
+    made = {"dfs", "bucket", "keeper", "gateway", "agent", "usage", "metering", "mail", "log"}
+    assert {path.name for path in below} >= made
     assert {stat.S_IMODE(path.stat().st_mode) for path in (config.home, *below)} == {0o700}
 
 
@@ -181,7 +199,7 @@ def test_all_parts_start_on_embedded_servers(config):
     specs = services.specify(config, {}, None)
     assert [spec.name for spec in specs] == DAY_IN_ORDER
     waits = {spec.name: spec.after for spec in specs}
-    assert waits["keeper"] == waits["gateway"] == ()
+    assert waits["keeper"] == waits["gateway"] == waits["agent"] == ()
     assert waits["web"] == ("migrate",)
     assert waits["worker"] == waits["beat"] == ("migrate", "postgres", "redis")
 

@@ -12,7 +12,7 @@ from console.supervisor.processes import is_running
 
 from .run import Run, wait_until
 
-PARTS = {"postgres", "redis", "keeper", "gateway", "web", "worker", "beat"}
+PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "beat"}
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_busy_port_is_named_before_anything_starts(run):
 def test_a_killed_child_is_back(later):
     later.up()
     first = later.children()
-    killed = ("web", "postgres", "keeper", "gateway")
+    killed = ("web", "postgres", "keeper", "gateway", "agent")
     for part in killed:
         os.kill(first[part].pid, signal.SIGKILL)
 

@@ -1,0 +1,74 @@
+"""`docs/reference/agent-settings.md`, made from the settings themselves.
+
+`python -m metering.agent.reference` prints the page; a test compares it with the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+from brokers.config import toml_value
+from metering.agent.settings import SECTIONS
+
+_HEAD = """\
+# Metering agent settings
+
+`python -m metering.agent --config agent.toml` reads one TOML file. What has no default must be set.
+An unknown setting, a wrong type or a value that makes no sense ends the start with status 2 and the
+name of the setting. `make up` writes the file itself, at each start.
+
+This page is made from the code: `python -m metering.agent.reference`.
+"""
+
+_TAIL = """
+## What it prints
+
+One line to standard output before its first pass: `ready metrics=<host:port> pid=<pid>`. Its log
+goes to standard error.
+
+| Exit status | Meaning |
+|---|---|
+| 0 | stopped on request |
+| 1 | it could not start |
+| 2 | settings that make no sense |
+
+`/healthz` answers 503 with a reason while passes fail or none ends. Any number of agents may meter
+the same share: what they say twice counts once.
+
+## Metrics
+
+Each has the label `cell`.
+
+| Metric | Meaning |
+|---|---|
+| `freshet_metering_lag_seconds` | Time since which usage may not be recorded, of the cluster \
+that is furthest behind. |
+| `freshet_metering_covered_until_seconds` | The same as Unix time. |
+| `freshet_metering_clusters`, `freshet_metering_clusters_failing` | Clusters of \
+its share; such as could not be read, in part or whole. |
+| `freshet_metering_rows_total`, `freshet_metering_file_bytes_total`, \
+`freshet_metering_files_total` | What it wrote. |
+| `freshet_metering_indexes_dropped_total` | Lane indexes that it removed. |
+| `freshet_metering_errors_total` | What went wrong, by `kind`: `lane`, `gap`, `cluster`, \
+`progress`, `drop`, `pass`. |
+| `freshet_metering_pass_seconds` | How long the last pass took. |
+"""
+
+
+def agent_reference() -> str:
+    """The page, with a table for each section."""
+    parts = [_HEAD]
+    for name, section in SECTIONS.items():
+        parts.append(f"\n## {name}\n\n{(section.__doc__ or '').splitlines()[0]}\n\n")
+        parts.append("| Setting | Default | Meaning |\n|---|---|---|\n")
+        for field in dataclasses.fields(section):
+            given = field.default is not dataclasses.MISSING
+            default = f"`{toml_value(field.default)}`" if given else ""
+            parts.append(f"| `{name}.{field.name}` | {default} | {field.metadata['doc']} |\n")
+    parts.append(_TAIL)
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(agent_reference())

@@ -1,0 +1,221 @@
+"""Storage and partition minutes against a walk over every minute, and never more than the truth."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metering.agent.rules import RuleHistory, looked
+from metering.agent.storage import Rule, byte_minutes, segment_lives, window_rows
+from metering.events.times import HOUR_MS, MINUTE_MS
+
+M = MINUTE_MS
+NEVER = 1 << 60
+
+
+@dataclass(frozen=True)
+class Segment:
+    bytes: int
+    written_at_ms: int
+    max_timestamp_ms: int
+    dropped_at_ms: int = NEVER
+
+
+@dataclass(frozen=True)
+class Kept:
+    segments: list[Segment]
+    dropped: list[Segment] = field(default_factory=list)
+    topic_id: str = "t"
+    partition: int = 0
+
+
+@dataclass(frozen=True)
+class Topic:
+    created_at_ms: int = -M
+    deleted_at_ms: int | None = None
+    partition_counts: tuple[tuple[int, int], ...] = ((-M, 1),)
+    id: str = "t"
+    internal: bool = False
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+
+
+def one(size, written, *, age=None, dropped=NEVER):
+    return Segment(size, written, written if age is None else age, dropped)
+
+
+def quantities(window, topic, kept, rule=None, deletions=()):
+    rows = window_rows(
+        window,
+        topics=[topic],
+        rules={"t": rule or Rule()},
+        partitions=[kept],
+        deletions=deletions,
+    )
+    return {row.meter: row.quantity for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("written", "minutes"), [(-1, 10), (0, 9), (1, 9), (M - 1, 9), (M, 8), (9 * M, 0)]
+)
+def test_a_minute_counts_from_the_first_that_begins_after_the_write(written, minutes):
+    got = quantities((0, 10 * M), Topic(), Kept([one(3, written)]))
+    assert got.get("storage_byte_minutes", 0) == 3 * minutes
+
+
+@pytest.mark.parametrize(("end", "minutes"), [(M - 1, 0), (M, 1), (5 * M - 1, 4), (5 * M, 5)])
+def test_a_minute_counts_only_if_kept_to_its_end(end, minutes):
+    window = (0, 10 * M)
+    by_age = quantities(window, Topic(), Kept([one(1, -1, age=end - 100)]), Rule(100))
+    by_drop = quantities(window, Topic(), Kept([], [one(1, -1, dropped=end)]))
+    by_topic = quantities(window, Topic(deleted_at_ms=end), Kept([one(1, -1)]))
+    by_cluster = quantities(window, Topic(), Kept([one(1, -1)]), deletions=[(end, None)])
+    for got in (by_age, by_drop, by_topic, by_cluster):
+        assert got.get("storage_byte_minutes", 0) == minutes
+    assert by_topic.get("partition_minutes", 0) == minutes
+    assert by_cluster.get("partition_minutes", 0) == minutes
+
+
+def test_a_younger_segment_in_front_keeps_older_ones_behind_it():
+    kept = Kept([one(1, -2, age=8 * M), one(2, -1, age=1)])
+    lives = list(segment_lives(kept, Rule(retention_ms=M)))
+    assert [until for _, _, until in lives] == [9 * M, 9 * M]
+
+
+def test_records_without_a_timestamp_have_no_age():
+    lives = list(segment_lives(Kept([Segment(1, -1, -1)]), Rule(retention_ms=M)))
+    assert lives[0][2] > NEVER
+
+
+def test_size_lets_go_when_the_rest_suffices():
+    kept = Kept([one(4, -3), one(4, 2 * M), one(4, 5 * M)])
+    lives = list(segment_lives(kept, Rule(retention_bytes=8)))
+    assert lives[0][2] == 5 * M
+    assert all(each[2] > NEVER for each in lives[1:])
+    # The same after it was let go, however late.
+    late = Kept([one(4, 2 * M), one(4, 5 * M)], [one(4, -3, dropped=9 * M)])
+    assert list(segment_lives(late, Rule(retention_bytes=8))) == lives
+
+
+def test_partitions_count_from_the_minute_after_they_came():
+    topic = Topic(created_at_ms=M + 1, partition_counts=((M + 1, 2), (4 * M, 5)))
+    assert quantities((0, 10 * M), topic, Kept([])) == {"partition_minutes": 2 * 3 + 5 * 5}
+
+
+def test_a_restored_cluster_counts_again_from_the_next_whole_minute():
+    got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(2 * M + 1, 5 * M - 1)])
+    assert got == {"partition_minutes": 7, "storage_byte_minutes": 7}
+    got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(1, 2), (3, 4)])
+    assert got == {"partition_minutes": 9, "storage_byte_minutes": 9}
+
+
+def test_unknown_topics_count_for_nothing_and_internal_ones_are_not_billed():
+    kept = Kept([one(1, -1)], topic_id="other")
+    assert "storage_byte_minutes" not in quantities((0, M), Topic(), kept)
+    rows = list(
+        window_rows(
+            (0, M),
+            topics=[Topic(internal=True)],
+            rules={},
+            partitions=[Kept([one(1, -1)])],
+            deletions=(),
+        )
+    )
+    assert [row.billed for row in rows] == [False, False]
+
+
+moments = st.integers(-3 * M, 12 * M) | st.integers(-3, 12).map(lambda n: n * M)
+
+
+@st.composite
+def histories(draw):
+    """A partition's past: its segments in order, of which a head was let go."""
+    written = sorted(draw(st.lists(moments, max_size=6)))
+    ages = [draw(st.sampled_from([-1, at, at - M, at + 2 * M])) for at in written]
+    sizes = [draw(st.integers(0, 5)) for _ in written]
+    count = draw(st.integers(0, len(written)))
+    dropped = sorted(draw(moments) for _ in range(count))
+    segments = [Segment(size, at, age) for size, at, age in zip(sizes, written, ages, strict=True)]
+    gone = [
+        Segment(each.bytes, each.written_at_ms, each.max_timestamp_ms, at)
+        for each, at in zip(segments, dropped, strict=False)
+    ]
+    return Kept(segments[count:], gone)
+
+
+rules = st.builds(
+    Rule,
+    st.none() | st.integers(0, 6 * M) | st.integers(0, 6).map(lambda n: n * M),
+    st.none() | st.integers(0, 12),
+)
+spans = st.lists(st.tuples(moments, moments), max_size=2).map(
+    lambda each: sorted((min(pair), max(pair)) for pair in each)
+)
+
+
+def is_kept(segments, segment, at_ms, rule):
+    """Kafka's own rule at one moment, from the oldest segment on."""
+    there = [each for each in segments if each.written_at_ms < at_ms <= each.dropped_at_ms]
+    size = sum(each.bytes for each in there)
+    for place, each in enumerate(there):
+        old = (
+            rule.retention_ms is not None and 0 <= each.max_timestamp_ms < at_ms - rule.retention_ms
+        )
+        large = rule.retention_bytes is not None and size - each.bytes >= rule.retention_bytes
+        if not (old or large):
+            return any(segment is other for other in there[place:])
+        size -= each.bytes
+    return False
+
+
+@given(histories(), rules, spans)
+def test_every_minute_is_counted_as_a_walk_over_minutes_counts_it(kept, rule, deletions):
+    window = (0, 10 * M)
+    segments = [*kept.dropped, *kept.segments]
+    expected = 0
+    for start in range(*window, M):
+        end = start + M
+        if any(since < end and until > start for since, until in deletions if since < until):
+            continue
+        moments = _moments(segments, start, end, rule)
+        for segment in segments:
+            through = all(is_kept(segments, segment, at, rule) for at in moments)
+            if segment.written_at_ms < start and through:
+                expected += segment.bytes
+    got = quantities(window, Topic(), kept, rule, [each for each in deletions if each[0] < each[1]])
+    assert got.get("storage_byte_minutes", 0) == expected
+
+
+def _moments(segments, start, end, rule):
+    """All moments of a minute at which a rule's answer may turn, and its ends."""
+    turns = {start, end}
+    for each in segments:
+        turns |= {each.written_at_ms, each.written_at_ms + 1, each.dropped_at_ms}
+        if rule.retention_ms is not None:
+            turns |= {each.max_timestamp_ms + rule.retention_ms + 1}
+    return sorted(at for at in turns if start <= at <= end)
+
+
+@given(histories(), rules, st.lists(st.integers(1, 9), unique=True))
+def test_windows_add_up_however_they_are_cut(kept, rule, cuts):
+    edges = [0, *sorted(cuts), 10]
+    whole = byte_minutes(kept, rule, [(0, 10 * M)])
+    parts = [(a * M, b * M) for a, b in itertools.pairwise(edges)]
+    assert sum(byte_minutes(kept, rule, [part]) for part in parts) == whole
+
+
+def test_a_changed_rule_counts_only_what_both_keep_until_it_was_seen():
+    strict, loose = Topic(retention_ms=5), Topic(retention_ms=50)
+    known = looked({}, [strict], as_of_ms=10, measured_until_ms=0)
+    assert known == {"t": RuleHistory(Rule(5), Rule(5))}
+    changed = looked(known, [loose], as_of_ms=HOUR_MS, measured_until_ms=M)
+    assert changed["t"].at(M) == Rule(5)
+    assert changed["t"].at(HOUR_MS) == Rule(50)
+    # Back again before anything was measured with the looser one.
+    back = looked(changed, [strict], as_of_ms=2 * HOUR_MS, measured_until_ms=2 * M)
+    assert back["t"].at(HOUR_MS) == Rule(5)
+    assert looked(back, [strict], as_of_ms=3 * HOUR_MS, measured_until_ms=3 * M) == back
+    gone = Topic(deleted_at_ms=M)
+    assert looked(back, [gone], as_of_ms=1, measured_until_ms=M + 1) == {}
