@@ -10,3 +10,10 @@ class MeteringConfig(AppConfig):
 
     name = "metering"
     label = "metering"
+
+    def ready(self) -> None:
+        """Tells probes how far the meter is."""
+        from console.common.health import register_check  # noqa: PLC0415
+        from metering import checks  # noqa: PLC0415
+
+        register_check("metering", checks.check_metering)

@@ -24,5 +24,11 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },
+    # Days are due at 00:30 UTC; looking more often lets a machine that was off then catch up.
+    "roll-up-recent-days": {
+        "task": "metering.roll_up_recent_days",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
     "clear-sessions": {"task": "common.clear_sessions", "schedule": 6 * 3600.0},
 }

@@ -100,6 +100,9 @@ class Usage:
     """Where usage files are, and how they are rolled up."""
 
     folder: Path = setting(Path("{home}/cell/usage"), "The usage store: files of every agent.")
+    rollups: Path = setting(
+        Path("{home}/cell/rollups"), "What roll-ups leave, in a folder for each run."
+    )
     progress: Path = setting(
         Path("{home}/cell/metering"), "What of each cluster is metered, for the cell's agents."
     )

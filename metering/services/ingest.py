@@ -60,18 +60,25 @@ def usage_store() -> UsageStore:
 
 
 def ingest_usage(
-    *, store: UsageStore | None = None, since: date | None = None, limit_s: float = PASS_S
+    *,
+    store: UsageStore | None = None,
+    since: date | None = None,
+    limit_s: float = PASS_S,
+    wait: bool = False,
 ) -> IngestPass:
     """Takes in what is new; with `since`, also what came late for days from then on.
 
-    Where another ingest is at it this one ends. Raises `OSError` where the store cannot be reached.
+    Where another ingest is at it this one ends, or with `wait` goes on behind it. Raises `OSError`
+    where the store cannot be reached.
     """
     store = store or usage_store()
     cell, at, began = config().cell.id, now(), time.monotonic()
     done = IngestPass()
     keys = find_files(store, _state(cell), at=at, since=since)
     for batch in _batches(keys):
-        if time.monotonic() - began > limit_s or not _ingest_batch(store, cell, batch, done):
+        if time.monotonic() - began > limit_s:
+            break
+        if not _ingest_batch(store, cell, batch, done, wait=wait):
             break
     done.left = len(keys) - done.files - done.damaged
     _finish(cell, settled=settled_before(at) if not done.left else None)
@@ -95,10 +102,14 @@ def _batches(keys: Sequence[str]) -> list[Sequence[str]]:
     return [keys[start : start + BATCH_FILES] for start in range(0, len(keys), BATCH_FILES)]
 
 
-def _ingest_batch(store: UsageStore, cell: str, keys: Sequence[str], done: IngestPass) -> bool:
+def _ingest_batch(
+    store: UsageStore, cell: str, keys: Sequence[str], done: IngestPass, *, wait: bool
+) -> bool:
     """Takes files in, in one transaction. False where another ingest holds the lock."""
     with system_scope():
-        if not locks.try_lock("usage_ingest", cell):
+        if wait:
+            locks.lock("usage_ingest", cell)
+        elif not locks.try_lock("usage_ingest", cell):
             return False
         # Another ingest may have been here since the list was made.
         taken = UsageFile.objects.filter(pk__in=keys, state=FileState.INGESTED)

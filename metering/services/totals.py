@@ -14,7 +14,7 @@ from datetime import date, datetime
 from django.db.models import Max, Min, Q, Sum
 
 from console.common.conf import config
-from metering.choices import Granularity
+from metering.choices import Granularity, RunState
 from metering.models import (
     ClusterCoverage,
     HourStanding,
@@ -29,6 +29,7 @@ from metering.periods import (
     HOUR,
     day_start,
     days_of_month,
+    from_ms,
     month_span,
     month_start,
     to_ms,
@@ -115,7 +116,9 @@ def month_standing(
     """
     start, end = month_span(month)
     pointers = _current_runs(start.date(), end.date())
-    missing = [day for day in days_of_month(month) if day not in pointers]
+    first = min([*pointers, *filter(None, [first_day(config().cell.id)])], default=start.date())
+    # Before the first day of all there was nothing to roll up.
+    missing = [day for day in days_of_month(month) if day not in pointers and day >= first]
     stale = [day for day, run in pointers.items() if has_grown(day, run)]
     hours = [
         *_incomplete_hours(start, end, organization_id),
@@ -176,8 +179,23 @@ def unpublished(start: datetime, end: datetime) -> Q:
 
 
 def has_grown(day: date, run: RollupRun) -> bool:
-    """Whether there are usage files of a day that its run has not seen."""
-    return inputs_sha256(files_of_day(run.cell, day)) != run.inputs_sha256
+    """Whether there are usage files of a day that neither its run nor a later one has seen.
+
+    A later one may have found the same rows in more files.
+    """
+    good = RollupRun.objects.filter(
+        cell=run.cell, day=day, state__in=[RunState.PUBLISHED, RunState.UNCHANGED]
+    )
+    seen = good.order_by("-created_at").values_list("inputs_sha256", flat=True).first()
+    return inputs_sha256(files_of_day(run.cell, day)) != seen
+
+
+def first_day(cell: str) -> date | None:
+    """The first day that a usage file has rows of."""
+    start: int | None = UsageFile.objects.filter(cell=cell).aggregate(first=Min("window_start_ms"))[
+        "first"
+    ]
+    return None if start is None else from_ms(start).date()
 
 
 def files_of_day(cell: str, day: date) -> list[UsageFileRef]:

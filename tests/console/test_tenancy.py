@@ -35,6 +35,9 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/common/outbox.py", "sweep_outbox"),  # a sweep
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
+    ("metering/services/publishing.py", "publish"),  # a day is of every organisation
+    ("metering/services/quality.py", "note_quality"),  # for staff
+    ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.

@@ -10,9 +10,7 @@ import { sessionQuery } from "@/features/session/api/session";
 import { NotFound } from "./frame/NotFound";
 import { RouteError } from "./frame/RouteError";
 import { queryClient } from "./queryClient";
-
-const text = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
+import { costsSearch, oneOf, text, usageSearch, whole } from "./search";
 
 /** `panel` names the side panel that is open, so that every view is a URL. */
 export interface PanelSearch {
@@ -78,6 +76,51 @@ const clusters = createRoute({
   path: "/clusters",
   validateSearch: panelSearch,
   component: lazyRouteComponent(() => import("./pages/ClustersPage"), "ClustersPage"),
+});
+
+const money = createRoute({
+  getParentRoute: () => frame,
+  id: "money",
+  component: lazyRouteComponent(() => import("./pages/MoneyLayout"), "MoneyLayout"),
+});
+
+const usage = createRoute({
+  getParentRoute: () => money,
+  path: "/usage",
+  validateSearch: usageSearch,
+  component: lazyRouteComponent(() => import("./pages/UsagePage"), "UsagePage"),
+});
+
+const costs = createRoute({
+  getParentRoute: () => money,
+  path: "/usage/costs",
+  validateSearch: costsSearch,
+  component: lazyRouteComponent(() => import("./pages/CostsPage"), "CostsPage"),
+});
+
+const budgets = createRoute({
+  getParentRoute: () => money,
+  path: "/usage/budgets",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(() => import("./pages/BudgetsPage"), "BudgetsPage"),
+});
+
+const prices = createRoute({
+  getParentRoute: () => money,
+  path: "/prices",
+  component: lazyRouteComponent(() => import("./pages/PricesPage"), "PricesPage"),
+});
+
+const invoices = createRoute({
+  getParentRoute: () => frame,
+  path: "/invoices",
+  component: lazyRouteComponent(() => import("./pages/InvoicesPage"), "InvoicesPage"),
+});
+
+const invoice = createRoute({
+  getParentRoute: () => frame,
+  path: "/invoices/$invoiceId",
+  component: lazyRouteComponent(() => import("./pages/InvoicePage"), "InvoicePage"),
 });
 
 const access = createRoute({
@@ -166,14 +209,11 @@ export interface MessagesSearch {
 
 const STARTS = ["newest", "oldest", "offset", "timestamp", "live"] as const;
 
-const whole = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
-
 const topicMessages = createRoute({
   getParentRoute: () => topic,
   path: "/",
   validateSearch: (search: Record<string, unknown>): MessagesSearch => ({
-    from: STARTS.find((start) => start === search.from),
+    from: oneOf(STARTS, search.from),
     partition: whole(search.partition),
     offset: whole(search.offset),
     timestamp: text(search.timestamp),
@@ -217,6 +257,9 @@ const tree = root.addChildren([
   frame.addChildren([
     overview,
     clusters,
+    money.addChildren([usage, costs, budgets, prices]),
+    invoices,
+    invoice,
     access,
     mail,
     settings,

@@ -3,13 +3,18 @@ import { Link, useLocation, useNavigate, useParams } from "@tanstack/react-route
 import type { ReactElement } from "react";
 import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { groupListQuery } from "@/features/groups/api/groups";
+import { invoiceListQuery } from "@/features/invoices/api/invoices";
 import { topicListQuery } from "@/features/topics/api/topics";
+import { monthName } from "@/lib/format/utc";
 import classes from "./Crumbs.module.css";
 import { Switcher } from "./Switcher";
 
 const TITLES: Record<string, string> = {
   "": "Overview",
   clusters: "Clusters",
+  usage: "Usage",
+  prices: "Prices",
+  invoices: "Invoices",
   access: "Access",
   mail: "Local mail",
   settings: "Settings",
@@ -20,6 +25,7 @@ export function Crumbs(): ReactElement {
   const { pathname } = useLocation();
   const params = useParams({ strict: false });
   const top = pathname.split("/")[1] ?? "";
+  if (params.invoiceId !== undefined) return <InvoiceCrumbs invoiceId={params.invoiceId} />;
   if (!params.clusterId) {
     return (
       <nav aria-label="Breadcrumbs" className={classes.root}>
@@ -40,6 +46,29 @@ export function Crumbs(): ReactElement {
       {params.group !== undefined && (
         <GroupCrumb clusterId={params.clusterId} group={params.group} />
       )}
+    </nav>
+  );
+}
+
+function InvoiceCrumbs({ invoiceId }: { invoiceId: string }): ReactElement {
+  const navigate = useNavigate();
+  const { data } = useQuery(invoiceListQuery);
+  const options = data?.map(({ id, number, month }) => ({
+    value: id,
+    label: number ?? `Draft of ${monthName(month)}`,
+  }));
+  return (
+    <nav aria-label="Breadcrumbs" className={classes.root}>
+      <Link to="/invoices" className={classes.up}>
+        Invoices
+      </Link>
+      <span aria-hidden="true">/</span>
+      <Switcher
+        what="invoice"
+        value={invoiceId}
+        options={options ?? []}
+        onPick={(id) => void navigate({ to: "/invoices/$invoiceId", params: { invoiceId: id } })}
+      />
     </nav>
   );
 }

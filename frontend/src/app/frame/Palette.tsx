@@ -9,6 +9,11 @@ import { topicListQuery } from "@/features/topics/api/topics";
 const PAGES = [
   { to: "/", label: "Overview" },
   { to: "/clusters", label: "Clusters" },
+  { to: "/usage", label: "Usage" },
+  { to: "/usage/costs", label: "Cost of this month" },
+  { to: "/usage/budgets", label: "Budgets" },
+  { to: "/prices", label: "Prices" },
+  { to: "/invoices", label: "Invoices" },
   { to: "/access", label: "Access: API keys" },
   { to: "/settings", label: "Settings" },
 ] as const;

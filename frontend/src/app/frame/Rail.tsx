@@ -1,6 +1,8 @@
 import { Menu, UnstyledButton } from "@mantine/core";
 import {
+  IconChartAreaLine,
   IconDatabase,
+  IconFileInvoice,
   IconKey,
   IconLayoutDashboard,
   IconLogout,
@@ -19,7 +21,7 @@ import type { Session } from "@/lib/api/types";
 import classes from "./Rail.module.css";
 import { ServiceDot } from "./ServiceDot";
 
-type Target = "/" | "/clusters" | "/access" | "/mail" | "/settings";
+type Target = "/" | "/clusters" | "/usage" | "/invoices" | "/access" | "/mail" | "/settings";
 
 interface ItemProps {
   to: Target;
@@ -33,7 +35,7 @@ function Item({ to, label, icon: Icon }: ItemProps): ReactElement {
       to={to}
       className={classes.item}
       activeProps={{ "data-active": true }}
-      activeOptions={{ exact: to === "/" }}
+      activeOptions={{ exact: to === "/", includeSearch: false }}
       title={label}
     >
       <Icon size={17} stroke={1.7} aria-hidden="true" />
@@ -54,6 +56,8 @@ export function Rail({ session }: { session: Session }): ReactElement {
       <div className={classes.items}>
         <Item to="/" label="Overview" icon={IconLayoutDashboard} />
         <Item to="/clusters" label="Clusters" icon={IconDatabase} />
+        <Item to="/usage" label="Usage" icon={IconChartAreaLine} />
+        <Item to="/invoices" label="Invoices" icon={IconFileInvoice} />
         <Item to="/access" label="Access" icon={IconKey} />
         {mail && <Item to="/mail" label="Local mail" icon={IconMail} />}
         <Item to="/settings" label="Settings" icon={IconSettings} />

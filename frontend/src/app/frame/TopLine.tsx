@@ -3,6 +3,7 @@ import { spotlight } from "@mantine/spotlight";
 import { IconHelp, IconSearch } from "@tabler/icons-react";
 import type { ReactElement } from "react";
 import { Crumbs } from "./Crumbs";
+import { TimeRange } from "./TimeRange";
 import classes from "./TopLine.module.css";
 
 /** The line above every page: where one is, a way to jump, help. */
@@ -11,6 +12,7 @@ export function TopLine(): ReactElement {
     <header className={classes.root}>
       <Crumbs />
       <div className={classes.tools}>
+        <TimeRange />
         <UnstyledButton className={classes.search} onClick={spotlight.open}>
           <IconSearch size={14} aria-hidden="true" />
           <span>Jump to</span>
@@ -25,6 +27,7 @@ export function TopLine(): ReactElement {
 const SHORTCUTS: [string, string][] = [
   ["Ctrl K", "jump to a page, a cluster, a topic"],
   ["↑ ↓", "move in the list of messages"],
+  ["drag", "over a chart: look at that time"],
   ["Esc", "close the panel at the side"],
 ];
 

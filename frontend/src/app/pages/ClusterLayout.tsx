@@ -7,6 +7,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
 import { PhaseMark } from "@/components/PhaseMark";
 import { clusterQuery } from "@/features/clusters/api/clusters";
+import { ProduceSuspended } from "@/features/clusters/components/ProduceSuspended";
 import { PowerButton } from "@/features/clusters/components/PowerButton";
 import classes from "./ClusterLayout.module.css";
 import { TabLinks, tabProps } from "./TabLinks";
@@ -52,6 +53,9 @@ export function ClusterLayout(): ReactElement {
         }
         actions={cluster && <PowerButton cluster={cluster} />}
       />
+      {cluster && (
+        <ProduceSuspended cluster={cluster} action={<Link to="/usage/budgets">Budgets</Link>} />
+      )}
       <TabLinks label="Cluster">
         <Link to="/clusters/$clusterId" params={params} {...tabProps(true)}>
           Overview

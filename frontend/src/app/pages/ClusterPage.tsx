@@ -6,6 +6,8 @@ import { CopyText } from "@/components/CopyText";
 import { Section } from "@/components/Section";
 import { Tile, Tiles } from "@/components/Tile";
 import { StateNote } from "@/features/clusters/components/StateNote";
+import { costsQuery } from "@/features/costs/api/costs";
+import { clusterCost } from "@/features/costs/clusters";
 import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { topicListQuery } from "@/features/topics/api/topics";
@@ -13,7 +15,9 @@ import { TopicTable } from "@/features/topics/components/TopicTable";
 import type { Cluster, ListenerName } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
 import { formatLagSeconds, sumLag } from "@/lib/format/lag";
+import { formatMoney } from "@/lib/format/money";
 import { formatDuration } from "@/lib/format/time";
+import { monthOf, monthSpan } from "@/lib/format/utc";
 import classes from "./ClusterPage.module.css";
 import { useCluster, useClusterId } from "./useCluster";
 
@@ -50,6 +54,7 @@ export function ClusterPage(): ReactElement {
           value={cluster && formatDuration(cluster.spec.idle_timeout_s)}
           note="then it sleeps"
         />
+        <CostTile clusterId={clusterId} />
       </Tiles>
       <Section
         title="Endpoints"
@@ -90,6 +95,28 @@ export function ClusterPage(): ReactElement {
 }
 
 const SHOWN = 5;
+
+/** What the cluster costs this month. Who may not see money sees nothing here. */
+function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
+  const month = monthOf(new Date());
+  const { data: costs, error } = useQuery(costsQuery(month));
+  if (error && !costs) return null;
+  const cost = costs && clusterCost(costs, clusterId);
+  return (
+    <Tile
+      label="Cost this month"
+      value={
+        costs &&
+        cost && (
+          <Link to="/usage" search={{ ...monthSpan(month), cluster: clusterId }}>
+            {formatMoney(cost.soFar, costs.currency)}
+          </Link>
+        )
+      }
+      note={costs && cost && `${formatMoney(cost.forecast, costs.currency)} by its end`}
+    />
+  );
+}
 
 const NAMES: Record<ListenerName, string> = {
   SASL_PLAINTEXT: "Plain, on this machine only",

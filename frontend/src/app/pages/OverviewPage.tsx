@@ -9,9 +9,12 @@ import { Section } from "@/components/Section";
 import { Tile, Tiles } from "@/components/Tile";
 import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { ClusterTable } from "@/features/clusters/components/ClusterTable";
+import { costsQuery } from "@/features/costs/api/costs";
+import { MonthSoFar } from "@/features/costs/components/MonthSoFar";
 import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
 import { sessionQuery } from "@/features/session/api/session";
 import type { Cluster, Phase } from "@/lib/api/types";
+import { monthOf } from "@/lib/format/utc";
 import { useConnect } from "./useConnect";
 
 /** All clusters at a glance; with a single one, also the way to its first message. */
@@ -46,6 +49,7 @@ export function OverviewPage(): ReactElement {
         (clusters ?? !error) && (
           <>
             <Counts clusters={clusters} />
+            <MonthTiles />
             <Section title="Clusters">
               <ClusterTable clusters={clusters} />
             </Section>
@@ -71,6 +75,17 @@ function Counts({ clusters }: { clusters: Cluster[] | undefined }): ReactElement
       <Tile label="Starting" value={count("provisioning")} />
       <Tile label="Need a look" value={count("failed", "suspended", "unknown")} />
     </Tiles>
+  );
+}
+
+/** What the month costs so far. Who may not see money sees nothing here. */
+function MonthTiles(): ReactElement | null {
+  const { data: costs, error } = useQuery(costsQuery(monthOf(new Date())));
+  if (error && !costs) return null;
+  return (
+    <Section title="This month" actions={<Link to="/usage/costs">Cost</Link>}>
+      <MonthSoFar costs={costs} />
+    </Section>
   );
 }
 

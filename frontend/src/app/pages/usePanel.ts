@@ -1,6 +1,8 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
 interface Panel {
+  /** The panel that the address names, whichever it is. */
+  name: string | undefined;
   opened: boolean;
   open: () => void;
   close: () => void;
@@ -14,6 +16,7 @@ export function usePanel(name: string): Panel {
     void navigate({ to: ".", search: (before) => ({ ...before, panel: value }) });
   };
   return {
+    name: panel,
     opened: panel === name,
     open: () => {
       show(name);

@@ -28,4 +28,12 @@ export const keys = {
   group: (id: string, name: string) => [...groups(id), "one", name] as const,
   credentials: (id: string) => [...cluster(id), "credentials"] as const,
   acls: (id: string) => [...cluster(id), "acls"] as const,
+  usageSeries: (filter: object) => ["usage", "series", filter] as const,
+  usageRows: (filter: object) => ["usage", "rows", filter] as const,
+  usageRow: (id: string) => ["usage", "row", id] as const,
+  costs: (month: string) => ["costs", month] as const,
+  prices: ["prices"] as const,
+  budgets: ["budgets"] as const,
+  invoiceList: ["invoices", "list"] as const,
+  invoice: (id: string) => ["invoices", "one", id] as const,
 };

@@ -36,6 +36,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows. */
+        get: operations["budgets_list"];
+        put?: never;
+        /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
+        post: operations["budgets_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One row. */
+        get: operations["budgets_retrieve"];
+        put?: never;
+        post?: never;
+        /** @description 204, or what `perform_destroy` answers itself. */
+        delete: operations["budgets_destroy"];
+        options?: never;
+        head?: never;
+        /** @description The row as it is after the change, with its new ETag. */
+        patch: operations["budgets_partial_update"];
+        trace?: never;
+    };
     "/api/v1/clusters": {
         parameters: {
             query?: never;
@@ -337,6 +374,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/costs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Shows it. */
+        get: operations["costs_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/local-mail": {
         parameters: {
             query?: never;
@@ -562,6 +616,8 @@ export interface components {
             /** @default * */
             host?: string;
         };
+        /** @enum {string} */
+        ActionEnum: "notify" | "suspend";
         /** @description An API key, without its secret. */
         ApiKey: {
             readonly id: string;
@@ -604,6 +660,74 @@ export interface components {
             topic: string;
             partition: number;
         };
+        /** @description A budget, how it stands in the current month, and its newest events. */
+        Budget: {
+            readonly id: string;
+            readonly name: string;
+            readonly amount_minor: number;
+            readonly currency: string;
+            /** @description Percentages of the amount. A mail is sent at each, once a month. */
+            thresholds: number[];
+            /** @description What happens when it is used up. `suspend`: all clusters refuse produce within minutes, fetching goes on, and of the month nothing beyond the budget is billed (nor beyond what was spent already when it was set). That ends when the budget is raised, changed to `notify` or removed, and with the month. */
+            action: components["schemas"]["ActionEnum"];
+            /** @description `warned` from the lowest threshold on, `exceeded` when all of it is spent. */
+            state: components["schemas"]["BudgetStateEnum"];
+            /** @description YYYY-MM, of `state` and `spent_minor`. */
+            readonly month: string;
+            /** @description Spent of the month so far, before taxes; a few minutes old. */
+            spent_minor: number;
+            /**
+             * Format: date-time
+             * @description Since when it has produce suspended; null: it does not.
+             */
+            suspended_at: string | null;
+            /** Format: date-time */
+            readonly evaluated_at: string;
+            readonly generation: number;
+            /** Format: date-time */
+            readonly created_at: string;
+            /** @description The newest, the latest first. */
+            events: components["schemas"]["BudgetEvent"][];
+        };
+        /** @description What a new budget shall be. */
+        BudgetCreateRequest: {
+            name: string;
+            /**
+             * Format: int64
+             * @description Of a calendar month, before taxes, in minor units (cents).
+             */
+            amount_minor: number;
+            /**
+             * @description Percentages of the amount. A mail is sent at each, once a month.
+             * @default [
+             *       50,
+             *       80,
+             *       100
+             *     ]
+             */
+            thresholds?: number[];
+            /**
+             * @description What happens when it is used up. `suspend`: all clusters refuse produce within minutes, fetching goes on, and of the month nothing beyond the budget is billed (nor beyond what was spent already when it was set). That ends when the budget is raised, changed to `notify` or removed, and with the month.
+             * @default notify
+             */
+            action?: components["schemas"]["ActionEnum"];
+        };
+        /** @description Something that happened to a budget, and what held at that moment. */
+        BudgetEvent: {
+            readonly id: string;
+            kind: components["schemas"]["KindEnum"];
+            /** @description YYYY-MM. */
+            readonly month: string;
+            /** @description Of `threshold_reached`, in percent. */
+            threshold: number | null;
+            readonly spent_minor: number;
+            readonly amount_minor: number;
+            action: components["schemas"]["ActionEnum"];
+            /** Format: date-time */
+            readonly created_at: string;
+        };
+        /** @enum {string} */
+        BudgetStateEnum: "ok" | "warned" | "exceeded";
         /** @description Bytes; the first 64 KiB of what is longer. */
         Bytes: {
             base64: string;
@@ -647,6 +771,12 @@ export interface components {
             /** @description One of `/regions`. */
             region?: string;
         };
+        /** @description A cluster's part. */
+        ClusterShare: {
+            cluster_id: string;
+            cluster: string;
+            amount_minor: number;
+        };
         /** @description One fact about a resource. */
         Condition: {
             type: string;
@@ -666,6 +796,46 @@ export interface components {
             is_default: boolean;
             type: string;
             documentation: string;
+        };
+        /** @description One meter of one cluster. Quantities are bytes, byte-minutes or partition-minutes. */
+        CostLine: {
+            meter: string;
+            cluster_id: string;
+            cluster: string;
+            quantity: number;
+            /** @description The part that the free allowance covers. */
+            free_quantity: number;
+            /** @description What the price is of. */
+            unit: string;
+            /** @description The price of a unit, in major units of the currency, as a decimal. */
+            readonly unit_price: string;
+            amount_minor: number;
+            /** @description At the month's end. */
+            forecast_quantity: number;
+            /** @description At the month's end. */
+            forecast_minor: number;
+        };
+        /** @description A month before taxes, in minor units (cents). Every kind of share sums to the lines' sum. */
+        Costs: {
+            /** @description YYYY-MM. */
+            readonly month: string;
+            currency: string;
+            /** @description What the lines cost, less `beyond_budget_minor`. */
+            total_minor: number;
+            /** @description What is not billed because it lies beyond a budget with the action `suspend`. */
+            beyond_budget_minor: number;
+            /** @description `total_minor` at the month's end: traffic as fast as on average so far, storage and partitions as many as there are now. */
+            forecast_minor: number;
+            lines: components["schemas"]["CostLine"][];
+            by_meter: components["schemas"]["MeterShare"][];
+            by_cluster: components["schemas"]["ClusterShare"][];
+            by_topic: components["schemas"]["TopicShare"][];
+            by_principal: components["schemas"]["PrincipalShare"][];
+            /**
+             * Format: date-time
+             * @description Usage up to then is in it; null where nothing is known yet.
+             */
+            provisional_until: string | null;
         };
         /** @description A credential, without its password. */
         Credential: {
@@ -773,6 +943,8 @@ export interface components {
             value: components["schemas"]["Bytes"] | null;
         };
         /** @enum {string} */
+        KindEnum: "created" | "changed" | "removed" | "threshold_reached" | "suspended" | "resumed";
+        /** @enum {string} */
         ListenerEnum: "SASL_PLAINTEXT" | "SASL_SSL";
         /** @description A mail that the service wrote into its folder. */
         LocalMail: {
@@ -797,6 +969,8 @@ export interface components {
             standing: components["schemas"]["StandingEnum"];
             /** @description Whether an owner proved to own an address: before that its clusters have no public endpoint (but on one machine). */
             readonly verified: boolean;
+            /** @description Why its clusters refuse produce at the moment; null: they do not. */
+            produce_suspended_reason: string | null;
             generation: number;
             /** Format: date-time */
             created_at: string;
@@ -823,6 +997,11 @@ export interface components {
             /** @description Which limit ended the page. */
             stopped: components["schemas"]["StoppedEnum"];
         };
+        /** @description A meter's part. */
+        MeterShare: {
+            meter: string;
+            amount_minor: number;
+        };
         /** @description One header of a new record. */
         NewHeaderRequest: {
             key: string;
@@ -847,7 +1026,7 @@ export interface components {
             type: components["schemas"]["TypeEnum"];
             /** @description The cluster's id. */
             resource_id: string;
-            state: components["schemas"]["StateEnum"];
+            state: components["schemas"]["OperationStateEnum"];
             /** @description In percent. */
             progress: number;
             error: components["schemas"]["OperationError"] | null;
@@ -863,6 +1042,8 @@ export interface components {
             code: string;
             detail: string;
         };
+        /** @enum {string} */
+        OperationStateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /** @description An organisation. */
         Organization: {
             id: string;
@@ -870,6 +1051,8 @@ export interface components {
             standing: components["schemas"]["StandingEnum"];
             /** @description Whether an owner proved to own an address: before that its clusters have no public endpoint (but on one machine). */
             readonly verified: boolean;
+            /** @description Why its clusters refuse produce at the moment; null: they do not. */
+            produce_suspended_reason: string | null;
             generation: number;
             /** Format: date-time */
             created_at: string;
@@ -884,6 +1067,14 @@ export interface components {
         };
         PaginatedApiKeyList: {
             items: components["schemas"]["ApiKey"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedBudgetList: {
+            items: components["schemas"]["Budget"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -941,6 +1132,19 @@ export interface components {
             count: number;
         };
         /** @description What changes. What is left out stays. */
+        PatchedBudgetUpdateRequest: {
+            name?: string;
+            /**
+             * Format: int64
+             * @description Of a calendar month, before taxes, in minor units (cents).
+             */
+            amount_minor?: number;
+            /** @description Percentages of the amount. A mail is sent at each, once a month. */
+            thresholds?: number[];
+            /** @description What happens when it is used up. `suspend`: all clusters refuse produce within minutes, fetching goes on, and of the month nothing beyond the budget is billed (nor beyond what was spent already when it was set). That ends when the budget is raised, changed to `notify` or removed, and with the month. */
+            action?: components["schemas"]["ActionEnum"];
+        };
+        /** @description What changes. What is left out stays. */
         PatchedClusterUpdateRequest: {
             name?: string;
             /** @description Replaces all labels. */
@@ -979,6 +1183,17 @@ export interface components {
             current: number | null;
             target: number;
             lag_after: number;
+        };
+        /**
+         * @description A principal's part; empty for what nobody did, such as storing.
+         *
+         *     The last may be that of all others, where every name is null.
+         */
+        PrincipalShare: {
+            cluster_id: string | null;
+            cluster: string | null;
+            principal: string | null;
+            amount_minor: number;
         };
         /** @description An RFC 9457 problem. */
         Problem: {
@@ -1108,8 +1323,6 @@ export interface components {
         };
         /** @enum {string} */
         StandingEnum: "active" | "suspended";
-        /** @enum {string} */
-        StateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /** @description What is observed of a cluster at this moment. */
         Status: {
             phase: components["schemas"]["PhaseEnum"];
@@ -1156,6 +1369,14 @@ export interface components {
                 [key: string]: string;
             };
             items?: components["schemas"]["NewTopicRequest"][];
+        };
+        /** @description A topic's part; the last may be that of all others, where every name is null. */
+        TopicShare: {
+            cluster_id: string | null;
+            cluster: string | null;
+            topic_id: string | null;
+            topic: string | null;
+            amount_minor: number;
         };
         /** @description Whether brokers serve a topic, or when they will. */
         TopicStatus: {
@@ -1356,6 +1577,398 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description If-Match names another generation. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    budgets_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedBudgetList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    budgets_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetCreateRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Budget"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    budgets_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Budget"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    budgets_destroy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the change is based on; another one is answered by 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description If-Match names another generation. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    budgets_partial_update: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the change is based on; another one is answered by 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedBudgetUpdateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Budget"];
+                };
             };
             /** @description Malformed, or against a rule; `code` says which. */
             400: {
@@ -3737,6 +4350,55 @@ export interface operations {
             };
             /** @description Too often; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    costs_retrieve: {
+        parameters: {
+            query?: {
+                /** @description YYYY-MM; the current one unless given. */
+                month?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Costs"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,4 +1,5 @@
 /** The API's resources by the names that the console uses. The shapes are generated. */
+import type * as pending from "./pending";
 import type { components, operations } from "./schema";
 
 type Schemas = components["schemas"];
@@ -47,3 +48,24 @@ export type Topic = Schemas["Topic"];
 export type MessageQuery = NonNullable<
   operations["clusters_topics_messages_retrieve"]["parameters"]["query"]
 >;
+
+export type Budget = Schemas["Budget"];
+export type BudgetEvent = Schemas["BudgetEvent"];
+export type BudgetAction = Schemas["Budget"]["action"];
+export type BudgetState = Schemas["Budget"]["state"];
+export type CostLine = Schemas["CostLine"];
+export type Costs = Schemas["Costs"];
+export type Invoice = pending.Invoice;
+export type InvoiceLine = pending.InvoiceLine;
+export type InvoiceState = pending.InvoiceState;
+export type InvoiceSummary = pending.InvoiceSummary;
+export type NewBudget = Schemas["BudgetCreateRequest"];
+export type Price = pending.Price;
+export type Prices = pending.Prices;
+export type UsageFile = pending.UsageFile;
+export type UsageItem = pending.UsageItem;
+export type UsageRowDetail = pending.UsageRowDetail;
+export type PrincipalShare = Schemas["PrincipalShare"];
+export type TopicShare = Schemas["TopicShare"];
+export type ClosedEarly = pending.ClosedEarly;
+export type Party = pending.Party;

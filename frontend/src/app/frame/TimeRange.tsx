@@ -1,0 +1,22 @@
+import { useMatch, useNavigate } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { RangeControl } from "@/features/usage/components/RangeControl";
+
+/** The time that a page shows, where the page has time. */
+export function TimeRange(): ReactElement | null {
+  const navigate = useNavigate();
+  const match = useMatch({ from: "/frame/money/usage", shouldThrow: false });
+  if (!match) return null;
+  return (
+    <RangeControl
+      choice={match.search}
+      onChange={({ range, from, to }) =>
+        void navigate({
+          to: "/usage",
+          search: (before) => ({ ...before, range, from, to }),
+          replace: true,
+        })
+      }
+    />
+  );
+}

@@ -1,0 +1,179 @@
+import { ActionIcon, Group, SegmentedControl } from "@mantine/core";
+import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { type ReactElement, useMemo } from "react";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { Empty } from "@/components/Empty";
+import { PageHead } from "@/components/PageHead";
+import { Section } from "@/components/Section";
+import { budgetListQuery } from "@/features/budgets/api/budgets";
+import { costsQuery, pricesQuery } from "@/features/costs/api/costs";
+import { CostChart, type Threshold } from "@/features/costs/components/CostChart";
+import { CostTable } from "@/features/costs/components/CostTable";
+import { CostTiles } from "@/features/costs/components/CostTiles";
+import { MeterBars } from "@/features/costs/components/MeterBars";
+import { ShareTable } from "@/features/costs/components/ShareTable";
+import { principalShares, topicShares } from "@/features/costs/shares";
+import { usageSeriesQuery } from "@/features/usage/api/usage";
+import type { Budget, Costs, Price } from "@/lib/api/types";
+import { formatMoney } from "@/lib/format/money";
+import { monthBefore, monthName, monthOf, monthSpan, monthStart } from "@/lib/format/utc";
+import { useNames } from "./useNames";
+
+/** What a month costs: so far, by its end, by meter and by cluster, and where budgets stand. */
+export function CostsPage(): ReactElement {
+  const present = monthOf(new Date());
+  const { month = present } = useSearch({ from: "/frame/money/usage/costs" });
+  const { data: costs, error, refetch } = useQuery(costsQuery(month));
+  const earlier = useQuery(costsQuery(monthBefore(month)));
+  const before = earlier.isError ? null : earlier.data;
+  const prices = useQuery(pricesQuery).data;
+  const usage = useQuery(usageSeriesQuery(monthSpan(month), "meter")).data;
+  const budgets = useQuery(budgetListQuery).data;
+  const currency = costs?.currency ?? "USD";
+  const thresholds = useMemo(
+    () => budgets && thresholdsOf(month === present ? budgets : [], currency),
+    [budgets, month, present, currency],
+  );
+  return (
+    <>
+      <PageHead
+        title={monthName(month)}
+        lead="In UTC. Figures are provisional until the month's invoice is issued."
+        actions={<MonthSteps month={month} present={present} />}
+      />
+      {error && !costs ? (
+        <ErrorPanel
+          error={error}
+          what="The costs could not be read"
+          onRetry={() => void refetch()}
+        />
+      ) : (
+        <>
+          <CostTiles costs={costs} before={before} present={month === present} />
+          <Section title="Growth">
+            <CostChart
+              month={month}
+              costs={costs}
+              prices={prices}
+              usage={usage}
+              thresholds={thresholds}
+            />
+          </Section>
+          <Section
+            title="Meters"
+            lead="Wide: this month. Narrow: the month before. Dashed: what is free each month."
+            actions={<Link to="/prices">Prices</Link>}
+          >
+            <MeterBars costs={costs} before={before} prices={prices?.prices} />
+          </Section>
+          <Parts costs={costs} prices={prices?.prices} />
+        </>
+      )}
+    </>
+  );
+}
+
+interface PartsProps {
+  costs: Costs | undefined;
+  prices: readonly Price[] | undefined;
+}
+
+/** Where a month's cost comes from: by cluster, by topic, or by credential. */
+function Parts({ costs, prices }: PartsProps): ReactElement {
+  const navigate = useNavigate();
+  const { by = "cluster" } = useSearch({ from: "/frame/money/usage/costs" });
+  const { credentials } = useNames();
+  const topics = useMemo(() => costs && topicShares(costs), [costs]);
+  const principals = useMemo(
+    () => costs && principalShares(costs, credentials),
+    [costs, credentials],
+  );
+  const currency = costs?.currency ?? "USD";
+  const choice = (
+    <SegmentedControl
+      size="xs"
+      aria-label="Cost by"
+      value={by}
+      data={[
+        { value: "cluster", label: "Cluster" },
+        { value: "topic", label: "Topic" },
+        { value: "principal", label: "Credential" },
+      ]}
+      onChange={(value) =>
+        void navigate({
+          to: "/usage/costs",
+          search: (before) => ({ ...before, by: value as typeof by }),
+          replace: true,
+          resetScroll: false,
+        })
+      }
+    />
+  );
+  return (
+    <Section
+      title="Where it comes from"
+      lead={
+        by === "cluster" ? "Each amount opens the rows behind it." : "By their part of each meter."
+      }
+      actions={choice}
+    >
+      {costs?.lines.length === 0 ? (
+        <Empty title="Nothing was used">
+          Clusters appear here within three minutes of their first record.
+        </Empty>
+      ) : by === "cluster" ? (
+        <CostTable costs={costs} prices={prices} />
+      ) : (
+        <ShareTable
+          title={by === "topic" ? "Topic" : "Credential"}
+          shares={by === "topic" ? topics : principals}
+          currency={currency}
+        />
+      )}
+    </Section>
+  );
+}
+
+function MonthSteps({ month, present }: { month: string; present: string }): ReactElement {
+  const navigate = useNavigate();
+  const go = (to: string): void => {
+    void navigate({
+      to: "/usage/costs",
+      search: (before) => ({ ...before, month: to === present ? undefined : to }),
+    });
+  };
+  return (
+    <Group gap={4}>
+      <ActionIcon
+        variant="default"
+        aria-label="The month before"
+        onClick={() => {
+          go(monthBefore(month));
+        }}
+      >
+        <IconChevronLeft size={16} />
+      </ActionIcon>
+      <ActionIcon
+        variant="default"
+        aria-label="The month after"
+        disabled={month >= present}
+        onClick={() => {
+          go(monthOf(monthStart(month, 1)));
+        }}
+      >
+        <IconChevronRight size={16} />
+      </ActionIcon>
+    </Group>
+  );
+}
+
+function thresholdsOf(budgets: readonly Budget[], currency: string): Threshold[] {
+  return budgets.map(({ id, name, amount_minor, state }) => ({
+    id,
+    label: `${name}: ${formatMoney(amount_minor, currency)}`,
+    amountMinor: amount_minor,
+    over: state === "exceeded",
+  }));
+}

@@ -1,0 +1,26 @@
+import { Link, Outlet } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { TabLinks, tabProps } from "./TabLinks";
+
+/** The tabs of what is used, what it costs, and what it may cost. */
+export function MoneyLayout(): ReactElement {
+  return (
+    <>
+      <TabLinks label="Usage">
+        <Link to="/usage" {...tabProps(true)}>
+          Usage
+        </Link>
+        <Link to="/usage/costs" {...tabProps()}>
+          Cost
+        </Link>
+        <Link to="/usage/budgets" {...tabProps()}>
+          Budgets
+        </Link>
+        <Link to="/prices" {...tabProps()}>
+          Prices
+        </Link>
+      </TabLinks>
+      <Outlet />
+    </>
+  );
+}

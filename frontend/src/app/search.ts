@@ -1,0 +1,60 @@
+/** What addresses say after the `?`, read with care: anybody can type one. */
+import { isMeter } from "@/lib/format/meters";
+
+export const text = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined;
+
+export const whole = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+
+/** One of several words, or nothing. */
+export function oneOf<Word extends string>(
+  words: readonly Word[],
+  value: unknown,
+): Word | undefined {
+  return words.find((word) => word === value);
+}
+
+const RANGES = ["1h", "3h", "24h", "7d", "30d", "90d", "12mo"] as const;
+const GROUPS = ["cluster", "topic", "principal"] as const;
+
+export interface UsageSearch {
+  range?: (typeof RANGES)[number];
+  from?: string;
+  to?: string;
+  by?: (typeof GROUPS)[number];
+  cluster?: string;
+  topic?: string;
+  meter?: string;
+  panel?: string;
+}
+
+/** The usage page: which time, split by what, of which cluster, topic and meter. */
+export function usageSearch(search: Record<string, unknown>): UsageSearch {
+  const meter = text(search.meter);
+  return {
+    range: oneOf(RANGES, search.range),
+    from: text(search.from),
+    to: text(search.to),
+    by: oneOf(GROUPS, search.by),
+    cluster: text(search.cluster),
+    topic: text(search.topic),
+    meter: meter !== undefined && isMeter(meter) ? meter : undefined,
+    panel: text(search.panel),
+  };
+}
+
+export interface CostsSearch {
+  /** `2026-11`; the present one unless given. */
+  month?: string;
+  by?: (typeof GROUPS)[number];
+}
+
+/** The cost page: which month, and by what it is split. */
+export function costsSearch(search: Record<string, unknown>): CostsSearch {
+  const month = text(search.month);
+  return {
+    month: month && /^\d{4}-(0[1-9]|1[0-2])$/.test(month) ? month : undefined,
+    by: oneOf(GROUPS, search.by),
+  };
+}

@@ -1,0 +1,21 @@
+import { Tooltip } from "@mantine/core";
+import type { ReactElement } from "react";
+import { exactQuantity, formatQuantity, isTimed } from "@/lib/format/meters";
+
+interface Props {
+  meter: string;
+  quantity: number;
+  /** The length of the window that it was counted in. */
+  minutes: number;
+}
+
+/** What a meter counted in a window, with the value to the last unit on hover. */
+export function Quantity({ meter, quantity, minutes }: Props): ReactElement {
+  const exact = exactQuantity(meter, quantity);
+  const label = isTimed(meter) ? `${exact}: the mean is shown` : exact;
+  return (
+    <Tooltip label={label}>
+      <span>{formatQuantity(meter, quantity, minutes)}</span>
+    </Tooltip>
+  );
+}

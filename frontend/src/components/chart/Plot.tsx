@@ -1,0 +1,185 @@
+import { useComputedColorScheme } from "@mantine/core";
+import { type ReactElement, useEffect, useEffectEvent, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { timeTick } from "@/lib/format/utc";
+import {
+  boundsOf,
+  type ChartLine,
+  type ChartMark,
+  type ChartSeries,
+  layersOf,
+  type Steps,
+  TICK_STEPS,
+} from "./layers";
+import { blend, drawMark, hatchFrom, themeColor } from "./paint";
+
+export interface Picture {
+  /** Starts of the windows in ms, and the end of the last one. */
+  starts: readonly number[];
+  end: number;
+  series: readonly ChartSeries[];
+  lines?: readonly ChartLine[];
+  marks?: readonly ChartMark[];
+  /** From when on it may still change, in ms. */
+  provisionalFrom?: number;
+  /** `windows`: each value holds for a window. `points`: it is reached at the end of the window. */
+  shape: "windows" | "points";
+  steps: Steps;
+}
+
+interface Props {
+  picture: Picture;
+  format: (value: number) => string;
+  height: number;
+  onPoint: (index: number | null) => void;
+  /** Called with two instants in ms when a stretch was marked with the mouse. */
+  onZoom?: (from: number, to: number) => void;
+}
+
+const FILL_SHARE = 0.34;
+
+/** The canvas of a chart. Loaded only where there is one. */
+export function Plot({ picture, format, height, onPoint, onZoom }: Props): ReactElement {
+  const host = useRef<HTMLDivElement>(null);
+  const scheme = useComputedColorScheme("light");
+  const pointed = useEffectEvent((index: number | null) => {
+    onPoint(index);
+  });
+  const zoomed = useEffectEvent((from: number, to: number) => onZoom?.(from, to));
+  const words = useEffectEvent((value: number) => format(value));
+  const zooms = onZoom !== undefined;
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const options = optionsOf(element, picture, (value) => words(value));
+    const chart = new uPlot(
+      {
+        ...options,
+        width: element.clientWidth,
+        height,
+        cursor: {
+          y: false,
+          points: { show: false },
+          drag: { x: zooms, y: false, setScale: false },
+        },
+        hooks: {
+          ...options.hooks,
+          setCursor: [
+            ({ cursor: { idx } }) => {
+              pointed(idx == null ? null : windowAt(picture, idx));
+            },
+          ],
+          setSelect: [
+            ({ select, posToVal }) => {
+              if (select.width < 4) return;
+              zoomed(
+                posToVal(select.left, "x") * 1000,
+                posToVal(select.left + select.width, "x") * 1000,
+              );
+            },
+          ],
+        },
+      },
+      dataOf(picture),
+      element,
+    );
+    const sizes = new ResizeObserver(() => {
+      chart.setSize({ width: element.clientWidth, height });
+    });
+    sizes.observe(element);
+    return () => {
+      sizes.disconnect();
+      chart.destroy();
+      pointed(null);
+    };
+  }, [picture, height, scheme, zooms]);
+  return <div ref={host} style={{ height }} />;
+}
+
+/** Columns for the canvas: time in seconds, then each layer and line. */
+function dataOf({ starts, end, series, lines = [], shape }: Picture): uPlot.AlignedData {
+  const layers = layersOf(series).map((layer) => layer.values);
+  const times = [...starts, end].map((at) => at / 1000);
+  if (shape === "points") {
+    // A level is reached at the end of its window; all begin at nothing.
+    const grown = layers.map((column) => [0, ...column]);
+    return [times, ...grown, ...lines.map((line) => [null, ...line.values])];
+  }
+  // A window's level holds to its end, so the last one is drawn once more there.
+  const held = (column: readonly (number | null)[]) => [...column, column.at(-1) ?? null];
+  return [times, ...layers.map(held), ...lines.map((line) => held(line.values))];
+}
+
+/** The window that a column of the canvas belongs to. */
+function windowAt({ starts, shape }: Picture, column: number): number {
+  return shape === "points" ? Math.max(0, column - 1) : Math.min(column, starts.length - 1);
+}
+
+function optionsOf(
+  element: Element,
+  picture: Picture,
+  format: (value: number) => string,
+): Omit<uPlot.Options, "width" | "height"> {
+  const { series, lines = [], marks = [], provisionalFrom, shape, steps } = picture;
+  const color = (property: string): string => themeColor(element, property);
+  const surface = color("--surface");
+  const quiet = color("--quiet");
+  const family = getComputedStyle(element).fontFamily;
+  const font = `11px ${family}`;
+  const layers = layersOf(series);
+  const bounds = boundsOf(layers, lines, marks);
+  const grid = { stroke: color("--line"), width: 1 };
+  const axis = { stroke: quiet, font, grid, ticks: { ...grid, size: 5 } };
+  const paths = shape === "windows" ? uPlot.paths.stepped?.({ align: 1 }) : uPlot.paths.linear?.();
+  return {
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    legend: { show: false },
+    padding: [10, 22, 0, 0],
+    // The grid stays readable through the areas.
+    drawOrder: ["series", "axes"] as uPlot.DrawOrderKey[],
+    scales: { x: { time: true }, y: { range: () => bounds } },
+    axes: [
+      {
+        ...axis,
+        size: 32,
+        space: 70,
+        values: (_, splits, __, ___, step) => splits.map((at) => timeTick(at, step)),
+      },
+      {
+        ...axis,
+        size: 74,
+        space: 34,
+        incrs: TICK_STEPS[steps],
+        values: (_, splits) => splits.map((value) => format(Math.abs(value))),
+      },
+    ],
+    series: [
+      {},
+      ...layers.map((layer) => ({
+        stroke: color(layer.color),
+        fill: blend(color(layer.color), surface, FILL_SHARE),
+        width: 1.5,
+        points: { show: false },
+        paths,
+      })),
+      ...lines.map((line) => ({
+        stroke: color(line.color),
+        width: 1.5,
+        dash: [5, 4],
+        spanGaps: true,
+        points: { show: false },
+        paths: uPlot.paths.linear?.(),
+      })),
+    ],
+    hooks: {
+      draw: [
+        (chart) => {
+          if (provisionalFrom !== undefined) hatchFrom(chart, provisionalFrom / 1000, quiet);
+          const large = `${String(11 * devicePixelRatio)}px ${family}`;
+          for (const mark of marks) drawMark(chart, mark, color(mark.color), large);
+        },
+      ],
+    },
+  };
+}

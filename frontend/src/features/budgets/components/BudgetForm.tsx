@@ -1,0 +1,179 @@
+import { Button, Checkbox, Group, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { notifications } from "@mantine/notifications";
+import type { ReactElement } from "react";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { Note, NoteMore } from "@/components/Note";
+import { formErrors } from "@/lib/api/problem";
+import type { Budget, BudgetAction, NewBudget } from "@/lib/api/types";
+import { editMoney, formatMoney, parseMoney } from "@/lib/format/money";
+import { useCreateBudget, useUpdateBudget } from "../api/budgets";
+import { ACTIONS, consequences, parseThresholds } from "../words";
+
+interface Props {
+  currency: string;
+  /** What the month costs so far, in minor units: a lower suspending budget acts at once. */
+  spentMinor: number | undefined;
+  onDone: () => void;
+}
+
+/** Makes a budget. */
+export function NewBudgetForm(props: Props): ReactElement {
+  const create = useCreateBudget();
+  return (
+    <BudgetFields
+      {...props}
+      initial={{ name: "", amount: "", thresholds: ["50", "80", "100"], action: "notify" }}
+      action="Create budget"
+      failure="The budget was not created"
+      mutation={create}
+    />
+  );
+}
+
+/** Changes a budget. */
+export function EditBudgetForm({ budget, ...props }: Props & { budget: Budget }): ReactElement {
+  const update = useUpdateBudget(budget);
+  return (
+    <BudgetFields
+      {...props}
+      initial={{
+        name: budget.name,
+        amount: editMoney(budget.amount_minor, props.currency),
+        thresholds: budget.thresholds.map(String),
+        action: budget.action,
+      }}
+      action="Save"
+      failure="The budget was not saved"
+      mutation={update}
+    />
+  );
+}
+
+interface Values {
+  name: string;
+  amount: string;
+  thresholds: string[];
+  action: BudgetAction;
+}
+
+interface Mutation {
+  mutate: (
+    input: NewBudget,
+    options: { onSuccess: () => void; onError: (error: Error) => void },
+  ) => void;
+  error: Error | null;
+  isPending: boolean;
+}
+
+interface FieldsProps extends Props {
+  initial: Values;
+  action: string;
+  failure: string;
+  mutation: Mutation;
+}
+
+function BudgetFields(props: FieldsProps): ReactElement {
+  const { currency, spentMinor, initial, action, failure, mutation, onDone } = props;
+  const form = useForm({
+    initialValues: { ...initial, understood: false },
+    validate: {
+      name: (name) => (name.trim() ? null : "Name the budget"),
+      amount: (amount) => ((parseMoney(amount, currency) ?? 0) > 0 ? null : "Enter an amount"),
+      thresholds: (thresholds) =>
+        parseThresholds(thresholds) ? null : "Enter whole percents from 1 to 1000",
+      understood: (understood, values) =>
+        values.action === "suspend" && !understood ? "Confirm it before saving" : null,
+    },
+  });
+  const submit = form.onSubmit((values) => {
+    const input: NewBudget = {
+      name: values.name.trim(),
+      amount_minor: parseMoney(values.amount, currency) ?? 0,
+      thresholds: parseThresholds(values.thresholds) ?? [],
+      action: values.action,
+    };
+    mutation.mutate(input, {
+      onSuccess: () => {
+        notifications.show({ message: `The budget ${input.name} holds` });
+        onDone();
+      },
+      onError: (error) => {
+        form.setErrors(formErrors(error));
+      },
+    });
+  });
+  const amount = parseMoney(form.values.amount, currency);
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack gap="md">
+        <TextInput
+          label="Name"
+          description="It stands in mails, and in what refused producers are told"
+          data-autofocus
+          autoComplete="off"
+          {...form.getInputProps("name")}
+        />
+        <TextInput
+          label={`Amount a month, ${currency}`}
+          inputMode="decimal"
+          autoComplete="off"
+          {...form.getInputProps("amount")}
+        />
+        <TagsInput
+          label="Mail at these percents of it"
+          description="Enter a number and press Enter"
+          {...form.getInputProps("thresholds")}
+        />
+        <Radio.Group label="What it does" {...form.getInputProps("action")}>
+          <Stack gap={8} mt={6}>
+            {ACTIONS.map(({ value, label, description }) => (
+              <Radio key={value} value={value} label={label} description={description} size="xs" />
+            ))}
+          </Stack>
+        </Radio.Group>
+        {form.values.action === "suspend" && (
+          <>
+            <Consequences amount={amount} currency={currency} spentMinor={spentMinor} />
+            <Checkbox
+              size="xs"
+              label="I understand that producers will be refused"
+              {...form.getInputProps("understood", { type: "checkbox" })}
+            />
+          </>
+        )}
+        {mutation.error && <ErrorPanel error={mutation.error} what={failure} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onDone}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={mutation.isPending}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+interface ConsequencesProps {
+  amount: number | null;
+  currency: string;
+  spentMinor: number | undefined;
+}
+
+function Consequences({ amount, currency, spentMinor }: ConsequencesProps): ReactElement {
+  const atOnce = amount !== null && spentMinor !== undefined && spentMinor >= amount;
+  return (
+    <Note tone={atOnce ? "failed" : "waking"}>
+      <strong>
+        {atOnce
+          ? `${formatMoney(spentMinor, currency)} are spent already: produce is suspended at once.`
+          : "What happens at the amount"}
+      </strong>
+      {consequences(amount ?? 0, currency).map((line) => (
+        <NoteMore key={line}>{line}</NoteMore>
+      ))}
+    </Note>
+  );
+}

@@ -1,0 +1,148 @@
+import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, useMemo, useState } from "react";
+import { ConfirmByName } from "@/components/ConfirmByName";
+import { type Column, DataTable } from "@/components/DataTable";
+import type { Budget } from "@/lib/api/types";
+import { formatMoney } from "@/lib/format/money";
+import { useRemoveBudget } from "../api/budgets";
+import { spentPercent, thresholdWords } from "../words";
+import { BudgetMark } from "./BudgetMark";
+import classes from "./BudgetTable.module.css";
+
+interface Props {
+  budgets: readonly Budget[] | undefined;
+}
+
+/** Budgets with what is spent of them, and the ways to change and remove one. */
+export function BudgetTable({ budgets }: Props): ReactElement {
+  const [asked, setAsked] = useState<Budget>();
+  const remove = useRemoveBudget();
+  const columns = useMemo(() => columnsOf(setAsked), []);
+  const close = (): void => {
+    setAsked(undefined);
+    remove.reset();
+  };
+  return (
+    <>
+      <DataTable
+        label="Budgets"
+        columns={columns}
+        rows={budgets}
+        rowId={(budget) => budget.id}
+        initialSort={[{ id: "name", desc: false }]}
+      />
+      <ConfirmByName
+        opened={asked !== undefined}
+        onClose={close}
+        name={asked?.name ?? ""}
+        title="Remove the budget"
+        action="Remove the budget"
+        pending={remove.isPending}
+        error={remove.error}
+        onConfirm={() => {
+          if (!asked) return;
+          const onSuccess = (): void => {
+            notifications.show({ message: `${asked.name} is removed` });
+            close();
+          };
+          remove.mutate(asked.id, { onSuccess });
+        }}
+      >
+        {asked?.action === "suspend"
+          ? "Nothing limits the month's cost to this amount any more; if it suspended produce, " +
+            "producers are served again. A new budget can be made at any time."
+          : "No mail is sent for it any more. A new budget can be made at any time."}
+      </ConfirmByName>
+    </>
+  );
+}
+
+function columnsOf(onRemove: (budget: Budget) => void): Column<Budget>[] {
+  return [
+    { id: "name", header: "Name", sortBy: (budget) => budget.name, cell: (budget) => budget.name },
+    {
+      id: "state",
+      header: "State",
+      sortBy: (budget) => budget.state,
+      cell: (budget) => <BudgetMark budget={budget} />,
+    },
+    {
+      id: "spent",
+      header: "Spent this month",
+      width: 260,
+      sortBy: (budget) => budget.spent_minor / budget.amount_minor,
+      cell: (budget) => <Spent budget={budget} />,
+    },
+    {
+      id: "thresholds",
+      header: "Mail at",
+      width: 150,
+      cell: (budget) => thresholdWords(budget.thresholds),
+    },
+    {
+      id: "action",
+      header: "At the amount",
+      width: 160,
+      sortBy: (budget) => budget.action,
+      cell: (budget) => (budget.action === "suspend" ? "Suspends produce" : "Mail only"),
+    },
+    {
+      id: "change",
+      header: "",
+      align: "right",
+      width: 150,
+      cell: (budget) => (
+        <>
+          <Button
+            variant="subtle"
+            color="gray"
+            size="compact-xs"
+            aria-label={`Edit ${budget.name}`}
+            renderRoot={(props) => (
+              <Link to="/usage/budgets" search={{ panel: budget.id }} {...props} />
+            )}
+          >
+            Edit
+          </Button>
+          <Button
+            variant="subtle"
+            color="gray"
+            size="compact-xs"
+            aria-label={`Remove ${budget.name}`}
+            onClick={() => {
+              onRemove(budget);
+            }}
+          >
+            Remove
+          </Button>
+        </>
+      ),
+    },
+  ];
+}
+
+function Spent({ budget }: { budget: Budget }): ReactElement {
+  const percent = spentPercent(budget);
+  const { currency } = budget;
+  return (
+    <span className={classes.spent}>
+      <span className={classes.track} data-state={budget.state} aria-hidden="true">
+        <span className={classes.fill} style={{ width: `${String(Math.min(100, percent))}%` }} />
+        {budget.thresholds
+          .filter((threshold) => threshold < 100)
+          .map((threshold) => (
+            <span
+              key={threshold}
+              className={classes.tick}
+              style={{ left: `${String(threshold)}%` }}
+            />
+          ))}
+      </span>
+      <span title={`${String(percent)} %`}>
+        {formatMoney(budget.spent_minor, currency)} of {formatMoney(budget.amount_minor, currency)}
+      </span>
+    </span>
+  );
+}

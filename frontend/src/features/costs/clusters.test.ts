@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { CostLine } from "@/lib/api/types";
+import { byCluster, clusterCost, meterTotal } from "./clusters";
+
+const line = (cluster_id: string, meter: string, amount_minor: number): CostLine => ({
+  cluster_id,
+  cluster: cluster_id === "cl_a" ? "orders" : "",
+  meter,
+  quantity: 100 * amount_minor,
+  free_quantity: 0,
+  unit: "GiB",
+  unit_price: "0.04",
+  amount_minor,
+  forecast_quantity: 200 * amount_minor,
+  forecast_minor: 2 * amount_minor,
+});
+
+const lines = [
+  line("cl_a", "ingress_bytes", 5),
+  line("cl_b", "ingress_bytes", 7),
+  line("cl_a", "egress_bytes", 1),
+];
+
+test("each line is counted once, under its cluster", () => {
+  expect(byCluster(lines).map(({ name, total }) => [name, total])).toEqual([
+    ["orders", 6],
+    ["cl_b", 7],
+  ]);
+});
+
+test("a cluster without lines costs nothing", () => {
+  expect(clusterCost({ lines }, "cl_a")).toEqual({ soFar: 6, forecast: 12 });
+  expect(clusterCost({ lines }, "cl_c")).toEqual({ soFar: 0, forecast: 0 });
+});
+
+test("a meter is summed over clusters", () => {
+  expect(meterTotal({ lines }, "ingress_bytes")).toEqual({ quantity: 1_200, amount: 12 });
+  expect(meterTotal({ lines }, "partition_minutes")).toEqual({ quantity: 0, amount: 0 });
+});

@@ -1,0 +1,67 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { Tile, Tiles } from "@/components/Tile";
+import type { Costs } from "@/lib/api/types";
+import { formatMoney } from "@/lib/format/money";
+import { monthName, monthSpan, utcDayOfMonth, utcTime } from "@/lib/format/utc";
+
+interface Props {
+  costs: Costs | undefined;
+  /** null where there is none: the service had no prices then. */
+  before: Costs | null | undefined;
+  /** Whether the month is the present one: only that has a forecast. */
+  present: boolean;
+}
+
+/** A month in three amounts. */
+export function CostTiles({ costs, before, present }: Props): ReactElement {
+  return (
+    <Tiles>
+      <Tile
+        label={present ? "So far" : "In all"}
+        value={
+          costs && (
+            <Link to="/usage" search={monthSpan(costs.month)} title="The rows behind it">
+              {formatMoney(costs.total_minor, costs.currency)}
+            </Link>
+          )
+        }
+        note={untilWords(costs)}
+      />
+      {present && (
+        <Tile
+          label="Forecast"
+          value={costs && formatMoney(costs.forecast_minor, costs.currency)}
+          note="by the end of the month, going on as until now"
+        />
+      )}
+      {costs && costs.beyond_budget_minor > 0 && (
+        <Tile
+          label="Not billed"
+          value={formatMoney(costs.beyond_budget_minor, costs.currency)}
+          note="slipped past a suspending budget"
+        />
+      )}
+      <Tile
+        label="Month before"
+        value={
+          before === null
+            ? "–"
+            : before && (
+                <Link to="/usage/costs" search={{ month: before.month }}>
+                  {formatMoney(before.total_minor, before.currency)}
+                </Link>
+              )
+        }
+        note={before && monthName(before.month)}
+      />
+    </Tiles>
+  );
+}
+
+function untilWords(costs: Costs | undefined): string | undefined {
+  if (!costs) return undefined;
+  if (costs.provisional_until === null) return "nothing is counted yet";
+  const at = new Date(costs.provisional_until);
+  return `counted until ${utcDayOfMonth(at)}, ${utcTime(at)} UTC`;
+}

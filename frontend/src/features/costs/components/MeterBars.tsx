@@ -1,0 +1,74 @@
+import { Skeleton } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import type { Costs, Price } from "@/lib/api/types";
+import { exactQuantity, formatUnits, inUnits, meterMeaning, meterName } from "@/lib/format/meters";
+import { formatMoney } from "@/lib/format/money";
+import { minutesOfMonth, monthBefore, monthSpan } from "@/lib/format/utc";
+import { meterTotal } from "../clusters";
+import classes from "./MeterBars.module.css";
+
+interface Props {
+  costs: Costs | undefined;
+  /** null where there is none: the service had no prices then. */
+  before: Costs | null | undefined;
+  prices: readonly Price[] | undefined;
+}
+
+/** The priced meters as bars: this month, the month before, and how much of it is free. */
+export function MeterBars({ costs, before, prices }: Props): ReactElement {
+  if (!costs || before === undefined || !prices) return <Skeleton height={220} />;
+  return (
+    <div className={classes.root}>
+      {prices.map((price) => (
+        <MeterBar key={price.meter} price={price} costs={costs} before={before} />
+      ))}
+    </div>
+  );
+}
+
+interface BarProps {
+  price: Price;
+  costs: Costs;
+  before: Costs | null;
+}
+
+function MeterBar({ price, costs, before }: BarProps): ReactElement {
+  const { meter } = price;
+  const here = meterTotal(costs, meter);
+  const there = before && meterTotal(before, meter);
+  const { free_unit: unit, free_units: free } = price;
+  const now = inUnits(here.quantity, unit, minutesOfMonth(costs.month));
+  const then = inUnits(there?.quantity ?? 0, unit, minutesOfMonth(monthBefore(costs.month)));
+  const scale = Math.max(now, then, free) || 1;
+  const percent = (value: number): string => `${String((100 * value) / scale)}%`;
+  const words = (value: number): string => formatUnits(value, unit);
+  return (
+    <div className={classes.meter}>
+      <div className={classes.name} title={meterMeaning(meter)}>
+        {meterName(meter)}
+      </div>
+      <div className={classes.bars} aria-hidden="true">
+        <div className={classes.now} style={{ width: percent(now) }} />
+        <div className={classes.then} style={{ width: percent(then) }} />
+        {free > 0 && <div className={classes.free} style={{ left: percent(free) }} />}
+      </div>
+      <div className={classes.figures}>
+        <Link
+          to="/usage"
+          search={{ ...monthSpan(costs.month), meter }}
+          title={exactQuantity(meter, here.quantity)}
+        >
+          {words(now)}
+        </Link>
+        {free > 0 && <span className={classes.quiet}> of {words(free)} free</span>}
+        {there && (
+          <div className={classes.quiet}>
+            month before: {words(then)}, {formatMoney(there.amount, costs.currency)}
+          </div>
+        )}
+      </div>
+      <div className={classes.amount}>{formatMoney(here.amount, costs.currency)}</div>
+    </div>
+  );
+}

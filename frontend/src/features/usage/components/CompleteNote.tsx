@@ -1,0 +1,24 @@
+import { Tooltip } from "@mantine/core";
+import type { ReactElement } from "react";
+import { formatRelative } from "@/lib/format/time";
+import { utcDayOfMonth, utcTime } from "@/lib/format/utc";
+import { useNow } from "@/lib/useNow";
+
+const WHY =
+  "All usage up to then is in what is shown. Later figures are provisional: they only grow until " +
+  "the nightly roll-up has checked and published them.";
+
+/** Until when nothing is missing. */
+export function CompleteNote({ until }: { until: string | null | undefined }): ReactElement | null {
+  const now = useNow();
+  if (until === undefined) return null;
+  if (until === null) return <span>Nothing is complete yet</span>;
+  const at = new Date(until);
+  return (
+    <Tooltip label={WHY} multiline w={320}>
+      <span tabIndex={0}>
+        Complete until {utcDayOfMonth(at)}, {utcTime(at)} UTC ({formatRelative(at, now)})
+      </span>
+    </Tooltip>
+  );
+}

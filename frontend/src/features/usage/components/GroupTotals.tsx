@@ -1,0 +1,73 @@
+import { type ReactElement, useMemo } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { Quantity } from "@/components/Quantity";
+import type { UsageItem } from "@/lib/api/types";
+import { meterName, METERS } from "@/lib/format/meters";
+import type { UsageSeries } from "../api/usage";
+import { groupNames, type Names } from "../names";
+import { passedMinutes } from "../pictures";
+import { type GroupBy, groupKey, groupOrder, totalOf } from "../series";
+
+interface Props {
+  usage: UsageSeries | undefined;
+  by: GroupBy;
+  names: Names;
+}
+
+interface Total {
+  key: string;
+  label: string;
+  items: UsageItem[];
+}
+
+const TITLES: Record<GroupBy, string> = {
+  meter: "All",
+  cluster: "Cluster",
+  topic: "Topic",
+  principal: "Credential",
+};
+
+/** Every group with all of its meters: what the charts show of the greatest only. */
+export function GroupTotals({ usage, by, names }: Props): ReactElement {
+  const totals = useMemo(() => usage && totalsOf(usage, by, names), [usage, by, names]);
+  const minutes = usage ? passedMinutes(usage.range, usage.readAt) : 1;
+  const columns = useMemo(() => columnsOf(TITLES[by], minutes), [by, minutes]);
+  return (
+    <DataTable
+      label={`Usage by ${TITLES[by].toLowerCase()}`}
+      columns={columns}
+      rows={totals}
+      rowId={(total) => total.key}
+    />
+  );
+}
+
+function totalsOf(usage: UsageSeries, by: GroupBy, names: Names): Total[] {
+  const nameOf = groupNames(usage.items, by, names);
+  const groups = new Map<string, UsageItem[]>();
+  for (const item of usage.items) {
+    const key = groupKey(item, by);
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return groupOrder(usage.items, by).map((key) => ({
+    key,
+    label: nameOf(key),
+    items: groups.get(key) ?? [],
+  }));
+}
+
+function columnsOf(title: string, minutes: number): Column<Total>[] {
+  return [
+    { id: "group", header: title, sortBy: ({ label }) => label, cell: ({ label }) => label },
+    ...METERS.map((meter): Column<Total> => ({
+      id: meter,
+      header: meterName(meter),
+      align: "right",
+      width: 120,
+      sortBy: ({ items }) => totalOf(items, meter),
+      cell: ({ items }) => (
+        <Quantity meter={meter} quantity={totalOf(items, meter)} minutes={minutes} />
+      ),
+    })),
+  ];
+}

@@ -1,0 +1,111 @@
+import { Button, Group } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, useMemo } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { Quantity } from "@/components/Quantity";
+import type { UsageItem } from "@/lib/api/types";
+import { meterMeaning, meterName } from "@/lib/format/meters";
+import { formatWindow } from "@/lib/format/utc";
+import { clusterName, type Names, principalName } from "../names";
+import { RowMarks } from "./RowMarks";
+
+interface Props {
+  rows: readonly UsageItem[] | undefined;
+  names: Names;
+  /** Reads the next rows; undefined when all are there. */
+  onMore: (() => void) | undefined;
+  reading: boolean;
+}
+
+/** Usage rows. One that is published opens what it was made of. */
+export function UsageRows({ rows, names, onMore, reading }: Props): ReactElement {
+  const columns = useMemo(() => columnsOf(names), [names]);
+  return (
+    <>
+      <DataTable label="Usage rows" columns={columns} rows={rows} rowId={rowKey} />
+      {onMore && (
+        <Group justify="center" mt="sm">
+          <Button variant="default" loading={reading} onClick={onMore}>
+            Show more rows
+          </Button>
+        </Group>
+      )}
+    </>
+  );
+}
+
+/** A provisional row has no id yet: what it counts names it. */
+function rowKey(row: UsageItem): string {
+  const { id, meter, window_start, cluster_id, topic_id, principal } = row;
+  return id ?? [meter, window_start, cluster_id, topic_id, principal, row.billed].join(" ");
+}
+
+export function minutesOf({ window_start, window_end }: UsageItem): number {
+  return (Date.parse(window_end) - Date.parse(window_start)) / 60_000;
+}
+
+const mono = { fontFamily: "var(--mantine-font-family-monospace)" };
+
+function columnsOf(names: Names): Column<UsageItem>[] {
+  return [
+    {
+      id: "window",
+      header: "Window, UTC",
+      width: 190,
+      sortBy: (row) => row.window_start,
+      cell: (row) => {
+        const words = formatWindow(new Date(row.window_start), new Date(row.window_end));
+        const { id } = row;
+        if (id === null || row.provisional) return words;
+        return (
+          <Link
+            to="/usage"
+            search={(before) => ({ ...before, panel: id })}
+            resetScroll={false}
+            title="What this row was made of"
+          >
+            {words}
+          </Link>
+        );
+      },
+    },
+    {
+      id: "meter",
+      header: "Meter",
+      width: 110,
+      sortBy: (row) => row.meter,
+      cell: (row) => <span title={meterMeaning(row.meter)}>{meterName(row.meter)}</span>,
+    },
+    {
+      id: "cluster",
+      header: "Cluster",
+      sortBy: (row) => clusterName(row.cluster_id, names),
+      cell: (row) => clusterName(row.cluster_id, names),
+    },
+    {
+      id: "topic",
+      header: "Topic",
+      sortBy: (row) => row.topic ?? row.topic_id ?? "",
+      cell: (row) => (row.topic_id ? <span style={mono}>{row.topic ?? row.topic_id}</span> : "–"),
+    },
+    {
+      id: "credential",
+      header: "Credential",
+      sortBy: (row) => principalName(row.principal, names),
+      cell: (row) => (
+        <span title={row.principal ?? undefined}>{principalName(row.principal, names)}</span>
+      ),
+    },
+    {
+      id: "quantity",
+      header: "Quantity",
+      align: "right",
+      width: 110,
+      sortBy: (row) => row.quantity,
+      cell: (row) => (
+        <Quantity meter={row.meter} quantity={row.quantity} minutes={minutesOf(row)} />
+      ),
+    },
+    { id: "marks", header: "", width: 150, cell: (row) => <RowMarks row={row} /> },
+  ];
+}

@@ -1,0 +1,118 @@
+import type { ChartSeries } from "@/components/chart/layers";
+import type { Picture } from "@/components/chart/Plot";
+import { formatLevel, levelOf } from "@/lib/format/meters";
+import type { UsageSeries } from "./api/usage";
+import { nextWindow, type Range, windowsOf } from "./ranges";
+import {
+  countedMinutes,
+  type GroupBy,
+  groupOrder,
+  type Level,
+  levelsOf,
+  OTHERS,
+  ownGroups,
+  provisionalFrom,
+} from "./series";
+
+const COLORS = 6;
+
+/** The colour of a group by its place in the order; the last for all that are shown together. */
+export function colorOf(key: string, order: readonly string[]): string {
+  const place = order.indexOf(key);
+  if (key === OTHERS || place >= ownGroups(order).length) return "--series-rest";
+  return `--series-${String((Math.max(place, 0) % COLORS) + 1)}`;
+}
+
+/** A picture, and what each series amounts to over the range. */
+export interface Drawn {
+  picture: Picture;
+  totals: ReadonlyMap<string, string>;
+}
+
+interface Drawing {
+  usage: UsageSeries;
+  by: GroupBy;
+  nameOf: (key: string) => string;
+}
+
+/** The minutes of a range that have passed. */
+export function passedMinutes(range: Range, now: Date): number {
+  const starts = windowsOf(range, now);
+  return starts.reduce((sum, at) => sum + countedMinutes(new Date(at), range.granularity, now), 0);
+}
+
+/** Bytes in above the line and bytes out below it. */
+export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
+  const order = groupOrder(usage.items, by);
+  const shown = { items: usage.items, by, order };
+  const grouped = by !== "meter";
+  const side = (meter: string, name: string, direction: "up" | "down", color: string): Drawn => {
+    const levels = levelsOf(
+      { ...shown, meter, nameOf: grouped ? nameOf : () => name },
+      usage.range,
+      usage.readAt,
+    );
+    const series = levels.map((level): ChartSeries => ({
+      key: `${direction} ${level.key}`,
+      label: level.label,
+      color: grouped ? colorOf(level.key, order) : color,
+      values: level.values,
+      side: direction,
+    }));
+    return drawn(usage, series, levels, meter);
+  };
+  const up = side("ingress_bytes", "In", "up", "--series-1");
+  const down = side("egress_bytes", "Out", "down", "--series-2");
+  const series = [...up.picture.series, ...down.picture.series];
+  return {
+    picture: { ...up.picture, series },
+    totals: new Map([...up.totals, ...down.totals]),
+  };
+}
+
+/** One meter, stacked. */
+export function meterPicture({ usage, by, nameOf }: Drawing, meter: string): Drawn {
+  const order = groupOrder(usage.items, by);
+  const levels = levelsOf(
+    { items: usage.items, by, order, meter, nameOf },
+    usage.range,
+    usage.readAt,
+  );
+  const series = levels.map((level): ChartSeries => ({
+    key: level.key,
+    label: level.label,
+    color: by === "meter" ? "--series-1" : colorOf(level.key, order),
+    values: level.values,
+  }));
+  return drawn(usage, series, levels, meter);
+}
+
+function drawn(
+  usage: UsageSeries,
+  series: ChartSeries[],
+  levels: readonly Level[],
+  meter: string,
+): Drawn {
+  const { range, readAt } = usage;
+  const minutes = passedMinutes(range, readAt);
+  const starts = windowsOf(range, readAt);
+  const last = starts.at(-1);
+  const totals = levels.map((level, index): [string, string] => [
+    series[index]?.key ?? level.key,
+    formatLevel(meter, levelOf(meter, level.total, minutes)),
+  ]);
+  return {
+    picture: {
+      starts,
+      end: (last === undefined
+        ? range.to
+        : nextWindow(new Date(last), range.granularity)
+      ).getTime(),
+      series,
+      provisionalFrom: provisionalFrom(usage.items),
+      shape: "windows",
+      steps: meter.includes("byte") ? "binary" : meter === "broker_seconds" ? "time" : "decimal",
+    },
+    totals: new Map(totals),
+  };
+}

@@ -1,0 +1,126 @@
+import { formatBytes, formatCount } from "./bytes";
+import { formatDuration } from "./time";
+
+/** What is counted; see docs of the usage interface for the exact definitions. */
+export const METERS = [
+  "ingress_bytes",
+  "egress_bytes",
+  "storage_byte_minutes",
+  "partition_minutes",
+  "broker_seconds",
+] as const;
+
+export type Meter = (typeof METERS)[number];
+
+interface MeterWords {
+  /** In a table or as the name of a tile. */
+  name: string;
+  /** What a reader gets to know on hover. */
+  what: string;
+  /** What one of it is called. */
+  unit: string;
+}
+
+const WORDS: Record<Meter, MeterWords> = {
+  ingress_bytes: {
+    name: "In",
+    what: "Bytes of record batches as stored: compressed, headers included",
+    unit: "byte",
+  },
+  egress_bytes: {
+    name: "Out",
+    what: "Bytes of record batches handed to consumers",
+    unit: "byte",
+  },
+  storage_byte_minutes: {
+    name: "Stored",
+    what: "Bytes that retention keeps, counted each minute; copies are not counted",
+    unit: "byte-minute",
+  },
+  partition_minutes: {
+    name: "Partitions",
+    what: "Partitions that exist, counted each minute",
+    unit: "partition-minute",
+  },
+  broker_seconds: {
+    name: "Broker time",
+    what: "How long brokers ran. It is shown, and never billed",
+    unit: "second",
+  },
+};
+
+/** Narrows a meter's name of the API; an unknown one is shown by its own name. */
+export function isMeter(name: string): name is Meter {
+  return (METERS as readonly string[]).includes(name);
+}
+
+export function meterName(meter: string): string {
+  return isMeter(meter) ? WORDS[meter].name : meter.replaceAll("_", " ");
+}
+
+export function meterMeaning(meter: string): string {
+  return isMeter(meter) ? WORDS[meter].what : "";
+}
+
+/** Up to two decimals, without zeros at the end: `2.50` → `2.5`. */
+export function formatDecimal(value: number): string {
+  if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> −0.01" : "< 0.01";
+  const [whole = "0", fraction = ""] = value.toFixed(2).split(".");
+  const kept = fraction.replace(/0+$/, "");
+  return `${formatCount(Number(whole))}${kept ? `.${kept}` : ""}`;
+}
+
+/**
+ * A meter's value on an axis or at a place of a chart: bytes of a window, bytes or partitions that
+ * were there on average, seconds of brokers.
+ */
+export function formatLevel(meter: string, value: number): string {
+  if (meter === "partition_minutes") return formatDecimal(value);
+  if (meter === "broker_seconds") return formatDuration(value);
+  return isMeter(meter) ? formatBytes(value) : formatDecimal(value);
+}
+
+/** Whether a meter counts something through time, so that a window's figure is its mean. */
+export function isTimed(meter: string): boolean {
+  return meter === "storage_byte_minutes" || meter === "partition_minutes";
+}
+
+/** The level of a quantity in a window of so many minutes: the mean of what is counted in time. */
+export function levelOf(meter: string, quantity: number, minutes: number): number {
+  return isTimed(meter) && minutes > 0 ? quantity / minutes : quantity;
+}
+
+/** A quantity of a window of so many minutes, for reading. */
+export function formatQuantity(meter: string, quantity: number, minutes: number): string {
+  return formatLevel(meter, levelOf(meter, quantity, minutes));
+}
+
+/** A quantity to the last unit. Beyond 2^53 JavaScript does not hold it exactly, and it says so. */
+export function exactQuantity(meter: string, quantity: number): string {
+  const about = Number.isSafeInteger(quantity) ? "" : "about ";
+  const digits = BigInt(Math.round(quantity)).toString();
+  const grouped = digits.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  const unit = isMeter(meter) ? WORDS[meter].unit : "unit";
+  return `${about}${grouped} ${unit}${digits === "1" ? "" : "s"}`;
+}
+
+const GIB = 1024 ** 3;
+
+/** How many base units (bytes, byte-minutes, partition-minutes) are in a unit that has a price. */
+export function unitSize(unit: string, monthMinutes: number): number {
+  if (unit === "GiB") return GIB;
+  if (unit === "GiB-month") return GIB * monthMinutes;
+  if (unit === "partition-hour") return 60;
+  return unit === "partition-month" ? monthMinutes : 1;
+}
+
+/** A quantity of a month of so many minutes in a unit that has a price. */
+export function inUnits(quantity: number, unit: string, monthMinutes: number): number {
+  return quantity / unitSize(unit, monthMinutes);
+}
+
+/** A count of such units: `2.5 GiB-months`. */
+export function formatUnits(count: number, unit: string): string {
+  const plural = count === 1 || unit === "GiB" || unit === "" ? "" : "s";
+  return `${formatDecimal(count)} ${unit}${plural}`.trim();
+}

@@ -1,0 +1,49 @@
+/** Amounts are integers of the currency's minor unit (cents) and are formatted without floats. */
+
+/** How many digits the currency's minor unit has: 2 for USD, 0 for JPY. */
+export function minorDigits(currency: string): number {
+  const format = new Intl.NumberFormat("en-US", { style: "currency", currency });
+  return format.resolvedOptions().maximumFractionDigits ?? 2;
+}
+
+function symbolOf(currency: string): string {
+  const parts = new Intl.NumberFormat("en-US", { style: "currency", currency }).formatToParts(0);
+  return parts.find(({ type }) => type === "currency")?.value ?? currency;
+}
+
+const grouped = (digits: string): string => digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+/** An amount of minor units: `123456`, `USD` → `$1,234.56`; a negative one has a minus sign. */
+export function formatMoney(minor: number, currency: string): string {
+  const digits = minorDigits(currency);
+  const text = String(Math.abs(Math.round(minor))).padStart(digits + 1, "0");
+  const whole = grouped(text.slice(0, text.length - digits));
+  const fraction = digits > 0 ? `.${text.slice(-digits)}` : "";
+  const sign = minor < 0 ? "−" : "";
+  return `${sign}${symbolOf(currency)}${whole}${fraction}`;
+}
+
+/** A unit price, a decimal as text: `0.000500000` → `$0.0005`, `4` → `$4.00`. */
+export function formatUnitPrice(price: string, currency: string): string {
+  const [whole = "0", fraction = ""] = price.replace(/^-/, "").split(".");
+  const needed = fraction.replace(/0+$/, "").padEnd(minorDigits(currency), "0");
+  const sign = price.startsWith("-") ? "−" : "";
+  return `${sign}${symbolOf(currency)}${grouped(whole)}${needed ? `.${needed}` : ""}`;
+}
+
+/** What somebody typed as an amount, in minor units; null where it is none: `12.5` → 1250. */
+export function parseMoney(text: string, currency: string): number | null {
+  const digits = minorDigits(currency);
+  const match = /^(\d{1,12})(?:\.(\d*))?$/.exec(text.trim().replace(/[,\s]/g, ""));
+  const fraction = match?.[2] ?? "";
+  if (!match?.[1] || fraction.length > digits) return null;
+  return Number(match[1] + fraction.padEnd(digits, "0"));
+}
+
+/** An amount as a form shows it: 1250 → `12.50`. */
+export function editMoney(minor: number, currency: string): string {
+  const digits = minorDigits(currency);
+  const text = String(minor).padStart(digits + 1, "0");
+  const cut = text.length - digits;
+  return digits > 0 ? `${text.slice(0, cut)}.${text.slice(cut)}` : text;
+}

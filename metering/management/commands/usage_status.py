@@ -1,0 +1,34 @@
+"""`manage.py usage_status`: how far the meter is, and what is missing."""
+
+from __future__ import annotations
+
+from django.core.management.base import BaseCommand
+
+from metering.services.status import MeterStatus, meter_status
+
+
+class Command(BaseCommand):
+    """Shows lag, damaged files, incomplete hours and days without a roll-up."""
+
+    help = "Shows how far usage is metered, and what is missing."
+
+    def handle(self, *args: object, **options: object) -> None:
+        """Writes one line a fact."""
+        for line in lines_of(meter_status()):
+            self.stdout.write(line)
+
+
+def lines_of(status: MeterStatus) -> list[str]:
+    """The facts as lines."""
+    ran = f"{status.ran_at:%Y-%m-%d %H:%M:%S} UTC" if status.ran_at else "never"
+    lag = f"{status.lag.total_seconds():.0f} s" if status.lag is not None else "no file yet"
+    return [
+        f"cell {status.cell}",
+        f"last ingest: {ran}",
+        f"age of the newest usage file: {lag}",
+        f"days without a roll-up: {', '.join(map(str, status.missing_days)) or 'none'}",
+        f"damaged files: {len(status.damaged) or 'none'}",
+        *(f"  {key}: {reason}" for key, reason in status.damaged),
+        f"incomplete hours: {len(status.incomplete) or 'none'}",
+        *(f"  {hour:%Y-%m-%d %H:00} {cluster}: {why}" for cluster, hour, why in status.incomplete),
+    ]

@@ -1,0 +1,91 @@
+"""Runs the Spark job as a child process, shows how far it is, and reads what it says at its end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from console.common.conf import config
+from metering.errors import RollupFailed
+from metering.models import RollupRun
+
+ROOT = Path(__file__).resolve().parents[2]
+# Lines of its output that an error shows.
+TAIL_LINES = 20
+# How long an interrupted job may take to end by itself.
+STOP_S = 20.0
+
+Say = Callable[[str], None]
+# A run, its manifest and the folder to make → the job's report.
+Job = Callable[[RollupRun, Path, Path, Say], dict[str, Any]]
+
+
+def run_spark(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
+    """Rolls a run's day up by `spark_usage.jobs.rollup`; gives its report.
+
+    Raises `RollupFailed`. When interrupted it ends the job before it goes on.
+    """
+    command = [
+        *(sys.executable, "-m", "spark_usage.jobs.rollup"),
+        *("--day", run.day.isoformat(), "--run-id", run.pk),
+        *("--manifest", str(manifest), "--output", str(output)),
+        *("--master", config().usage.spark_master),
+    ]
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    # In a session of its own: an interrupt of ours reaches it once, when we pass it on.
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            for line in process.stderr or ():
+                tail.append(line.rstrip())
+                say(line.rstrip())
+            status = process.wait()
+        except BaseException:
+            _stop(process)
+            raise
+    if status:
+        message = f"the job ended with status {status}:\n" + "\n".join(tail)
+        raise RollupFailed(message)
+    return read_report(output)
+
+
+def read_report(output: Path) -> dict[str, Any]:
+    """The report of a job that ended well. Raises `RollupFailed`."""
+    try:
+        success = json.loads((output / "_SUCCESS.json").read_bytes())
+        data = (output / "report.json").read_bytes()
+        if hashlib.sha256(data).hexdigest() != success["report_sha256"]:
+            message = "the job's report is not the one that it finished with"
+            raise RollupFailed(message)
+        report: dict[str, Any] = json.loads(data)
+    except (OSError, KeyError, ValueError) as error:
+        message = f"the job left no report: {error}"
+        raise RollupFailed(message) from error
+    return report
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Ends the job and what it started."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

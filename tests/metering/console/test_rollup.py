@@ -1,0 +1,363 @@
+"""A day's roll-up: planned, run, checked, published once, and never changed."""
+
+import dataclasses
+import json
+from datetime import timedelta
+from decimal import Decimal
+
+import pyarrow.parquet as pq
+import pytest
+from django.db import connection
+
+from console.common.conf import config
+from console.common.tenancy import system_scope
+from metering.choices import QualityKind, RunState
+from metering.errors import (
+    DayNotOver,
+    PublishRefused,
+    RollupBusy,
+    RollupFailed,
+    UnknownCell,
+)
+from metering.models import QualityResult, RollupPointer, RollupRun, StagedRow, UsageRow
+from metering.periods import DAY, HOUR_MS, MINUTE_MS, from_ms, to_ms
+from metering.services import rollup_inputs, usage_row_ids
+from metering.services.publishing import row_id
+from metering.services.rollup import roll_up, roll_up_recent_days, work_folder
+from tests.metering.console.conftest import NOON
+from tests.metering.console.files import Block, Window, overwrite
+from tests.metering.console.jobs import plain_job, spoiled_job, write_table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "home")]
+T = to_ms(NOON)
+TODAY = NOON.date()
+AFTER = NOON.replace(hour=1) + DAY
+
+
+@pytest.fixture
+def home(settings, store, tmp_path, clock):
+    """Folders of this test alone; it is the night after."""
+    usage = dataclasses.replace(
+        config().usage, folder=store.root, rollups=tmp_path / "rollups", spark_master="local[1]"
+    )
+    settings.FRESHET = dataclasses.replace(config(), usage=usage)
+    clock.now = AFTER
+
+
+def emit(agent, numbers, *, at=NOON, quantity=100, windows=(), incarnation=1):
+    """A file of a block an hour."""
+    agent.incarnation = incarnation
+    blocks = [Block(each, T + each * HOUR_MS, (quantity, each)) for each in numbers]
+    last = max(numbers, default=0)
+    entry = agent.entry(T, T + last * HOUR_MS + 1, sequences=(min(numbers, default=0), last))
+    return agent.emit(at, entry, blocks, windows)
+
+
+def rows(granularity, run=None):
+    """(meter, hours since noon) → quantity, of the current run or of another."""
+    with system_scope():
+        found = UsageRow.objects.filter(granularity=granularity, billed=True).order_by(
+            "window_start"
+        )
+        found = found.filter(run=run) if run else found.current()
+        return {
+            (row.meter, int((row.window_start - NOON).total_seconds()) // 3600): int(row.quantity)
+            for row in found
+        }
+
+
+def test_a_day_is_published_by_hour_and_by_day(agent):
+    manifest = emit(agent, [0, 1, 3], windows=[Window(T, T + MINUTE_MS, 2**62)])
+    emit(agent.twin("agent-2"), [1, 3])
+    said: list[str] = []
+    run = roll_up(day=TODAY, job=plain_job, say=said.append)
+    assert run.state == RunState.PUBLISHED
+    assert rows("hour") == {
+        ("ingress_bytes", 0): 100,
+        ("ingress_bytes", 1): 101,
+        ("ingress_bytes", 3): 103,
+        ("storage_byte_minutes", 0): 2**62,
+    }
+    assert rows("day") == {("ingress_bytes", -12): 304, ("storage_byte_minutes", -12): 2**62}
+    assert RollupPointer.objects.get().run == run
+    assert manifest.key in {each.key for each in rollup_inputs([run.pk])}
+    assert not StagedRow.objects.exists()
+    assert any("stage 1 of 1" in line for line in said)
+    assert "published 4 hours and 2 days" in said[-1]
+    with system_scope():
+        assert len(usage_row_ids("org_a", "cl_a", "ingress_bytes", TODAY)) == 1
+        row = UsageRow.objects.get(granularity="day", meter="ingress_bytes")
+    key = [row.cluster_id, row.topic_id, row.principal, row.meter, to_ms(row.window_start), True]
+    assert row.pk == row_id(run.pk, "day", key)
+
+
+def test_twice_is_once(agent):
+    emit(agent, [0, 1])
+    first = roll_up(day=TODAY, job=plain_job)
+    emit(agent.twin("agent-2"), [0, 1])
+    said: list[str] = []
+    second = roll_up(day=TODAY, job=plain_job, say=said.append)
+    assert second.state == RunState.UNCHANGED
+    assert len(second.inputs) == 2
+    assert f"nothing new is published, {first.pk} has the same rows" in said[-1]
+    assert RollupPointer.objects.get().run == first
+    assert rows("hour", second) == {}
+
+
+def test_a_file_that_came_late_makes_a_new_run_and_keeps_the_old_rows(agent):
+    emit(agent, [0, 1])
+    first = roll_up(day=TODAY, job=plain_job)
+    before = rows("day")
+    emit(agent, [2], at=AFTER + timedelta(hours=3))
+    second = roll_up(day=TODAY, job=plain_job)
+    assert second.state == RunState.PUBLISHED
+    assert RollupPointer.objects.get().run == second
+    assert rows("day") == {("ingress_bytes", -12): 303}
+    assert rows("day", first) == before == {("ingress_bytes", -12): 201}
+
+
+def test_an_empty_correction_is_published_too(agent, store):
+    manifest = emit(agent, [0])
+    roll_up(day=TODAY, job=plain_job)
+    overwrite(store, manifest.key, b"")
+    second = roll_up(day=TODAY, job=plain_job)
+    assert second.state == RunState.PUBLISHED
+    assert rows("day") == {}
+
+
+def test_rows_of_other_days_stay_there(agent):
+    emit(agent, [0, 11, 12, 13])
+    roll_up(day=TODAY, job=plain_job)
+    assert rows("day") == {("ingress_bytes", -12): 211}
+    tomorrow = TODAY + DAY
+    roll_up(day=tomorrow, job=plain_job, early=True)
+    assert rows("day") == {("ingress_bytes", -12): 211, ("ingress_bytes", 12): 225}
+
+
+def test_quality_is_kept_with_the_run(agent, store):
+    emit(agent, [0, 1])
+    emit(agent.twin("agent-2"), [0], quantity=7)
+    harmed = emit(agent.twin("agent-3"), [4])
+    overwrite(store, harmed.key, b"x")
+    run = roll_up(day=TODAY, job=plain_job)
+    assert rows("day") == {("ingress_bytes", -12): 101}
+    kinds = {kind: list(QualityResult.objects.filter(run=run, kind=kind)) for kind in QualityKind}
+    (conflict,) = kinds[QualityKind.CONFLICT]
+    assert conflict.detail["identities"] == 1
+    assert {row["quantity"] for row in conflict.detail["rows"]} == {100, 7}
+    (damaged,) = kinds[QualityKind.DAMAGED_INPUT]
+    assert (damaged.name, damaged.passed) == (harmed.key, False)
+    assert {each.passed for each in kinds[QualityKind.CHECK]} == {True}
+    assert any("cl_a" in each.name for each in kinds[QualityKind.INCOMPLETE_HOUR])
+
+
+def more_hours(report, output):
+    del output
+    report["hours"] += 1
+
+
+def other_totals(report, output):
+    del output
+    report["control_totals"]["ingress_bytes"] = "1"
+
+
+def own_check_failed(report, output):
+    del output
+    report["checks"][0]["passed"] = False
+
+
+def other_day(report, output):
+    del output
+    report["day"] = "2026-11-01"
+
+
+def change_table(output, folder, change):
+    rows = [row for file in (output / folder).iterdir() for row in pq.read_table(file).to_pylist()]
+    for file in (output / folder).iterdir():
+        file.unlink()
+    (output / folder).rmdir()
+    change(rows)
+    write_table(output / folder, rows)
+
+
+def day_above_its_hours(report, output):
+    def change(rows):
+        rows[0]["quantity"] += 1
+        rows[1]["quantity"] -= 1
+
+    del report
+    change_table(output, "days", change)
+
+
+def window_of_another_day(report, output):
+    def change(rows):
+        rows[0]["window_start_ms"] += 24 * HOUR_MS
+        rows[0]["window_end_ms"] += 24 * HOUR_MS
+
+    del report
+    change_table(output, "hours", change)
+
+
+def unknown_meter(report, output):
+    def change(rows):
+        for row in rows:
+            row["meter"] = "coffee"
+
+    report["control_totals"] = {"coffee": str(sum(map(int, report["control_totals"].values())))}
+    change_table(output, "hours", change)
+    change_table(output, "days", change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        more_hours,
+        other_totals,
+        own_check_failed,
+        other_day,
+        day_above_its_hours,
+        window_of_another_day,
+        unknown_meter,
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_a_check_is_not_published(agent, change):
+    emit(agent, [0, 1], windows=[Window(T, T + MINUTE_MS, 50)])
+    with pytest.raises(PublishRefused):
+        roll_up(day=TODAY, job=spoiled_job(change))
+    run = RollupRun.objects.get()
+    assert run.state == RunState.FAILED
+    assert run.error
+    assert QualityResult.objects.filter(run=run, passed=False, kind=QualityKind.CHECK).exists()
+    assert not RollupPointer.objects.exists()
+    assert not StagedRow.objects.exists()
+    assert rows("hour", run) == {}
+    assert roll_up(day=TODAY, job=plain_job).state == RunState.PUBLISHED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_another_cell_and_rows_that_cannot_be_read_are_refused(agent):
+    emit(agent, [0])
+
+    def other_cell(report, output):
+        change_table(output, "days", lambda rows: [row.update(cell="elsewhere") for row in rows])
+
+    def unreadable(report, output):
+        next((output / "hours").iterdir()).write_bytes(b"PAR1")
+
+    for change, words in [(other_cell, "other cells"), (unreadable, "cannot be read")]:
+        with pytest.raises(RollupFailed, match=words):
+            roll_up(day=TODAY, job=spoiled_job(change))
+
+
+def test_an_interrupted_run_counts_for_nothing(agent):
+    def interrupted(report, output):
+        raise KeyboardInterrupt
+
+    emit(agent, [0])
+    with pytest.raises(KeyboardInterrupt):
+        roll_up(day=TODAY, job=spoiled_job(interrupted))
+    assert RollupRun.objects.get().state == RunState.INTERRUPTED
+    assert roll_up(day=TODAY, job=plain_job).state == RunState.PUBLISHED
+
+
+def test_a_run_whose_process_was_killed_is_found_interrupted_by_the_next(agent):
+    emit(agent, [0])
+    killed = RollupRun.objects.create(cell=config().cell.id, day=TODAY)
+    roll_up(day=TODAY, job=plain_job)
+    killed.refresh_from_db()
+    assert killed.state == RunState.INTERRUPTED
+
+
+def test_another_run_that_was_published_meanwhile_stays(agent):
+    emit(agent, [0])
+
+    def meanwhile(report, output):
+        run = RollupRun.objects.create(cell=config().cell.id, day=TODAY)
+        RollupPointer.objects.create(cell=config().cell.id, day=TODAY, run=run)
+
+    with pytest.raises(RollupBusy, match="was published while"):
+        roll_up(day=TODAY, job=spoiled_job(meanwhile))
+
+
+def test_a_day_that_is_not_over_and_a_cell_that_is_not_ours_are_refused():
+    with pytest.raises(DayNotOver):
+        roll_up(day=AFTER.date(), job=plain_job)
+    with pytest.raises(UnknownCell):
+        roll_up(day=TODAY, cell="elsewhere", job=plain_job)
+
+
+def test_the_run_says_what_it_is_to_read(agent, store):
+    manifest = emit(agent, [0])
+    run = roll_up(day=TODAY, job=plain_job)
+    plain = json.loads((work_folder(run) / "run.json").read_text())
+    assert plain["usage_root"] == str(store.root)
+    assert plain["inputs"] == [
+        {
+            "key": manifest.key,
+            "size_bytes": manifest.size_bytes,
+            "sha256": manifest.sha256,
+            "rows": manifest.rows,
+        }
+    ]
+
+
+def test_nights_roll_up_what_was_missed_and_what_has_grown(agent, clock):
+    emit(agent, [0], at=NOON)
+    emit(agent, [24], at=NOON + DAY)
+    clock.now = (NOON + 2 * DAY).replace(hour=0, minute=29)
+    assert roll_up_recent_days(job=plain_job) == []
+    from metering.services.ingest import ingest_usage  # noqa: PLC0415 (as beat does)
+
+    ingest_usage()
+    assert roll_up_recent_days(job=plain_job) == []
+    clock.now += timedelta(minutes=1)
+    assert roll_up_recent_days(job=plain_job) == [TODAY, TODAY + DAY]
+    assert roll_up_recent_days(job=plain_job) == []
+    # The same rows again: looked at once in the next night, and not published anew.
+    emit(agent.twin("agent-2"), [24], at=clock.now)
+    ingest_usage()
+    assert roll_up_recent_days(job=plain_job) == []
+    clock.now += DAY
+    assert roll_up_recent_days(job=plain_job) == [TODAY + DAY, TODAY + 2 * DAY]
+    states = list(RollupRun.objects.order_by("created_at", "day").values_list("state", flat=True))
+    assert states == ["published", "published", "unchanged", "published"]
+    clock.now += DAY
+    assert roll_up_recent_days(job=plain_job) == [TODAY + 3 * DAY]
+
+
+def test_a_day_that_fails_keeps_no_other_from_being_rolled_up(agent, clock):
+    emit(agent, [0], at=NOON)
+    emit(agent, [24], at=NOON + DAY)
+    clock.now = (NOON + 2 * DAY).replace(hour=2)
+    from metering.services.ingest import ingest_usage  # noqa: PLC0415 (as beat does)
+
+    ingest_usage()
+
+    def fails_first(run, manifest, output, say):
+        if run.day == TODAY:
+            raise RollupFailed
+        return plain_job(run, manifest, output, say)
+
+    assert roll_up_recent_days(job=fails_first) == [TODAY + DAY]
+    assert roll_up_recent_days(job=plain_job) == []
+    clock.now += DAY
+    assert TODAY in roll_up_recent_days(job=plain_job)
+
+
+def test_many_rows_are_published(agent):
+    """More than one batch of a copy, and quantities beyond 64 bits."""
+    blocks = [
+        Block(number, T + number % 60 * MINUTE_MS, (2**62,) * 3, principal=f"User:{number}")
+        for number in range(1_500)
+    ]
+    entry = agent.entry(T, T + HOUR_MS, sequences=(0, 1_499))
+    agent.emit(NOON, entry, blocks)
+    roll_up(day=TODAY, job=plain_job)
+    with system_scope():
+        assert UsageRow.objects.current().filter(granularity="day").count() == 1_500
+        assert set(UsageRow.objects.values_list("quantity", flat=True)) == {Decimal(3 * 2**62)}
+    assert from_ms(T) == NOON
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM metering_stagedrow")
+        assert cursor.fetchone() == (0,)
