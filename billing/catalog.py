@@ -22,8 +22,8 @@ MINUTES_AN_HOUR = 60
 BASE_UNITS = {
     Meter.INGRESS.value: "byte",
     Meter.EGRESS.value: "byte",
-    Meter.STORAGE.value: "byte-minute",
-    Meter.PARTITIONS.value: "partition-minute",
+    Meter.STORAGE.value: "byte_minute",
+    Meter.PARTITIONS.value: "partition_minute",
 }
 # Meters that are shown and have no price.
 SHOWN_ONLY = frozenset({"broker_seconds"})

@@ -57,3 +57,54 @@ BUDGET_SETTINGS = (
     BudgetEventKind.CHANGED.value,
     BudgetEventKind.REMOVED.value,
 )
+
+
+class InvoiceKind(models.TextChoices):
+    """What a document of the series is."""
+
+    INVOICE = "invoice", "Invoice"
+    # Takes an invoice back.
+    CREDIT_NOTE = "credit_note", "Credit note"
+
+
+class InvoiceState(models.TextChoices):
+    """How far an invoice is. That one is void follows from its credit note: its row stays."""
+
+    DRAFT = "draft", "Draft"
+    ISSUED = "issued", "Issued"
+
+
+# What the API shows.
+SHOWN_STATES = [("draft", "Draft"), ("issued", "Issued"), ("void", "Void")]
+
+
+class LineKind(models.TextChoices):
+    """What a line of an invoice is for."""
+
+    USAGE = "usage", "Usage"
+    # Takes back what slipped past a budget that suspends.
+    CAP = "cap", "Beyond the suspending budget, not billed"
+
+
+class TaxCategory(models.TextChoices):
+    """Categories of value added tax, by the codes of UNCL 5305 as in EN 16931."""
+
+    STANDARD = "S", "Standard rate"
+    ZERO = "Z", "Zero rate"
+    REVERSE_CHARGE = "AE", "Reverse charge"
+    OUTSIDE_SCOPE = "O", "Not subject to VAT"
+
+
+class Account(models.TextChoices):
+    """Accounts of the ledger. A debit is positive, a credit negative."""
+
+    RECEIVABLE = "receivable", "Receivable"
+    REVENUE = "revenue", "Revenue"
+    TAX = "tax", "Tax owed"
+
+
+class EntryKind(models.TextChoices):
+    """Why an entry of the ledger was made."""
+
+    INVOICE = "invoice", "Invoice issued"
+    VOID = "void", "Invoice taken back"

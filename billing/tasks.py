@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from billing.budgets import evaluation, notices
+from billing.services import documents
 
 
 @shared_task(name="billing.evaluate_budgets")
@@ -17,3 +18,15 @@ def evaluate_budgets() -> None:
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     """Sends the mail of a budget's event; tried again while the mail server is away."""
     notices.send_budget_mail(organization_id=organization_id, event_id=event_id)
+
+
+@shared_task(name="billing.make_document")
+def make_document(*, organization_id: str, invoice_id: str) -> None:
+    """Makes the PDF of an invoice."""
+    documents.make_document(organization_id=organization_id, invoice_id=invoice_id)
+
+
+@shared_task(name="billing.sweep_documents")
+def sweep_documents() -> None:
+    """Makes PDFs that are still to be made, for a while."""
+    documents.sweep_documents()

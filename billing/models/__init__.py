@@ -1,6 +1,26 @@
 """The models of billing, one file a noun."""
 
 from billing.models.budget import Budget, BudgetEvent
+from billing.models.details import BillingDetails
+from billing.models.documents import InvoiceDocument
+from billing.models.invoice import Invoice, InvoiceLine, UsageBasis
+from billing.models.ledger import JournalEntry, Posting
+from billing.models.numbers import LostNumber, NumberBlock, NumberSeries
 from billing.models.prices import Price, PriceVersion
 
-__all__ = ["Budget", "BudgetEvent", "Price", "PriceVersion"]
+__all__ = [
+    "BillingDetails",
+    "Budget",
+    "BudgetEvent",
+    "Invoice",
+    "InvoiceDocument",
+    "InvoiceLine",
+    "JournalEntry",
+    "LostNumber",
+    "NumberBlock",
+    "NumberSeries",
+    "Posting",
+    "Price",
+    "PriceVersion",
+    "UsageBasis",
+]

@@ -197,6 +197,9 @@ def logging() -> dict[str, Any]:
             "django": {"level": "INFO"},
             # Every 4xx of the API would be a warning.
             "django.request": {"level": "ERROR"},
+            # Every step of every page of an invoice.
+            "weasyprint": {"level": "WARNING"},
+            "fontTools": {"level": "WARNING"},
         },
     }
 

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from console.settings.home import default_home
 from console.settings.sections import (
+    Billing,
     Cell,
     Console,
     Database,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, type] = {
     "mail": Mail,
     "cell": Cell,
     "usage": Usage,
+    "billing": Billing,
     "gateway": Gateway,
     "console": Console,
     "limits": Limits,
@@ -71,6 +73,7 @@ class Config:
     mail: Mail
     cell: Cell
     usage: Usage
+    billing: Billing
     gateway: Gateway
     console: Console
     limits: Limits
@@ -117,6 +120,7 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
         mail=_section(Mail, given["mail"], "mail", places),
         cell=_section(Cell, given["cell"], "cell", places),
         usage=_section(Usage, given["usage"], "usage", places),
+        billing=_section(Billing, given["billing"], "billing", places),
         gateway=_section(Gateway, given["gateway"], "gateway", places),
         console=_section(Console, given["console"], "console", places),
         limits=_section(Limits, given["limits"], "limits", places),

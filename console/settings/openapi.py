@@ -20,6 +20,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "Role": "console.accounts.choices.ROLES",
         "CredentialRole": "provisioning.choices.CredentialRole.choices",
+        "InvoiceKind": "billing.choices.InvoiceKind.choices",
+        "InvoiceState": "billing.choices.SHOWN_STATES",
+        "InvoiceLineKind": "billing.choices.LineKind.choices",
+        "PriceUnit": "billing.choices.PriceUnit.choices",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

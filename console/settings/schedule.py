@@ -30,5 +30,10 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 600.0,
         "options": {"expires": 600.0},
     },
+    "sweep-documents": {
+        "task": "billing.sweep_documents",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
     "clear-sessions": {"task": "common.clear_sessions", "schedule": 6 * 3600.0},
 }

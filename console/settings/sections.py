@@ -115,6 +115,26 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Billing:
+    """Who sends the invoices, and where they are kept."""
+
+    documents: Path = setting(
+        Path("{home}/billing"),
+        "The store of invoices as PDF and of the numbers that were used. Never restore it.",
+    )
+    invoice_prefix: str = setting("FR", "What the numbers of invoices begin with.")
+    seller_name: str = setting("Freshet", "Legal name of who sends the invoices.")
+    seller_address: tuple[str, ...] = setting((), "The seller's address, line by line.")
+    seller_country: str = setting("", "The seller's country (ISO 3166-1 alpha-2).")
+    seller_vat_id: str = setting("", "The seller's VAT id; empty: not registered for VAT.")
+    seller_registration: str = setting("", "The seller's entry in a trade register.")
+    seller_email: str = setting("", "Address for questions about an invoice.")
+    vat_rates: tuple[str, ...] = setting(
+        (), "Standard rates in percent by country, such as `DE=19`, where the seller owes VAT."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """How Kafka clients come in."""
 

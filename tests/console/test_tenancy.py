@@ -23,6 +23,9 @@ from console.common.tenancy import (
 ROOT = Path(__file__).parents[2]
 # Who may look beyond one organisation, and why.
 SYSTEM_SCOPE_CALLERS = {
+    ("billing/services/documents.py", "sweep_documents"),  # a sweep
+    ("billing/services/issuing.py", "issue_month"),  # everybody's invoices
+    ("billing/services/voiding.py", "void_invoice"),  # a person's command
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
     ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
@@ -50,6 +53,10 @@ WITHOUT_ROW_SECURITY = {
     # Prices are the same for everybody.
     "billing_price",
     "billing_priceversion",
+    # So are the counters of invoices, and which roll-ups a month was made from.
+    "billing_numberblock",
+    "billing_numberseries",
+    "billing_usagebasis",
     "django_content_type",
     "django_migrations",
     "django_session",

@@ -1,0 +1,95 @@
+"""Examples for the OpenAPI file, by view and action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+
+
+def answer(name: str, value: object) -> OpenApiExample:
+    """What comes back."""
+    return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
+
+
+PRICES = [
+    answer(
+        "First catalogue",
+        {
+            "id": "prv_firstcatalogueaaaaaa",
+            "valid_from": "2020-01-01",
+            "currency": "USD",
+            "prices": [
+                {
+                    "meter": "ingress_bytes",
+                    "name": "Data in",
+                    "unit_price": "0.04",
+                    "unit": "GiB",
+                    "free_units": 10,
+                    "free_unit": "GiB",
+                    "base_unit": "byte",
+                }
+            ],
+        },
+    )
+]
+_SUMMARY: dict[str, Any] = {
+    "id": "inv_3k2jq7v5xw4mzn6yt2ba",
+    "kind": "invoice",
+    "number": "FR-2026-000042",
+    "state": "issued",
+    "month": "2026-11",
+    "currency": "USD",
+    "subtotal_minor": 40,
+    "tax_minor": 0,
+    "total_minor": 40,
+    "issued_at": "2026-12-04T00:00:05Z",
+    "created_at": "2026-12-04T00:00:05Z",
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+}
+_PARTY: dict[str, Any] = {
+    "name": "Freshet",
+    "address": [],
+    "country": "",
+    "vat_id": "",
+    "registration": "",
+    "email": "",
+}
+_INVOICE = {
+    **_SUMMARY,
+    "lines": [
+        {
+            "id": "inl_7m4nq2xk5vw3jzt6ybac",
+            "kind": "usage",
+            "meter": "ingress_bytes",
+            "cluster_id": "cl_3k2jq7v5xw4mzn6yt2ba",
+            "cluster": "orders",
+            "description": "Data in",
+            "quantity": 21474836480,
+            "unit": "byte",
+            "free_quantity": 10737418240,
+            "unit_price": "0.04",
+            "price_unit": "GiB",
+            "price_unit_size": 1073741824,
+            "amount_minor": 40,
+            "usage_row_ids": ["ur_5xw4mzn6yt2ba3k2jq7v"],
+        }
+    ],
+    "seller": _PARTY,
+    "customer": {**_PARTY, "name": "Acme"},
+    "tax": {"category": "O", "percent": "0", "reason": "The seller is not registered for VAT."},
+    "price_version": "prv_firstcatalogueaaaaaa",
+    "closed_early": None,
+    "credits_id": None,
+    "credit_note_id": None,
+    "reason": "",
+}
+INVOICES = {"list": [answer("One", _SUMMARY)], "retrieve": [answer("Issued", _INVOICE)]}
+_DETAILS = {
+    "legal_name": "Acme Payments GmbH",
+    "address": ["Lindenallee 3", "10115 Berlin"],
+    "country": "DE",
+    "vat_id": "DE987654321",
+}
+DETAILS = [answer("Given", {**_DETAILS, "generation": 2})]
+DETAILS_CHANGE = [OpenApiExample("All", value=_DETAILS, request_only=True)]

@@ -1,0 +1,188 @@
+"""Shapes of prices, invoices and billing details."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from billing.catalog import BASE_UNITS
+from billing.choices import SHOWN_STATES, InvoiceKind, LineKind, Meter, PriceUnit, TaxCategory
+from billing.models import Invoice, InvoiceLine, Price
+from billing.models.details import LINE_CHARS_MAX, LINES_MAX
+from billing.money import price_text
+
+
+class PriceSerializer(serializers.Serializer[Any]):
+    """The price of a meter."""
+
+    meter = serializers.ChoiceField(choices=Meter.choices)
+    name = serializers.CharField(source="get_meter_display")
+    unit_price = serializers.SerializerMethodField(help_text="A decimal, in the currency.")
+    unit = serializers.ChoiceField(choices=PriceUnit.choices, help_text="What the price is of.")
+    free_units = serializers.IntegerField(
+        help_text="Free of charge for an organisation in a month, in `free_unit`."
+    )
+    free_unit = serializers.ChoiceField(choices=PriceUnit.choices)
+    base_unit = serializers.SerializerMethodField(help_text="What quantities of usage are in.")
+
+    def get_unit_price(self, price: Price) -> str:
+        """Without needless zeros."""
+        return price_text(price.unit_price)
+
+    def get_base_unit(self, price: Price) -> str:
+        """As usage and invoices count it."""
+        return BASE_UNITS[price.meter]
+
+
+class PriceListSerializer(serializers.Serializer[Any]):
+    """The prices of the current month."""
+
+    id = serializers.CharField()
+    valid_from = serializers.DateField()
+    currency = serializers.CharField()
+    prices = PriceSerializer(many=True)
+
+
+class PartySerializer(serializers.Serializer[Any]):
+    """One side of an invoice, as it was when it was issued."""
+
+    name = serializers.CharField()
+    address = serializers.ListField(child=serializers.CharField())
+    country = serializers.CharField()
+    vat_id = serializers.CharField()
+    registration = serializers.CharField()
+    email = serializers.CharField()
+
+
+class TaxSerializer(serializers.Serializer[Any]):
+    """The value added tax of an invoice."""
+
+    category = serializers.ChoiceField(choices=TaxCategory.choices, help_text="UNCL 5305.")
+    percent = serializers.CharField()
+    reason = serializers.CharField(help_text="Why none is charged; empty where some is.")
+
+
+class ClosedEarlySerializer(serializers.Serializer[Any]):
+    """Why a month was invoiced before it was closed, and what was missing."""
+
+    reason = serializers.CharField()
+    by = serializers.CharField()
+    days_without_roll_up = serializers.ListField(child=serializers.DateField())
+    days_with_newer_files = serializers.ListField(child=serializers.DateField())
+    incomplete_hours = serializers.IntegerField()
+
+
+class InvoiceLineSerializer(serializers.Serializer[Any]):
+    """One amount of an invoice."""
+
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=LineKind.choices)
+    meter = serializers.CharField(help_text="Empty for what is no usage.")
+    cluster_id = serializers.CharField()
+    cluster = serializers.CharField(help_text="The cluster's name when the invoice was issued.")
+    description = serializers.CharField()
+    quantity = serializers.SerializerMethodField(help_text="In `unit`, exactly.")
+    unit = serializers.SerializerMethodField()
+    free_quantity = serializers.SerializerMethodField(
+        help_text="The part of it that the free allowance covers."
+    )
+    unit_price = serializers.SerializerMethodField(help_text="A decimal, of one `price_unit`.")
+    price_unit = serializers.CharField()
+    price_unit_size = serializers.IntegerField(
+        allow_null=True, help_text="How many `unit`s are in one `price_unit`."
+    )
+    amount_minor = serializers.IntegerField(help_text="Rounded once, half up.")
+    usage_row_ids = serializers.SerializerMethodField(
+        help_text="The rows of `/usage` that the quantity is the sum of."
+    )
+
+    def get_quantity(self, line: InvoiceLine) -> int | None:
+        """As a JSON number."""
+        return None if line.quantity is None else int(line.quantity)
+
+    def get_free_quantity(self, line: InvoiceLine) -> int | None:
+        """As a JSON number."""
+        return None if line.free_quantity is None else int(line.free_quantity)
+
+    def get_unit(self, line: InvoiceLine) -> str:
+        """The meter's base unit."""
+        return BASE_UNITS.get(line.meter, "")
+
+    def get_unit_price(self, line: InvoiceLine) -> str | None:
+        """Without needless zeros."""
+        return None if line.unit_price is None else price_text(line.unit_price)
+
+    def get_usage_row_ids(self, line: InvoiceLine) -> list[str]:
+        """From what the view read once for all lines."""
+        ids: dict[tuple[str, str], list[str]] = self.context.get("usage_row_ids", {})
+        return ids.get((line.cluster_id, line.meter), [])
+
+
+class InvoiceSummarySerializer(serializers.Serializer[Any]):
+    """An invoice or a credit note, without its lines."""
+
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=InvoiceKind.choices)
+    number = serializers.CharField(allow_null=True, help_text="Null: a draft has none.")
+    state = serializers.ChoiceField(source="shown_state", choices=SHOWN_STATES)
+    month = serializers.SerializerMethodField(help_text="YYYY-MM, in UTC.")
+    currency = serializers.CharField(help_text="ISO 4217.")
+    subtotal_minor = serializers.IntegerField(help_text="In minor units, such as cents.")
+    tax_minor = serializers.IntegerField()
+    total_minor = serializers.IntegerField()
+    issued_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    sha256 = serializers.SerializerMethodField(
+        help_text="Of the PDF; null until it is made, some seconds after issuing."
+    )
+
+    def get_month(self, invoice: Invoice) -> str:
+        """Without a day."""
+        return f"{invoice.month:%Y-%m}"
+
+    def get_sha256(self, invoice: Invoice) -> str | None:
+        """Of the stored document."""
+        document = getattr(invoice, "document", None)
+        return None if document is None else str(document.sha256)
+
+
+class InvoiceSerializer(InvoiceSummarySerializer):
+    """An invoice or a credit note, with all that it says."""
+
+    lines = InvoiceLineSerializer(many=True)
+    seller = PartySerializer()
+    customer = PartySerializer()
+    tax = TaxSerializer()
+    price_version = serializers.CharField(source="price_version_id")
+    closed_early = ClosedEarlySerializer(allow_null=True)
+    credits_id = serializers.CharField(
+        allow_null=True, help_text="Of a credit note: the invoice that it takes back."
+    )
+    credit_note_id = serializers.SerializerMethodField(
+        help_text="Of a void invoice: the credit note that takes it back."
+    )
+    reason = serializers.CharField(help_text="Of a credit note.")
+
+    def get_credit_note_id(self, invoice: Invoice) -> str | None:
+        """Found by the credit note, as an issued invoice does not change."""
+        note = getattr(invoice, "credit_note", None)
+        return None if note is None else str(note.pk)
+
+
+class BillingDetailsSerializer(serializers.Serializer[Any]):
+    """Whom invoices are addressed to, from the next one on."""
+
+    legal_name = serializers.CharField(
+        max_length=LINE_CHARS_MAX, allow_blank=True, help_text="Empty: the organisation's name."
+    )
+    address = serializers.ListField(
+        child=serializers.CharField(max_length=LINE_CHARS_MAX), max_length=LINES_MAX
+    )
+    country = serializers.RegexField(
+        r"^([A-Z]{2})?$", allow_blank=True, help_text="ISO 3166-1 alpha-2."
+    )
+    vat_id = serializers.RegexField(
+        r"^([A-Z]{2}[A-Z0-9+*]{2,13})?$", allow_blank=True, help_text="With its country's prefix."
+    )
+    generation = serializers.IntegerField(read_only=True)

@@ -1,0 +1,151 @@
+"""What an invoice says, before it has a number. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from billing.choices import InvoiceKind, LineKind, Meter
+from billing.money import price_text, share_of
+from billing.parties import Party, Tax
+from billing.rating import RatedLine
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLine:
+    """One amount, and what it was made of. Quantities are in the meter's base unit."""
+
+    kind: str
+    description: str
+    amount_minor: int
+    meter: str = ""
+    cluster_id: str = ""
+    cluster: str = ""
+    quantity: int | None = None
+    free_quantity: int | None = None
+    unit_price: Decimal | None = None
+    price_unit: str = ""
+    price_unit_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An invoice or a credit note of one organisation and month."""
+
+    organization_id: str
+    kind: str
+    month: date
+    revision: int
+    price_version: str
+    basis_id: str
+    currency: str
+    seller: Party
+    customer: Party
+    tax: Tax
+    lines: tuple[DraftLine, ...]
+    cap_minor: int | None = None
+    closed_early: Mapping[str, Any] | None = None
+    # The invoice that it takes back, and why.
+    credits_id: str | None = None
+    reason: str = ""
+
+    @property
+    def subtotal_minor(self) -> int:
+        """The sum of the rounded lines."""
+        return sum(line.amount_minor for line in self.lines)
+
+    @property
+    def tax_minor(self) -> int:
+        """The tax on the sum, rounded once; of a credit note what the invoice had, turned round."""
+        if self.kind == InvoiceKind.CREDIT_NOTE:
+            return -share_of(-self.subtotal_minor, self.tax.percent)
+        return share_of(self.subtotal_minor, self.tax.percent)
+
+    @property
+    def total_minor(self) -> int:
+        """What is to be paid."""
+        return self.subtotal_minor + self.tax_minor
+
+    def sha256(self) -> str:
+        """A hash of all that it says. Two drafts with one hash are the same invoice."""
+        content = {
+            "organization_id": self.organization_id,
+            "kind": self.kind,
+            "month": self.month.isoformat(),
+            "revision": self.revision,
+            "price_version": self.price_version,
+            "basis": self.basis_id,
+            "currency": self.currency,
+            "seller": self.seller.as_json(),
+            "customer": self.customer.as_json(),
+            "tax": self.tax.as_json(),
+            "cap_minor": self.cap_minor,
+            "closed_early": dict(self.closed_early) if self.closed_early else None,
+            "credits": self.credits_id,
+            "reason": self.reason,
+            "total_minor": self.total_minor,
+            "lines": [_line_json(line) for line in self.lines],
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def usage_lines(rated: Sequence[RatedLine], names: Mapping[str, str]) -> list[DraftLine]:
+    """Lines of usage. `names`: clusters by id."""
+    return [
+        DraftLine(
+            kind=LineKind.USAGE.value,
+            description=str(Meter(line.meter).label),
+            amount_minor=line.amount_minor,
+            meter=line.meter,
+            cluster_id=line.cluster_id,
+            cluster=names.get(line.cluster_id, ""),
+            quantity=line.quantity,
+            free_quantity=line.free_quantity,
+            unit_price=line.unit_price,
+            price_unit=line.unit,
+            price_unit_size=line.unit_size,
+        )
+        for line in rated
+    ]
+
+
+def cap_line(lines: Sequence[DraftLine], cap_minor: int | None) -> list[DraftLine]:
+    """The line that takes back what slipped past a suspending budget; none where nothing did."""
+    subtotal = sum(line.amount_minor for line in lines)
+    if cap_minor is None or subtotal <= cap_minor:
+        return []
+    return [
+        DraftLine(
+            kind=LineKind.CAP.value,
+            description=str(LineKind.CAP.label),
+            amount_minor=cap_minor - subtotal,
+        )
+    ]
+
+
+def credited(lines: Sequence[DraftLine]) -> tuple[DraftLine, ...]:
+    """The lines of an invoice as its credit note has them: the amounts turned round."""
+    return tuple(replace(line, amount_minor=-line.amount_minor) for line in lines)
+
+
+def _line_json(line: DraftLine) -> dict[str, Any]:
+    price = None if line.unit_price is None else price_text(line.unit_price)
+    return {
+        "kind": line.kind,
+        "description": line.description,
+        "amount_minor": line.amount_minor,
+        "meter": line.meter,
+        "cluster_id": line.cluster_id,
+        "cluster": line.cluster,
+        "quantity": line.quantity,
+        "free_quantity": line.free_quantity,
+        "unit_price": price,
+        "price_unit": line.price_unit,
+        "price_unit_size": line.price_unit_size,
+    }

@@ -1,0 +1,38 @@
+"""`manage.py void_invoice INVOICE --reason REASON`: takes an issued invoice back."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from billing.money import readable
+from billing.services.voiding import void_invoice
+from console.common.errors import AppError
+
+
+class Command(BaseCommand):
+    """Issues a credit note; the invoice itself stays as it is."""
+
+    help = "Take an issued invoice back by a credit note."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which one, and why."""
+        parser.add_argument("invoice", help="inv_…")
+        parser.add_argument("--reason", required=True, help="printed on the credit note")
+        parser.add_argument("--by", default="", help="who decides (default: the system's user)")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 (as Django has it)
+        """Takes it back, or says why not."""
+        del args
+        try:
+            written = void_invoice(
+                invoice_id=options["invoice"],
+                reason=options["reason"],
+                by=options["by"] or getpass.getuser(),
+            )
+        except AppError as error:
+            raise CommandError(error.detail) from error
+        amount = readable(written.total_minor, written.currency)
+        self.stdout.write(f"Credit note {written.number} over {amount}.")

@@ -1,0 +1,160 @@
+"""Invoices, their lines, and the roll-ups that they were made from.
+
+An issued invoice never changes, nor do its lines: triggers of `migrations/0005_guards.py` hold it.
+That one is void follows from the credit note that takes it back.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from billing.choices import InvoiceKind, InvoiceState, LineKind, TaxCategory
+from billing.models.numbers import SERIES_CHARS_MAX, NumberBlock, NumberSeries
+from billing.models.prices import PriceVersion
+from billing.money import PRICE_DIGITS, PRICE_PLACES
+from billing.querysets import InvoiceQuerySet
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.ids import ID_CHARS_MAX, new_id
+
+METER_CHARS_MAX = 32
+REASON_CHARS_MAX = 500
+
+
+class UsageBasis(models.Model):
+    """The published roll-ups of a month, as they were when invoices were made from them.
+
+    A later, corrected roll-up of a day is another run: the rows of these stay what they are.
+    """
+
+    id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
+    month = models.DateField()
+    # Ids of the runs, in the order of their days.
+    runs = ArrayField(models.CharField(max_length=ID_CHARS_MAX))
+    created_at = models.DateTimeField(default=now)
+
+    class Meta:
+        verbose_name_plural = "usage bases"
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.pk}"
+
+
+class Invoice(models.Model):
+    """An invoice or a credit note."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "inv"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="invoices"
+    )
+    kind = models.CharField(max_length=16, choices=InvoiceKind.choices)
+    # The first day of the month that it is for.
+    month = models.DateField()
+    # 1; greater for an invoice that replaces a void one.
+    revision = models.PositiveSmallIntegerField(default=1)
+    state = models.CharField(
+        max_length=16, choices=InvoiceState.choices, default=InvoiceState.DRAFT.value
+    )
+    series = models.ForeignKey(NumberSeries, on_delete=models.PROTECT, null=True, blank=True)
+    sequence = models.PositiveBigIntegerField(null=True, blank=True)
+    # As it is printed: the series and the sequence.
+    number = models.CharField(max_length=SERIES_CHARS_MAX + 20, null=True, blank=True, unique=True)
+    block = models.ForeignKey(
+        NumberBlock, on_delete=models.PROTECT, null=True, blank=True, related_name="invoices"
+    )
+    price_version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT)
+    basis = models.ForeignKey(UsageBasis, on_delete=models.PROTECT)
+    currency = models.CharField(max_length=3)
+    # In minor units. The subtotal is the sum of the lines, the total that and the tax.
+    subtotal_minor = models.BigIntegerField()
+    tax_minor = models.BigIntegerField()
+    total_minor = models.BigIntegerField()
+    # `{category, percent, reason}`: one for the whole invoice.
+    tax = models.JSONField()
+    # Names and addresses as they were.
+    seller = models.JSONField()
+    customer = models.JSONField()
+    # What a suspending budget allowed at most, before tax; null: nothing.
+    cap_minor = models.BigIntegerField(null=True, blank=True)
+    # Why, by whom, and what was missing, where a month was closed before it was complete.
+    closed_early = models.JSONField(null=True, blank=True)
+    # The invoice that a credit note takes back, and why.
+    credits = models.OneToOneField(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="credit_note"
+    )
+    reason = models.CharField(max_length=REASON_CHARS_MAX, blank=True)
+    created_at = models.DateTimeField(default=now)
+    issued_at = models.DateTimeField(null=True, blank=True)
+
+    objects = InvoiceQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["organization", "month", "kind", "revision"], name="one_invoice_a_month"
+            ),
+            models.UniqueConstraint(fields=["series", "sequence"], name="one_invoice_a_number"),
+            models.CheckConstraint(
+                condition=Q(state=InvoiceState.DRAFT.value)
+                | Q(number__isnull=False, block__isnull=False, issued_at__isnull=False),
+                name="issued_invoices_have_numbers",
+            ),
+            models.CheckConstraint(
+                condition=Q(total_minor=models.F("subtotal_minor") + models.F("tax_minor")),
+                name="totals_are_sums",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind=InvoiceKind.INVOICE.value, credits__isnull=True)
+                | Q(kind=InvoiceKind.CREDIT_NOTE.value, credits__isnull=False),
+                name="credit_notes_credit",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["organization", "-created_at", "-id"], name="invoices_newest"),
+            models.Index(fields=["month", "organization"], name="invoices_of_a_month"),
+        )
+
+    def __str__(self) -> str:
+        return self.number or f"draft {self.pk}"
+
+
+class InvoiceLine(models.Model):
+    """One amount of an invoice."""
+
+    # Follows from the invoice's and the position.
+    id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=LineKind.choices)
+    meter = models.CharField(max_length=METER_CHARS_MAX, blank=True)
+    cluster_id = models.CharField(max_length=ID_CHARS_MAX, blank=True)
+    # The cluster's name when it was issued.
+    cluster = models.CharField(max_length=63, blank=True)
+    description = models.CharField(max_length=200)
+    # In the meter's base unit.
+    quantity = models.DecimalField(max_digits=38, decimal_places=0, null=True, blank=True)
+    free_quantity = models.DecimalField(max_digits=38, decimal_places=0, null=True, blank=True)
+    unit_price = models.DecimalField(
+        max_digits=PRICE_DIGITS, decimal_places=PRICE_PLACES, null=True, blank=True
+    )
+    # What the price is of, and the base units in it.
+    price_unit = models.CharField(max_length=16, blank=True)
+    price_unit_size = models.BigIntegerField(null=True, blank=True)
+    amount_minor = models.BigIntegerField()
+    tax_category = models.CharField(max_length=2, choices=TaxCategory.choices)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=["invoice", "position"], name="one_line_a_position"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.description}: {self.amount_minor}"

@@ -1,0 +1,101 @@
+"""Who sells, who buys, and which value added tax follows. Pure.
+
+The rules are those of services that are sent electronically, as in Directive 2006/112/EC: a
+business in another member state owes the tax itself (article 196), a customer without a VAT id is
+taxed where it is (article 58), and one outside the Union is outside of its scope (article 59).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from billing.choices import TaxCategory
+
+MEMBER_STATES = frozenset(
+    {
+        *("AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU"),
+        *("IE", "IT", "LT", "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK"),
+    }
+)
+NOT_REGISTERED = "The seller is not registered for VAT."
+REVERSE_CHARGE = "Reverse charge: VAT is owed by the customer (article 196, Directive 2006/112/EC)."
+OUTSIDE_UNION = "Not subject to VAT: supplied outside the European Union."
+
+
+class TaxUnknown(Exception):
+    """The seller owes VAT in a country whose rate the settings do not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One side of an invoice, as article 226 wants it named."""
+
+    name: str
+    address: tuple[str, ...] = ()
+    # ISO 3166-1 alpha-2; empty: not known.
+    country: str = ""
+    vat_id: str = ""
+    registration: str = ""
+    email: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For a column or a file."""
+        return {**asdict(self), "address": list(self.address)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tax:
+    """The tax of an invoice."""
+
+    category: str
+    # Of the taxable amount.
+    percent: Decimal
+    # Why nothing is charged; empty where something is.
+    reason: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """For a column or a file."""
+        return {"category": self.category, "percent": f"{self.percent}", "reason": self.reason}
+
+
+def tax_between(seller: Party, customer: Party, rates: Mapping[str, Decimal]) -> Tax:
+    """The tax of what a seller sells to a customer. `rates`: standard rates by country, percent.
+
+    A customer of unknown country is taxed as one of the seller's. Raises `TaxUnknown`.
+    """
+    if not seller.vat_id:
+        return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), NOT_REGISTERED)
+    country = customer.country or seller.country
+    if country == seller.country:
+        return _standard(country, rates)
+    if country not in MEMBER_STATES:
+        return Tax(TaxCategory.OUTSIDE_SCOPE.value, Decimal(0), OUTSIDE_UNION)
+    if customer.vat_id:
+        return Tax(TaxCategory.REVERSE_CHARGE.value, Decimal(0), REVERSE_CHARGE)
+    return _standard(country, rates)
+
+
+def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
+    """`DE=19` and so on, as the settings have them. Raises `ValueError`."""
+    rates = {}
+    for text in texts:
+        country, _, percent = text.partition("=")
+        try:
+            rates[country.strip().upper()] = Decimal(percent.strip())
+        except InvalidOperation as error:
+            message = f"billing.vat_rates: {text!r} is not like DE=19"
+            raise ValueError(message) from error
+    return rates
+
+
+def _standard(country: str, rates: Mapping[str, Decimal]) -> Tax:
+    if country not in rates:
+        message = f"billing.vat_rates names no rate for {country or 'the seller'}"
+        raise TaxUnknown(message)
+    percent = rates[country]
+    if percent == 0:
+        return Tax(TaxCategory.ZERO.value, percent, "Zero rate.")
+    return Tax(TaxCategory.STANDARD.value, percent)

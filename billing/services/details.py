@@ -1,0 +1,37 @@
+"""Whom an organisation's invoices are addressed to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from billing.models import BillingDetails
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.clock import now
+
+
+def billing_details(organization_id: str, *, lock: bool = False) -> BillingDetails:
+    """An organisation's details: empty ones of generation 1 where nobody gave any."""
+    found = BillingDetails.objects.filter(pk=organization_id)
+    if lock:
+        found = found.select_for_update()
+    return found.first() or BillingDetails(organization_id=organization_id)
+
+
+def update_billing_details(
+    *, actor: Actor, details: BillingDetails, changes: dict[str, Any]
+) -> BillingDetails:
+    """Changes what the next invoices say. Issued ones keep what they were issued with."""
+    for name, value in changes.items():
+        setattr(details, name, value)
+    details.generation += 1
+    details.updated_at = now()
+    details.save()
+    record_audit(
+        actor=actor,
+        action="billing_details.update",
+        target_type="organization",
+        target_id=details.pk,
+        detail={"changed": sorted(changes)},
+    )
+    return details

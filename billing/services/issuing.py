@@ -1,0 +1,301 @@
+"""Issues the invoices of a month, organisation after organisation, in batches of their own.
+
+What is issued stays issued: a run that was interrupted goes on where it was, and running it twice
+is running it once. The quantities are read once, from the roll-ups that are published; which ones
+those are is kept with the invoices (`UsageBasis`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from billing.budgets.caps import budget_caps
+from billing.catalog import Catalog
+from billing.choices import InvoiceKind, InvoiceState
+from billing.drafts import Draft, cap_line, usage_lines
+from billing.errors import MonthOpen, UnknownOrganization, UsageChanged
+from billing.models import BillingDetails, Invoice, PriceVersion, UsageBasis
+from billing.parties import Party, parse_rates, tax_between
+from billing.periods import closes_at, next_month, starts_at
+from billing.rating import rate
+from billing.services import numbers
+from billing.services.writing import Written, derived_id, issue_drafts, write_drafts
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.conf import config
+from console.common.tenancy import system_scope
+from metering.models import HourStanding, RollupPointer
+from metering.services.totals import MonthStanding, billable_totals, month_standing
+from provisioning.models import Cluster
+
+# Invoices of one transaction: one lock of the counter, one reservation.
+BATCH = 200
+READS_MAX = 5
+DAYS_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyClose:
+    """A person's decision to invoice a month that is open."""
+
+    reason: str
+    by: str
+
+
+@dataclass(slots=True)
+class IssueReport:
+    """What a run did, and what it left."""
+
+    issued: int = 0
+    total_minor: int = 0
+    # Had their invoice already.
+    already: int = 0
+    # Organisations of which hours are missing: id → how many.
+    left_out: dict[str, int] = field(default_factory=dict)
+    last: list[Written] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Month:
+    """All that the invoices of a run share."""
+
+    month: date
+    catalog: Catalog
+    basis: UsageBasis
+    # organisation → (cluster, meter) → quantity
+    totals: Mapping[str, Mapping[tuple[str, str], int]]
+    standing: MonthStanding
+    missing_hours: Mapping[str, int]
+    early: EarlyClose | None
+    seller: Party
+
+    def closed_early(self, organization_id: str) -> dict[str, Any] | None:
+        """What an organisation's invoice keeps of it."""
+        if self.early is None:
+            return None
+        return {
+            "reason": self.early.reason,
+            "by": self.early.by,
+            "days_without_roll_up": [f"{day}" for day in self.standing.missing_days],
+            "days_with_newer_files": [f"{day}" for day in self.standing.stale_days],
+            "incomplete_hours": self.missing_hours.get(organization_id, 0),
+        }
+
+
+def issue_month(
+    *,
+    month: date,
+    by: str,
+    organization_id: str | None = None,
+    close_early: str = "",
+    draft: bool = False,
+    on_batch: Callable[[IssueReport, int], None] = lambda report, of: None,
+) -> IssueReport:
+    """Issues a month's invoices, zero ones too; or, with `draft`, only shows what they would say.
+
+    `close_early` is why an open month is invoiced. `on_batch` is told after each batch how far it
+    is and of how many. One organisation whose invoice is void gets a new one only if it is named.
+
+    Raises `MonthOpen`, `UnknownOrganization`, `UsageChanged`, and `TaxUnknown`.
+    """
+    early = EarlyClose(close_early, by) if close_early else None
+    with system_scope():
+        shared = _read_month(month, organization_id, early)
+        wanted = _organizations(month, organization_id)
+    report = IssueReport()
+    if early is None:
+        missing = shared.missing_hours
+        report.left_out = {each: missing[each] for each in wanted if each in missing}
+        wanted = [each for each in wanted if each not in report.left_out]
+    again = organization_id is not None
+    for batch in _batches(wanted):
+        with system_scope():
+            written = _issue_batch(shared, batch, again=again, draft=draft, by=by)
+        report.issued += len(written)
+        report.total_minor += sum(each.total_minor for each in written)
+        report.already += len(batch) - len(written)
+        report.last = written or report.last
+        on_batch(report, len(wanted))
+    return report
+
+
+def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
+    standing = month_standing(month, organization_id, clusters=_metered(month, organization_id))
+    if early is None:
+        _refuse_open(month, standing, now())
+    for _ in range(READS_MAX):
+        runs = _published_runs(month)
+        totals: dict[str, dict[tuple[str, str], int]] = {}
+        for each in billable_totals(month, organization_id):
+            totals.setdefault(each.organization_id, {})[each.cluster_id, each.meter] = each.quantity
+        if runs == _published_runs(month):
+            break
+    else:
+        raise UsageChanged
+    return _Month(
+        month=month,
+        catalog=PriceVersion.objects.in_force(month).catalog(),
+        basis=_basis(month, runs),
+        totals=totals,
+        standing=standing,
+        missing_hours=_missing_hours(standing),
+        early=early,
+        seller=seller(),
+    )
+
+
+def _metered(month: date, organization_id: str | None) -> list[str]:
+    """Clusters that lived in the month, which the meter must have heard of."""
+    found = Cluster.objects.filter(provisioned_at__lt=starts_at(next_month(month)))
+    found = found.exclude(deleted_at__lt=starts_at(month))
+    if organization_id is not None:
+        found = found.for_organization(organization_id)
+    return list(found.values_list("pk", flat=True))
+
+
+def _refuse_open(month: date, standing: MonthStanding, at: datetime) -> None:
+    """What is open for everybody. Hours that are missing hold up only whose they are."""
+    if at < closes_at(month):
+        message = f"{month:%Y-%m} can be invoiced from {closes_at(month):%Y-%m-%d %H:%M} UTC on."
+        raise MonthOpen(message)
+    for days, what in (
+        (standing.missing_days, "have no published roll-up"),
+        (standing.stale_days, "have usage files that are newer than their roll-up"),
+    ):
+        if days:
+            named = ", ".join(f"{day}" for day in days[:DAYS_NAMED_MAX])
+            more = f" and {len(days) - DAYS_NAMED_MAX} more" if len(days) > DAYS_NAMED_MAX else ""
+            message = f"Days of {month:%Y-%m} {what}: {named}{more}."
+            raise MonthOpen(message)
+
+
+def _missing_hours(standing: MonthStanding) -> dict[str, int]:
+    """Organisation → how many hours of its clusters are incomplete."""
+    clusters = {each.cluster_id for each in standing.incomplete_hours}
+    known = HourStanding.objects.filter(cluster_id__in=clusters)
+    owners = dict(known.values_list("cluster_id", "organization_id").distinct())
+    owners |= dict(Cluster.objects.filter(pk__in=clusters).values_list("pk", "organization_id"))
+    missing: dict[str, int] = {}
+    for each in standing.incomplete_hours:
+        owner = owners[each.cluster_id]
+        missing[owner] = missing.get(owner, 0) + 1
+    return missing
+
+
+def _published_runs(month: date) -> list[str]:
+    pointers = RollupPointer.objects.filter(day__gte=month, day__lt=next_month(month))
+    return list(pointers.order_by("day", "cell").values_list("run_id", flat=True))
+
+
+def _basis(month: date, runs: list[str]) -> UsageBasis:
+    found, _ = UsageBasis.objects.get_or_create(
+        id=derived_id("ub", month, *runs), defaults={"month": month, "runs": runs}
+    )
+    return found
+
+
+def _organizations(month: date, organization_id: str | None) -> list[str]:
+    found = Organization.objects.filter(created_at__lt=starts_at(next_month(month)))
+    if organization_id is not None:
+        found = found.for_organization(organization_id)
+        if not found.exists():
+            message = f"{organization_id} is no organisation of {month:%Y-%m}."
+            raise UnknownOrganization(message)
+    return list(found.order_by("pk").values_list("pk", flat=True))
+
+
+def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
+    rest = iter(ids)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _issue_batch(
+    shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
+) -> list[Written]:
+    at = now()
+    series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
+    revisions = _next_revisions(shared.month, organizations, again=again)
+    drafts = _drafts(shared, revisions)
+    stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
+    stale.filter(organization_id__in=list(revisions)).delete()
+    if draft:
+        return write_drafts(drafts)
+    return issue_drafts(drafts, series=series, at=at, by=by)
+
+
+def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:
+    """Organisation → the revision to issue. Who has an invoice is left out."""
+    revisions = dict.fromkeys(organizations, 1)
+    issued = (
+        Invoice.objects.invoices().issued().filter(month=month, organization_id__in=organizations)
+    )
+    for owner, revision, credit_note in issued.order_by("revision").values_list(
+        "organization_id", "revision", "credit_note"
+    ):
+        if credit_note is not None and again:
+            revisions[owner] = revision + 1
+        else:
+            revisions.pop(owner, None)
+    return revisions
+
+
+def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
+    owners = Organization.objects.in_bulk(list(revisions))
+    details = BillingDetails.objects.in_bulk(list(revisions))
+    clusters = Cluster.objects.filter(organization_id__in=list(revisions))
+    names = dict(clusters.values_list("pk", "name"))
+    rates = parse_rates(config().billing.vat_rates)
+    drafts = []
+    for owner, revision in revisions.items():
+        customer = customer_of(owners[owner], details.get(owner))
+        rated = rate(shared.totals.get(owner, {}), shared.catalog, shared.month)
+        lines = usage_lines(rated, names)
+        cap = budget_caps(owner, shared.month) if lines else None
+        drafts.append(
+            Draft(
+                organization_id=owner,
+                kind=InvoiceKind.INVOICE.value,
+                month=shared.month,
+                revision=revision,
+                price_version=shared.catalog.version,
+                basis_id=shared.basis.pk,
+                currency=shared.catalog.currency,
+                seller=shared.seller,
+                customer=customer,
+                tax=tax_between(shared.seller, customer, rates),
+                lines=(*lines, *cap_line(lines, cap)),
+                cap_minor=cap,
+                closed_early=shared.closed_early(owner),
+            )
+        )
+    return drafts
+
+
+def seller() -> Party:
+    """Who sends the invoices, by the settings."""
+    settings = config().billing
+    return Party(
+        name=settings.seller_name,
+        address=settings.seller_address,
+        country=settings.seller_country.upper(),
+        vat_id=settings.seller_vat_id,
+        registration=settings.seller_registration,
+        email=settings.seller_email,
+    )
+
+
+def customer_of(organization: Organization, details: BillingDetails | None) -> Party:
+    """Whom its invoices are addressed to."""
+    if details is None:
+        return Party(name=organization.name)
+    return Party(
+        name=details.legal_name or organization.name,
+        address=tuple(details.address),
+        country=details.country,
+        vat_id=details.vat_id,
+    )

@@ -1,0 +1,84 @@
+"""Takes an issued invoice back: by a credit note, as nothing of the invoice may change."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from billing.choices import InvoiceKind, InvoiceState
+from billing.drafts import Draft, DraftLine, credited
+from billing.errors import AlreadyVoid, NotIssued
+from billing.models import Invoice, InvoiceLine
+from billing.parties import Party, Tax
+from billing.services import numbers
+from billing.services.writing import Written, issue_drafts
+from console.common.clock import now
+from console.common.errors import NotFound
+from console.common.tenancy import system_scope
+
+
+def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:
+    """Issues the credit note of an invoice: its lines with their amounts turned round.
+
+    Raises `NotFound`, `NotIssued` and `AlreadyVoid`.
+    """
+    with system_scope():
+        at = now()
+        series = numbers.lock_series(numbers.series_of(InvoiceKind.CREDIT_NOTE, at))
+        invoice = Invoice.objects.filter(pk=invoice_id).first()
+        if invoice is None:
+            raise NotFound
+        if invoice.state != InvoiceState.ISSUED:
+            raise NotIssued
+        if invoice.kind != InvoiceKind.INVOICE:
+            message = "A credit note is not taken back."
+            raise AlreadyVoid(message)
+        if Invoice.objects.filter(credits=invoice).exists():
+            raise AlreadyVoid
+        (written,) = issue_drafts([_credit_note(invoice, reason)], series=series, at=at, by=by)
+    return written
+
+
+def _credit_note(invoice: Invoice, reason: str) -> Draft:
+    lines = [draft_line(row) for row in invoice.lines.order_by("position")]
+    return Draft(
+        organization_id=invoice.organization_id,
+        kind=InvoiceKind.CREDIT_NOTE.value,
+        month=invoice.month,
+        revision=invoice.revision,
+        price_version=invoice.price_version_id,
+        basis_id=invoice.basis_id,
+        currency=invoice.currency,
+        seller=party(invoice.seller),
+        customer=party(invoice.customer),
+        tax=Tax(
+            category=invoice.tax["category"],
+            percent=Decimal(invoice.tax["percent"]),
+            reason=invoice.tax["reason"],
+        ),
+        lines=credited(lines),
+        cap_minor=invoice.cap_minor,
+        credits_id=invoice.pk,
+        reason=reason,
+    )
+
+
+def party(stored: dict[str, object]) -> Party:
+    """A party as an invoice keeps it."""
+    return Party(**{**stored, "address": tuple(stored["address"])})  # type: ignore[arg-type]
+
+
+def draft_line(row: InvoiceLine) -> DraftLine:
+    """A line of an invoice, as it was drafted."""
+    return DraftLine(
+        kind=row.kind,
+        description=row.description,
+        amount_minor=row.amount_minor,
+        meter=row.meter,
+        cluster_id=row.cluster_id,
+        cluster=row.cluster,
+        quantity=None if row.quantity is None else int(row.quantity),
+        free_quantity=None if row.free_quantity is None else int(row.free_quantity),
+        unit_price=row.unit_price,
+        price_unit=row.price_unit,
+        price_unit_size=row.price_unit_size,
+    )

@@ -1,0 +1,227 @@
+"""Drafts as rows; their numbers, entries of the ledger and of the audit log. One transaction."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from billing.choices import Account, EntryKind, InvoiceKind, InvoiceState
+from billing.drafts import Draft
+from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Posting
+from billing.services import numbers
+from billing.services.store import document_store
+from console.common.actor import system_actor
+from console.common.audit import record_audit
+from console.common.ids import RANDOM_CHARS, new_id
+from console.common.outbox import enqueue_task
+from metering.events.store import UsageStore
+
+# Of more, the sweep makes the documents: the workers have other things to do as well.
+DOCUMENTS_AT_ONCE_MAX = 20
+ENTRY_KINDS = {
+    InvoiceKind.INVOICE.value: EntryKind.INVOICE.value,
+    InvoiceKind.CREDIT_NOTE.value: EntryKind.VOID.value,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An invoice as it was written."""
+
+    invoice_id: str
+    organization_id: str
+    number: str
+    currency: str
+    total_minor: int
+
+
+def derived_id(kind: str, *parts: object) -> str:
+    """An id that follows from what it is of, so that it is the same each time."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return f"{kind}_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
+
+
+def write_drafts(drafts: Sequence[Draft]) -> list[Written]:
+    """Drafts that somebody wants to look at. They go when the month is issued."""
+    ids = [new_id("inv") for _ in drafts]
+    _insert(drafts, [_draft_row(draft, id_) for draft, id_ in zip(drafts, ids, strict=True)])
+    return [_written(draft, id_, "") for draft, id_ in zip(drafts, ids, strict=True)]
+
+
+def issue_drafts(
+    drafts: Sequence[Draft], *, series: NumberSeries, at: datetime, by: str
+) -> list[Written]:
+    """Issues drafts of one kind; `series` is locked. The scope is the system's.
+
+    Once the transaction is committed their numbers are put on record, and their PDFs are made.
+    """
+    if not drafts:
+        return []
+    store = document_store()
+    claims = [_claim(draft) for draft in drafts]
+    assigned = numbers.take_numbers(series, claims, store=store, at=at)
+    rows = [_draft_row(draft, got.invoice_id) for draft, got in zip(drafts, assigned, strict=True)]
+    for row, got in zip(rows, assigned, strict=True):
+        row.series_id, row.sequence, row.number = got.series, got.sequence, got.number
+        row.block_id, row.issued_at = got.block_id, got.issued_at
+    _insert(drafts, rows)
+    Invoice.objects.filter(pk__in=[row.pk for row in rows]).update(state=InvoiceState.ISSUED)
+    _post(rows, at)
+    _record(rows, by)
+    _confirm_on_commit({got.block_id for got in assigned}, store)
+    if len(rows) <= DOCUMENTS_AT_ONCE_MAX:
+        for row in rows:
+            enqueue_task(
+                task="billing.make_document",
+                organization_id=row.organization_id,
+                arguments={"organization_id": row.organization_id, "invoice_id": row.pk},
+            )
+    return [
+        _written(draft, got.invoice_id, got.number)
+        for draft, got in zip(drafts, assigned, strict=True)
+    ]
+
+
+def _claim(draft: Draft) -> numbers.Claim:
+    return numbers.Claim(
+        organization_id=draft.organization_id,
+        kind=draft.kind,
+        month=draft.month,
+        revision=draft.revision,
+        invoice_id=new_id("inv"),
+        sha256=draft.sha256(),
+    )
+
+
+def _draft_row(draft: Draft, invoice_id: str) -> Invoice:
+    return Invoice(
+        id=invoice_id,
+        organization_id=draft.organization_id,
+        kind=draft.kind,
+        month=draft.month,
+        revision=draft.revision,
+        price_version_id=draft.price_version,
+        basis_id=draft.basis_id,
+        currency=draft.currency,
+        subtotal_minor=draft.subtotal_minor,
+        tax_minor=draft.tax_minor,
+        total_minor=draft.total_minor,
+        tax=draft.tax.as_json(),
+        seller=draft.seller.as_json(),
+        customer=draft.customer.as_json(),
+        cap_minor=draft.cap_minor,
+        closed_early=dict(draft.closed_early) if draft.closed_early else None,
+        credits_id=draft.credits_id,
+        reason=draft.reason,
+    )
+
+
+def _insert(drafts: Sequence[Draft], rows: Sequence[Invoice]) -> None:
+    Invoice.objects.bulk_create(rows)
+    InvoiceLine.objects.bulk_create(
+        line for draft, row in zip(drafts, rows, strict=True) for line in _lines(draft, row)
+    )
+
+
+def _lines(draft: Draft, row: Invoice) -> Iterable[InvoiceLine]:
+    for position, line in enumerate(draft.lines, start=1):
+        yield InvoiceLine(
+            id=derived_id("inl", row.pk, position),
+            organization_id=draft.organization_id,
+            invoice=row,
+            position=position,
+            kind=line.kind,
+            meter=line.meter,
+            cluster_id=line.cluster_id,
+            cluster=line.cluster,
+            description=line.description,
+            quantity=line.quantity,
+            free_quantity=line.free_quantity,
+            unit_price=line.unit_price,
+            price_unit=line.price_unit,
+            price_unit_size=line.price_unit_size,
+            amount_minor=line.amount_minor,
+            tax_category=draft.tax.category,
+        )
+
+
+def _post(rows: Sequence[Invoice], at: datetime) -> None:
+    """Debits what is receivable, credits revenue and tax; of a credit note the amounts are below
+    zero, which is the reverse. Nothing to pay is no entry.
+    """
+    entries, postings = [], []
+    for row in rows:
+        amounts = {
+            Account.RECEIVABLE.value: row.total_minor,
+            Account.REVENUE.value: -row.subtotal_minor,
+            Account.TAX.value: -row.tax_minor,
+        }
+        amounts = {account: amount for account, amount in amounts.items() if amount}
+        if not amounts:
+            continue
+        entry = JournalEntry(
+            organization_id=row.organization_id,
+            kind=ENTRY_KINDS[row.kind],
+            invoice=row,
+            currency=row.currency,
+            posting_count=len(amounts),
+            created_at=at,
+        )
+        entries.append(entry)
+        postings += [
+            Posting(
+                organization_id=row.organization_id,
+                entry=entry,
+                account=account,
+                amount_minor=amount,
+            )
+            for account, amount in amounts.items()
+        ]
+    JournalEntry.objects.bulk_create(entries)
+    Posting.objects.bulk_create(postings)
+
+
+def _record(rows: Sequence[Invoice], by: str) -> None:
+    for row in rows:
+        detail = {
+            "number": row.number,
+            "month": f"{row.month:%Y-%m}",
+            "total_minor": row.total_minor,
+            "currency": row.currency,
+            "by": by,
+        }
+        if row.closed_early:
+            detail["closed_early"] = row.closed_early
+        if row.credits_id:
+            detail |= {"credits": row.credits_id, "reason": row.reason}
+        record_audit(
+            actor=system_actor(row.organization_id),
+            action=f"{row.kind}.issue",
+            target_type="invoice",
+            target_id=row.pk,
+            detail=detail,
+        )
+
+
+def _confirm_on_commit(block_ids: Collection[str], store: UsageStore) -> None:
+    def confirm() -> None:
+        for block_id in sorted(block_ids):
+            numbers.confirm_block(block_id, store)
+
+    # What fails here the sweep does: the invoices stand, and are shown to nobody before.
+    transaction.on_commit(confirm, robust=True)
+
+
+def _written(draft: Draft, invoice_id: str, number: str) -> Written:
+    return Written(
+        invoice_id=invoice_id,
+        organization_id=draft.organization_id,
+        number=number,
+        currency=draft.currency,
+        total_minor=draft.total_minor,
+    )

@@ -1,0 +1,229 @@
+"""Numbers: none twice and none left out, through rollbacks, deaths and restored databases."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+from billing.errors import NumbersDiverged
+from billing.models import Invoice, LostNumber, NumberBlock
+from billing.services import numbers, writing
+from billing.services.issuing import issue_month
+from billing.services.store import document_store
+from console.accounts.models import Organization
+from console.common.tenancy import organization_scope, system_scope
+from tests.billing import world
+from tests.billing.world import MONTH, invoices_of, issue
+
+ISSUERS = 50
+# Every fifth.
+ROLLED_BACK = 5
+
+
+def make_organizations(count):
+    made = [Organization(name=f"Org {number}") for number in range(count)]
+    for each in made:
+        with organization_scope(each.pk):
+            each.save(force_insert=True)
+        world.sign_up(each)
+    return [each.pk for each in made]
+
+
+def issue_one(organization_id):
+    return issue_month(month=MONTH, by="tests", organization_id=organization_id)
+
+
+def taken(organizations):
+    with system_scope():
+        found = Invoice.objects.filter(organization_id__in=organizations)
+        return dict(found.values_list("organization_id", "number"))
+
+
+def expected(first, last):
+    return [f"FR-2026-{number:06d}" for number in range(first, last + 1)]
+
+
+def forget_invoices():
+    """Takes the database back to before the first invoice, as restoring a backup does."""
+    settings = connections["owner"].settings_dict
+    with psycopg.connect(
+        host=settings["HOST"], dbname=settings["NAME"], user=settings["USER"]
+    ) as owner:
+        owner.execute("TRUNCATE billing_invoice, billing_numberseries CASCADE")
+
+
+class RolledBack(Exception):
+    """What takes a transaction back."""
+
+
+@pytest.fixture
+def published(transactional_db, clock):
+    """A month in which nobody used anything."""
+    world.publish_month([])
+
+
+def test_fifty_issuers_of_whom_a_fifth_roll_back(published, monkeypatch):
+    organizations = make_organizations(ISSUERS)
+    failing = set(organizations[::ROLLED_BACK])
+    record, start = writing._record, threading.Barrier(ISSUERS)
+
+    def fail_some(rows, by):
+        record(rows, by)
+        if {row.organization_id for row in rows} & failing:
+            raise RolledBack
+
+    def run(organization_id):
+        start.wait()
+        try:
+            return issue_one(organization_id).issued
+        except RolledBack:
+            return 0
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(writing, "_record", fail_some)
+    with ThreadPoolExecutor(ISSUERS) as pool:
+        issued = list(pool.map(run, organizations))
+    succeeded = ISSUERS - len(failing)
+    assert sum(issued) == succeeded
+    assert sorted(taken(organizations).values()) == expected(1, succeeded)
+    monkeypatch.setattr(writing, "_record", record)
+    issue()
+    assert sorted(taken(organizations).values()) == expected(1, ISSUERS)
+
+
+def test_issuers_of_the_same_month_at_once_issue_each_once(published):
+    organizations = make_organizations(12)
+    start = threading.Barrier(4)
+
+    def run(_):
+        start.wait()
+        try:
+            return issue_month(month=MONTH, by="tests").issued
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(run, range(4))) == 12
+    assert sorted(taken(organizations).values()) == expected(1, 12)
+
+
+def test_what_was_rolled_back_is_taken_by_the_next(published, monkeypatch, documents):
+    first, second = make_organizations(2)
+
+    def fail(rows, by):
+        raise RolledBack
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_record", fail)
+        with pytest.raises(RolledBack):
+            issue_one(first)
+    issue_one(second)
+    assert taken([first, second]) == {second: "FR-2026-000001"}
+    kept = sorted(file.name for file in (documents / "v1" / "series=FR-2026").iterdir())
+    assert kept == [
+        "000000000001-0000.json",
+        "000000000001-0000.outcome.json",
+        "000000000001-0001.json",
+        "000000000001-0001.outcome.json",
+    ]
+
+
+def test_a_restored_database_reuses_no_number(published):
+    lost, other, new = make_organizations(3)
+    for each in (lost, other):
+        issue_one(each)
+    before = {each: invoices_of(each)[0] for each in (lost, other)}
+    forget_invoices()
+    issue_one(new)
+    assert taken([new]) == {new: "FR-2026-000003"}
+    # The very invoices that had them get their numbers, ids and times again.
+    issue_one(other)
+    issue_one(lost)
+    for each, known in before.items():
+        (again,) = invoices_of(each)
+        assert (again.pk, again.number, again.issued_at) == (
+            known.pk,
+            known.number,
+            known.issued_at,
+        )
+
+
+def test_another_content_gets_another_number_after_a_restore(published):
+    lost, other = make_organizations(2)
+    issue_one(lost)
+    forget_invoices()
+    with organization_scope(lost):
+        Organization.objects.filter(pk=lost).update(name="Renamed")
+    issue_one(lost)
+    issue_one(other)
+    assert taken([lost, other]) == {lost: "FR-2026-000002", other: "FR-2026-000003"}
+    with system_scope():
+        assert LostNumber.objects.get().sequence == 1
+
+
+def leave_unconfirmed(monkeypatch, organization_id):
+    """Issues, and dies after the commit."""
+
+    def die(block_id, store):
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(numbers, "confirm_block", die)
+        issue_one(organization_id)
+
+
+def test_who_died_after_the_commit_is_confirmed_by_the_next(published, monkeypatch):
+    first, second = make_organizations(2)
+    leave_unconfirmed(monkeypatch, first)
+    with system_scope():
+        assert not Invoice.objects.published().exists()
+    issue_one(second)
+    assert taken([first, second]) == {first: "FR-2026-000001", second: "FR-2026-000002"}
+    with system_scope():
+        assert Invoice.objects.published().count() == 2
+
+
+def test_the_sweep_confirms_too(published, monkeypatch):
+    (only,) = make_organizations(1)
+    leave_unconfirmed(monkeypatch, only)
+    assert numbers.confirm_blocks(document_store()) == 1
+    assert numbers.confirm_blocks(document_store()) == 0
+    with system_scope():
+        assert Invoice.objects.published().count() == 1
+
+
+def test_what_nobody_was_shown_is_used_anew_after_a_restore(published, monkeypatch):
+    first, second = make_organizations(2)
+    leave_unconfirmed(monkeypatch, first)
+    forget_invoices()
+    issue_one(second)
+    issue_one(first)
+    assert taken([first, second]) == {first: "FR-2026-000002", second: "FR-2026-000001"}
+
+
+def test_a_second_database_stops_the_one_that_lost(published, monkeypatch):
+    first, second = make_organizations(2)
+    leave_unconfirmed(monkeypatch, first)
+    block = NumberBlock.objects.get()
+    assert numbers._settle(document_store(), block.key, numbers.ABANDONED) == numbers.ABANDONED
+    with pytest.raises(NumbersDiverged):
+        issue_one(second)
+    with pytest.raises(NumbersDiverged):
+        numbers.confirm_blocks(document_store())
+    assert taken([second]) == {}
+    with system_scope():
+        assert not Invoice.objects.published().exists()
+
+
+def test_without_the_store_nothing_is_issued(published, documents):
+    (only,) = make_organizations(1)
+    documents.parent.joinpath("documents").write_text("in the way")
+    with pytest.raises(OSError, match="documents"):
+        issue_one(only)
+    documents.unlink()
+    assert taken([only]) == {}
+    issue()
+    assert taken([only]) == {only: "FR-2026-000001"}
