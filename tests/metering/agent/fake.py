@@ -117,6 +117,8 @@ class FakeCell:
         self.clusters: dict[str, Cluster] = {}
         self.blocks_read = blocks_read
         self.looks: list[str] = []
+        # Segments of topics that were deleted, which storage has no more.
+        self.remembered: dict[tuple[str, int], list[StoredSegment]] = {}
 
     # What happens.
 
@@ -180,7 +182,7 @@ class FakeCell:
         topic = cluster.topics[topic_id]
         cluster.topics[topic_id] = replace(topic, deleted_at_ms=self.now_ms)
         for place in [place for place in cluster.segments if place[0] == topic_id]:
-            del cluster.segments[place]
+            self.remembered[place] = cluster.segments.pop(place)
 
     def produce(self, cluster_id: str, *entries: tuple[str, int, str, int]) -> None:
         """A block with records: topic, partition, principal, bytes."""
@@ -253,6 +255,19 @@ class FakeCell:
         del self.clusters[cluster_id]
 
     # The truth.
+
+    def stored(self, cluster_id: str, place: tuple[str, int]) -> PartitionSegments:
+        """All that a partition ever kept in segments."""
+        cluster = self.clusters[cluster_id]
+        return PartitionSegments(
+            topic_id=place[0],
+            partition=place[1],
+            name="",
+            log_start=0,
+            covered_end=0,
+            segments=tuple(cluster.segments.get(place) or self.remembered.get(place, ())),
+            dropped=tuple(cluster.let_go.get(place, ())),
+        )
 
     def true_rows(self) -> set[tuple[object, ...]]:
         """Identity and quantity of every row of usage that is covered."""
