@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from brokers.errors import BrokerError
 from brokers.metadata import ClusterSpec, ClusterStatus, LaneRecord, SealedEnd, TopicHistory
@@ -265,11 +266,11 @@ class FakeCell:
             name="",
             log_start=0,
             covered_end=0,
-            segments=tuple(cluster.segments.get(place) or self.remembered.get(place, ())),
+            segments=tuple(cluster.segments.get(place) or self.remembered.get(place) or ()),
             dropped=tuple(cluster.let_go.get(place, ())),
         )
 
-    def true_rows(self) -> set[tuple[object, ...]]:
+    def true_rows(self) -> set[tuple[Any, ...]]:
         """Identity and quantity of every row of usage that is covered."""
         return {
             (

@@ -213,7 +213,7 @@ class Metering(RuleBasedStateMachine):
             ("partition_minutes", self.most_partitions()),
             ("storage_byte_minutes", self.most_stored()),
         ):
-            found = {}
+            found: dict[tuple[object, int], int] = {}
             for (_, topic, _, since, _), quantity in self.world.time_rows(meter).items():
                 place = (topic, floor_to(since, HOUR_MS))
                 found[place] = found.get(place, 0) + quantity
@@ -245,7 +245,7 @@ class Metering(RuleBasedStateMachine):
         }
 
     def most_stored(self):
-        most = {}
+        most: dict[tuple[object, int], int] = {}
         for topic in self.cluster.topics.values():
             for place in {*self.cluster.segments, *self.cluster.let_go, *self.cell.remembered}:
                 if place[0] != topic.id:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from metering.agent.agent import Agent, Share
 from metering.agent.cluster import Cell
@@ -113,9 +114,9 @@ class World:
                 continue
         return found
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Every row once; fails where two of one identity disagree."""
-        found: dict[tuple[object, ...], dict[str, object]] = {}
+        found: dict[tuple[object, ...], dict[str, Any]] = {}
         for manifest in self.manifests():
             table = decode_usage(self.store.get(manifest.key))
             assert table.num_rows == manifest.rows
@@ -127,7 +128,7 @@ class World:
                 assert found.setdefault(identity, row) == row
         return list(found.values())
 
-    def lane_rows(self) -> set[tuple[object, ...]]:
+    def lane_rows(self) -> set[tuple[Any, ...]]:
         """Rows of lanes as `FakeCell.true_rows` has them."""
         return {
             (
@@ -146,7 +147,7 @@ class World:
             if row["block"] is not None
         }
 
-    def time_rows(self, meter: str) -> dict[tuple[object, ...], int]:
+    def time_rows(self, meter: str) -> dict[tuple[Any, ...], int]:
         """Quantities of a meter of time, by cluster, topic, partition and window."""
         return {
             (
@@ -155,7 +156,7 @@ class World:
                 row["partition"],
                 row["window_start_ms"],
                 row["window_end_ms"],
-            ): row["quantity"]  # type: ignore[misc]
+            ): row["quantity"]
             for row in self.rows()
             if row["meter"] == meter
         }
