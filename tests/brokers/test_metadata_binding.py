@@ -109,6 +109,39 @@ def test_spec_comes_back_and_never_grows_older(cell):
     assert cell.specs() == {}
 
 
+def test_spec_says_when_the_cluster_was_deleted(cell):
+    spec = replace(SPEC, deletions=((10, 20), (30, None)))
+    cell.put_spec(spec)
+    assert cell.spec("cl_1") == spec
+    with pytest.raises(InvalidError):
+        cell.put_spec(replace(spec, deletions=((10, None), (30, None))))
+
+
+def test_topics_history_tells_of_raises_and_of_deleted_topics(cluster):
+    made = cluster.create_topic("orders", partitions=2, configs={"retention.bytes": "1000"})
+    cluster.create_partitions("orders", 5)
+    cluster.create_topic("keys", configs={"cleanup.policy": "compact"})
+    cluster.delete_topic("orders")
+    again = cluster.create_topic("orders", configs={"retention.ms": "-1"})
+    assert cluster.lanes() == []
+    topics = cluster.topics_history()
+    history = {(topic.name, topic.deleted_at_ms is None): topic for topic in topics}
+    gone = history["orders", False]
+    assert gone.created_at_ms == made.created_at_ms <= gone.deleted_at_ms
+    assert [count for _, count in gone.partition_counts] == [2, 5]
+    assert gone.partition_counts[0][0] == made.created_at_ms <= gone.partition_counts[1][0]
+    assert (gone.retention_bytes, gone.internal, gone.compacted) == (1000, False, False)
+    assert gone.retention_ms == 7 * 24 * 3_600_000
+    alive = history["orders", True]
+    assert (alive.retention_ms, alive.retention_bytes) == (None, None)
+    assert alive.partition_counts == ((again.created_at_ms, 1),)
+    assert len(alive.id) == 32
+    assert alive.id != gone.id
+    compacted = history["keys", True]
+    assert (compacted.compacted, compacted.retention_ms) == (True, None)
+    assert len(history) == 3
+
+
 def test_status_and_sample_come_back(cell):
     assert cell.status("cl_1") is None
     revision = cell.put_status("cl_1", STATUS)

@@ -89,6 +89,13 @@ enum ClusterCall {
         user: String,
     },
     RemoveAll,
+    Lanes,
+    TopicsHistory,
+    SuspendProduce {
+        reason: String,
+    },
+    ResumeProduce,
+    ProduceSuspension,
 }
 
 #[derive(Serialize)]
@@ -171,6 +178,10 @@ pub async fn call_cluster(admin: &ClusterAdmin, request: &str) -> Result<String,
         }
         ClusterCall::RemoveUser { user } => text(&admin.remove_user(&user).await?),
         ClusterCall::RemoveAll => text(&admin.remove_all().await?),
+        ClusterCall::Lanes => text(&admin.lanes().await?),
+        ClusterCall::SuspendProduce { reason } => text(&admin.suspend_produce(&reason).await?),
+        ClusterCall::ResumeProduce => text(&admin.resume_produce().await?),
+        ClusterCall::ProduceSuspension => text(&admin.produce_suspension().await?),
         call => call_topics(admin, call).await?,
     })
 }
@@ -208,6 +219,7 @@ async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, 
         }
         ClusterCall::DeleteTopic { name } => text(&admin.delete_topic(&name).await?),
         ClusterCall::TopicConfigs { name } => text(&admin.topic_configs(name.as_deref()).await?),
+        ClusterCall::TopicsHistory => text(&admin.topics_history().await?),
         ClusterCall::WaitLed { name } => text(&admin.wait_led(&name).await?),
         _ => unreachable!("every other call is answered above"),
     })

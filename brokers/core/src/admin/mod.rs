@@ -20,11 +20,13 @@ use crate::metadata::store::{MetadataStore, Transaction, Write};
 mod acls;
 pub mod calls;
 mod error;
+mod history;
 mod topics;
 mod users;
 
 pub use acls::AclText;
 pub use error::AdminError;
+pub use history::{LaneFacts, TopicHistory};
 pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicWanted};
 pub use users::UserFacts;
 

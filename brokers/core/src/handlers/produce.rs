@@ -61,33 +61,64 @@ pub fn stage(
     StagedProduce { topics, patience }
 }
 
-/// What is wrong with the request as a whole.
-fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<ResponseError> {
-    if !matches!(request.acks, -1..=1) {
-        return Some(ResponseError::InvalidRequiredAcks);
+/// Why a topic's records are refused.
+#[derive(Clone)]
+struct Refusal {
+    error: ResponseError,
+    message: Option<String>,
+}
+
+impl From<ResponseError> for Refusal {
+    fn from(error: ResponseError) -> Self {
+        Self { error, message: None }
     }
-    let id = request.transactional_id.as_deref()?;
-    let may_write = context.may(Operation::Write, ResourceType::TransactionalId, id);
-    (!may_write).then_some(ResponseError::TransactionalIdAuthorizationFailed)
+}
+
+impl Refusal {
+    fn of_partition(&self, index: i32) -> ProducePartitionResponse {
+        let error_message = self.message.clone();
+        ProducePartitionResponse {
+            error_message,
+            ..ProducePartitionResponse::failed(index, self.error.code())
+        }
+    }
+}
+
+/// What is wrong with the request as a whole.
+fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refusal> {
+    if !matches!(request.acks, -1..=1) {
+        return Some(ResponseError::InvalidRequiredAcks.into());
+    }
+    if let Some(id) = request.transactional_id.as_deref()
+        && !context.may(Operation::Write, ResourceType::TransactionalId, id)
+    {
+        return Some(ResponseError::TransactionalIdAuthorizationFailed.into());
+    }
+    let reason = context.broker().engine.view.snapshot().produce_suspension.clone()?;
+    let exempt = context.is_super_user(&context.client.principal);
+    (!exempt).then(|| Refusal {
+        error: ResponseError::PolicyViolation,
+        message: Some(reason.as_ref().to_owned()),
+    })
 }
 
 struct Stager<'a> {
     context: &'a RequestContext,
     frame_bytes: usize,
-    refusal: Option<ResponseError>,
+    refusal: Option<Refusal>,
 }
 
 impl Stager<'_> {
     fn topic(&self, topic: ProduceTopic) -> StagedTopic {
-        let found = match self.refusal {
-            Some(error) => Err(error),
-            None => self.find(&topic),
+        let found = match &self.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => self.find(&topic).map_err(Refusal::from),
         };
         let stage = |partition: ProducePartition| {
             let index = partition.index;
             let staged = match &found {
                 Ok(found) => self.partition(found, partition),
-                Err(error) => Err(ProducePartitionResponse::failed(index, error.code())),
+                Err(refusal) => Err(refusal.of_partition(index)),
             };
             staged.unwrap_or_else(StagedPartition::Refused)
         };

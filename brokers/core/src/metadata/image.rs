@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, Record, SchemaError, ScramRecord,
-    Stored, TopicRecord, decode,
+    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, ProduceSuspensionRecord, Record,
+    SchemaError, ScramRecord, Stored, TopicRecord, decode,
 };
 use super::store::MetadataError;
 use crate::auth::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -126,6 +126,8 @@ pub struct Snapshot {
     pub acls: Arc<Vec<AclBinding>>,
     /// All users with a password.
     pub scram: Arc<ScramUsers>,
+    /// Why brokers take no records but the service's own; none where they take all.
+    pub produce_suspension: Option<Arc<str>>,
 }
 
 /// What differs between two snapshots.
@@ -148,6 +150,8 @@ pub struct ViewChange {
     pub acls: bool,
     /// Whether users changed.
     pub scram: bool,
+    /// Whether producing was suspended or resumed.
+    pub produce_suspension: bool,
 }
 
 impl ViewChange {
@@ -166,6 +170,7 @@ impl ViewChange {
         self.broker_configs |= other.broker_configs;
         self.acls |= other.acls;
         self.scram |= other.scram;
+        self.produce_suspension |= other.produce_suspension;
     }
 
     /// What differs between any two snapshots.
@@ -177,6 +182,7 @@ impl ViewChange {
             broker_configs: old.broker_configs != new.broker_configs,
             acls: old.acls != new.acls,
             scram: old.scram != new.scram,
+            produce_suspension: old.produce_suspension != new.produce_suspension,
             ..Self::default()
         };
         for (id, topic) in old.topics.by_id.iter().chain(&new.topics.by_id) {
@@ -265,6 +271,12 @@ impl Builder {
                 let credential = record.map(|stored| stored.record.credential);
                 set(Arc::make_mut(&mut self.snapshot.scram), (mechanism, user), credential);
                 self.change.scram = true;
+            }
+            Key::ProduceSuspension => {
+                let record = stored::<ProduceSuspensionRecord>(key, value, revision)?;
+                let reason = record.map(|stored| Arc::from(stored.record.reason));
+                self.snapshot.produce_suspension = reason;
+                self.change.produce_suspension = true;
             }
             // Read by whoever writes them, never from a view.
             Key::IncarnationCounter

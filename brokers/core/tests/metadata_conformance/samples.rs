@@ -14,7 +14,8 @@ use freshet_core::metadata::schema::cell::{
 use freshet_core::metadata::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
-    ProducerIdRecord, Record, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode, encode,
+    ProduceSuspensionRecord, ProducerIdRecord, Record, ScramRecord, SealedEnd, TopicNameRecord,
+    TopicRecord, decode, encode,
 };
 use freshet_core::metadata::store::Change;
 use freshet_core::metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -87,11 +88,20 @@ fn topic_and_partition_samples_are_read() {
             ("retention.ms".to_owned(), "-1".to_owned()),
         ]
         .into(),
+        partition_counts: Vec::new(),
     };
     assert_sample("topic.json", &topic);
+    let extended = topic.extended(15, 1_700_000_000_500);
+    assert_sample("topic_extended.json", &extended);
+    let deleted = DeletedTopicRecord::of(&extended, 1_700_000_000_999);
+    assert_sample("deleted_topic_with_history.json", &deleted);
     assert_sample("topic_id.json", &TopicNameRecord { name: "orders.v1".to_owned() });
     let (name, deleted_at_ms) = ("orders.v1".to_owned(), 1_700_000_000_789);
-    assert_sample("deleted_topic.json", &DeletedTopicRecord { name, deleted_at_ms });
+    let bare = DeletedTopicRecord { name, deleted_at_ms, ..DeletedTopicRecord::default() };
+    let sample = std::fs::read(samples().join("v1/deleted_topic.json")).unwrap();
+    assert_eq!(decode::<DeletedTopicRecord>("", sample.trim_ascii_end()), Ok(bare));
+    let suspension = ProduceSuspensionRecord { reason: "the budget is used up".to_owned() };
+    assert_sample("produce_suspension.json", &suspension);
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),
@@ -139,8 +149,11 @@ fn samples_of_a_cell_are_read() {
         host: "orders-1a".to_owned(),
         connections_max: 1000,
         wakes_per_minute_max: 6,
+        deletions: Vec::new(),
     };
     assert_sample("cell_spec.json", &spec);
+    let deletions = vec![(1_700_000_000_000, Some(1_700_000_000_500)), (1_700_000_000_900, None)];
+    assert_sample("cell_spec_with_deletions.json", &ClusterSpec { deletions, ..spec });
     let broker = BrokerStatus {
         slot: 0,
         link: "127.0.0.1:40001".to_owned(),

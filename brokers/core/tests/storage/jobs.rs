@@ -24,7 +24,7 @@ fn record(timestamp: i64, bytes: usize) -> BatchBuilder {
 }
 
 /// Appends a record and has it split: a segment of its own.
-async fn segment(engine: &Engine, partition: &Arc<Partition>, timestamp: i64, bytes: usize) {
+pub async fn segment(engine: &Engine, partition: &Arc<Partition>, timestamp: i64, bytes: usize) {
     append(engine, partition, record(timestamp, bytes)).await;
     engine.lane.roll().await.unwrap();
     eventually("the file is split", async || partition.unsplit_count() == 0).await;

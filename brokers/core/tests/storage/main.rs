@@ -17,3 +17,4 @@ mod object_store;
 mod producers;
 mod samples;
 mod seal;
+mod usage;

@@ -6,9 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::topics::{ConfigChanges, apply_changes};
-use super::{ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, put};
+use super::{
+    ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
+};
 use crate::metadata::schema::{
-    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProducerIdRecord, Stored,
+    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProduceSuspensionRecord,
+    ProducerIdRecord, Stored,
 };
 
 /// Producer ids are handed out in blocks of this many, as in Kafka.
@@ -116,6 +119,46 @@ impl ClusterMetadata {
             let record = BrokerConfigRecord { configs };
             match self.replace(fence, &key, stored.as_ref(), &record).await {
                 Ok(revision) => return Ok(revision),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Why brokers take no records; none where they do.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn produce_suspension(&self) -> Result<Option<String>, ClusterError> {
+        let stored = self.read::<ProduceSuspensionRecord>(&Key::ProduceSuspension).await?;
+        Ok(stored.map(|stored| stored.record.reason))
+    }
+
+    /// Has brokers take no records but the service's own, for this reason; none has them take all
+    /// again. Gives the reason that stood before.
+    ///
+    /// # Errors
+    /// [`ClusterError::TooLarge`]; as the store.
+    pub async fn set_produce_suspension(
+        &self,
+        reason: Option<&str>,
+    ) -> Result<Option<String>, ClusterError> {
+        let key = Key::ProduceSuspension;
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ProduceSuspensionRecord>(&key).await?;
+            let before = stored.as_ref().map(|stored| stored.record.reason.clone());
+            if before.as_deref() == reason {
+                return Ok(before);
+            }
+            let write = match reason {
+                Some(reason) => put(&key, &ProduceSuspensionRecord { reason: reason.to_owned() })?,
+                None => delete(&key),
+            };
+            let mut transaction =
+                Transaction::new().compare(key.to_string(), as_read(stored.as_ref()));
+            transaction.writes.push(write);
+            match self.commit(None, transaction).await {
+                Ok(_) => return Ok(before),
                 Err(error) => retry.after_idempotent(error).await?,
             }
         }

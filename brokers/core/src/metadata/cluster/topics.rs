@@ -111,6 +111,7 @@ impl ClusterMetadata {
                 internal: new.internal,
                 created_at_ms: self.clock.now_ms(),
                 configs: new.configs.clone(),
+                partition_counts: Vec::new(),
             };
             match self.create_as(fence, &record, new.leader).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
@@ -194,8 +195,7 @@ impl ClusterMetadata {
                 return Err(ClusterError::UnknownTopic(name.to_owned()));
             }
             let compares = vec![compare_revision(&key, stored.revision)];
-            let deleted =
-                DeletedTopicRecord { name: name.to_owned(), deleted_at_ms: self.clock.now_ms() };
+            let deleted = DeletedTopicRecord::of(&stored.record, self.clock.now_ms());
             let mark = put(&Key::DeletedTopic(stored.record.id), &deleted)?;
             let writes = vec![delete(&key), delete(&Key::collision_of(name)), mark];
             match self.commit(fence, Transaction { compares, writes }).await {
@@ -224,7 +224,7 @@ impl ClusterMetadata {
         loop {
             let stored = self.known_topic(name).await?;
             check_partitions(stored.record.partitions, total)?;
-            let record = TopicRecord { partitions: total, ..stored.record.clone() };
+            let record = stored.record.extended(total, self.clock.now_ms());
             match self.extend_topic(fence, &stored, &record, leader).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,

@@ -134,6 +134,10 @@ pub struct ClusterSpec {
     pub connections_max: u32,
     /// The most wake requests of its clients in a minute.
     pub wakes_per_minute_max: u32,
+    /// In which times it was deleted and could be restored, `[from, until)` in ms since 1970,
+    /// ascending; the last may have no end yet. Nothing that it stores then is counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<(i64, Option<i64>)>,
 }
 
 impl Record for ClusterSpec {
@@ -151,8 +155,22 @@ impl Record for ClusterSpec {
         if let Some(port) = self.ports.iter().find(|port| **port == 0 || !seen.insert(**port)) {
             return Err(format!("port {port} among {:?}", self.ports));
         }
+        check_deletions(&self.deletions)?;
         check_label(&self.host)
     }
+}
+
+/// One after another, each with an end but the last.
+fn check_deletions(deletions: &[(i64, Option<i64>)]) -> Result<(), String> {
+    let mut free_from = Some(i64::MIN);
+    for (from, until) in deletions {
+        let follows = free_from.is_some_and(|free| free <= *from);
+        if !follows || until.is_some_and(|until| until < *from) {
+            return Err(format!("deletions {deletions:?}"));
+        }
+        free_from = *until;
+    }
+    Ok(())
 }
 
 /// A label of a DNS name (RFC 1035 section 2.3.1, digits in front allowed as by RFC 1123).
@@ -292,6 +310,7 @@ pub(crate) mod tests {
             host: "orders-1a".to_owned(),
             connections_max: 1000,
             wakes_per_minute_max: 6,
+            deletions: vec![(10, Some(20)), (20, None)],
         }
     }
 
@@ -316,7 +335,7 @@ pub(crate) mod tests {
     #[test]
     fn specs_that_cannot_be_meant_are_refused() {
         assert_eq!(spec("cl_1", 1).check(), Ok(()));
-        let changes: [fn(&mut ClusterSpec); 10] = [
+        let changes: [fn(&mut ClusterSpec); 13] = [
             |spec| spec.id.clear(),
             |spec| spec.id = "a/b".to_owned(),
             |spec| spec.id = CELL_SCOPE.to_owned(),
@@ -327,6 +346,9 @@ pub(crate) mod tests {
             |spec| spec.host.clear(),
             |spec| spec.host = "a.b".to_owned(),
             |spec| spec.host = "-a".to_owned(),
+            |spec| spec.deletions = vec![(10, None), (20, None)],
+            |spec| spec.deletions = vec![(10, Some(20)), (19, None)],
+            |spec| spec.deletions = vec![(10, Some(9))],
         ];
         for change in changes {
             let mut spec = spec("cl_1", 1);

@@ -64,6 +64,8 @@ pub enum Key {
     Scram(ScramMechanism, String),
     /// `producer_id/block`
     ProducerIds,
+    /// `produce_suspension`
+    ProduceSuspension,
 }
 
 impl fmt::Display for Key {
@@ -87,6 +89,7 @@ impl fmt::Display for Key {
                 write!(f, "scram/{}/{}", mechanism_name(*mechanism), escape(user))
             }
             Self::ProducerIds => f.write_str("producer_id/block"),
+            Self::ProduceSuspension => f.write_str("produce_suspension"),
         }
     }
 }
@@ -132,6 +135,7 @@ impl Key {
             "term" if rest.is_empty() => Some(Self::Term),
             "counter" if rest == "incarnation" => Some(Self::IncarnationCounter),
             "producer_id" if rest == "block" => Some(Self::ProducerIds),
+            "produce_suspension" if rest.is_empty() => Some(Self::ProduceSuspension),
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
@@ -251,6 +255,7 @@ mod tests {
                 "scram/SCRAM-SHA-256/a%2F%C3%BC".to_owned(),
             ),
             (Key::ProducerIds, "producer_id/block".to_owned()),
+            (Key::ProduceSuspension, "produce_suspension".to_owned()),
         ];
         for (key, text) in cases {
             assert_eq!(key.to_string(), text);

@@ -18,7 +18,8 @@ pub use keys::{ConfigScope, Key};
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, PartitionRecord,
-    ProducerIdRecord, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord,
+    ProduceSuspensionRecord, ProducerIdRecord, ScramRecord, SealedEnd, TopicNameRecord,
+    TopicRecord,
 };
 
 /// What is wrong with a key or a value of the store.

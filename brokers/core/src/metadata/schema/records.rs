@@ -107,6 +107,17 @@ impl Record for IncarnationRecord {
     }
 }
 
+/// `produce_suspension`: brokers take no records but the service's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProduceSuspensionRecord {
+    /// Why, for those who produce.
+    pub reason: String,
+}
+
+impl Record for ProduceSuspensionRecord {
+    const KIND: &'static str = "produce suspension";
+}
+
 /// `counter/<name>`: numbers that are handed out once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterRecord {
@@ -148,6 +159,30 @@ pub struct TopicRecord {
     pub created_at_ms: i64,
     /// What was set.
     pub configs: Configs,
+    /// Where the number of partitions was raised: from when on, in ms, there were how many, from
+    /// the creation on. Empty where it never was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition_counts: Vec<(i64, i32)>,
+}
+
+impl TopicRecord {
+    /// From when on, in ms since 1970, it had how many partitions; ascending, from its creation on.
+    #[must_use]
+    pub fn partition_history(&self) -> Vec<(i64, i32)> {
+        if self.partition_counts.is_empty() {
+            return vec![(self.created_at_ms, self.partitions)];
+        }
+        self.partition_counts.clone()
+    }
+
+    /// The same topic with more partitions.
+    #[must_use]
+    pub fn extended(&self, partitions: i32, now_ms: i64) -> Self {
+        let mut partition_counts = self.partition_history();
+        let last_ms = partition_counts.last().map_or(now_ms, |(at_ms, _)| *at_ms);
+        partition_counts.push((now_ms.max(last_ms), partitions));
+        Self { partitions, partition_counts, ..self.clone() }
+    }
 }
 
 impl Record for TopicRecord {
@@ -175,13 +210,41 @@ impl Record for TopicNameRecord {
 }
 
 /// `deleted_topic/<id>`: somebody deleted the topic, so its records may go. A topic that is merely
-/// unknown (the metadata came back from a backup) keeps them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// unknown (the metadata came back from a backup) keeps them. The rest is for the meter, which
+/// counts what the topic used up to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeletedTopicRecord {
     /// Name that the topic had.
     pub name: String,
-    /// When it was deleted, ms since 1970 UTC; for display.
+    /// When it was deleted, ms since 1970 UTC.
     pub deleted_at_ms: i64,
+    /// When it was made, ms since 1970 UTC.
+    #[serde(default)]
+    pub created_at_ms: i64,
+    /// Whether Kafka itself kept state in it.
+    #[serde(default)]
+    pub internal: bool,
+    /// From when on, in ms, it had how many partitions.
+    #[serde(default)]
+    pub partition_counts: Vec<(i64, i32)>,
+    /// What was set.
+    #[serde(default)]
+    pub configs: Configs,
+}
+
+impl DeletedTopicRecord {
+    /// What is kept of a topic that is deleted now.
+    #[must_use]
+    pub fn of(topic: &TopicRecord, now_ms: i64) -> Self {
+        Self {
+            name: topic.name.clone(),
+            deleted_at_ms: now_ms,
+            created_at_ms: topic.created_at_ms,
+            internal: topic.internal,
+            partition_counts: topic.partition_history(),
+            configs: topic.configs.clone(),
+        }
+    }
 }
 
 impl Record for DeletedTopicRecord {
