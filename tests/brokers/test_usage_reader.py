@@ -95,7 +95,7 @@ def test_usage_of_a_closed_lane_is_what_the_log_holds(broker):
     assert (reading.unsplit_since_ms, reading.gap) == (None, None)
     assert reading.covered_until_ms >= lane.started_at_ms
     rows = [row for row in rows_of(reading) if row["topic"] == identity]
-    sums = Counter()
+    sums: Counter[int] = Counter()
     for row in rows:
         sums[row["meter"]] += row["quantity"]
         assert row["principal"] == "User:ANONYMOUS"
