@@ -12,6 +12,7 @@ API_PREFIX = "api/v1/"
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("console.accounts.api.urls")),
     path("", include("provisioning.api.urls")),
+    path("", include("metering.api.urls")),
     path("", include("billing.api.urls")),
     path("", include("console.web.api.urls")),
 ]

@@ -235,6 +235,6 @@ def test_a_cursor_that_no_list_gave_is_refused(cursor):
 
 
 def test_a_cursor_with_another_kind_of_value_is_refused(api):
-    cursor = pagination._write_cursor(["not a time", "key_x"])
+    cursor = pagination.write_cursor(["not a time", "key_x"])
     document = assert_problem(api().get("/api-keys", query={"cursor": cursor}), 422)
     assert document["errors"][0]["pointer"] == "?cursor"

@@ -53,7 +53,7 @@ class KeysetPagination(BasePagination):
         rows = list(queryset.order_by(*ordering)[: limit + 1])
         if len(rows) > limit:
             rows = rows[:limit]
-            self.next_cursor = _write_cursor([_value(rows[-1], name) for name in ordering])
+            self.next_cursor = write_cursor([_value(rows[-1], name) for name in ordering])
         return rows
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -87,7 +87,7 @@ def page_of(
         ordered = [item for item in ordered if key(item) > str(after[0])]
     limit = page_limit(request, limit_max)
     page = ordered[:limit]
-    return page, _write_cursor([key(page[-1])]) if len(ordered) > limit else None
+    return page, write_cursor([key(page[-1])]) if len(ordered) > limit else None
 
 
 def page_limit(request: Request, limit_max: int = LIMIT_MAX) -> int:
@@ -120,13 +120,14 @@ def read_cursor(request: Request, values: int) -> list[str] | None:
     return decoded
 
 
-def _invalid(name: str, detail: str) -> ValidationFailed:
-    return ValidationFailed(detail, errors=[FieldError(f"?{name}", "invalid", detail)])
-
-
-def _write_cursor(values: Sequence[object]) -> str:
+def write_cursor(values: Sequence[object]) -> str:
+    """The cursor behind a row with these ordering values."""
     text = json.dumps([str(value) for value in values], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _invalid(name: str, detail: str) -> ValidationFailed:
+    return ValidationFailed(detail, errors=[FieldError(f"?{name}", "invalid", detail)])
 
 
 def _value(row: Model, name: str) -> str:

@@ -1,0 +1,187 @@
+"""Parameters and JSON shapes of usage."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rest_framework import serializers
+
+from console.common.clock import now
+from metering.choices import UNITS, Meter
+from metering.models import UsageRow
+from metering.periods import DAY, HOUR, from_ms
+from metering.services.tracing import TracedFile
+from metering.services.usage import GRANULARITIES, GROUPS, MINUTE, MONTH
+
+# What a span has without `from`, and at most.
+SPANS = {
+    MINUTE: (3 * HOUR, 8 * DAY),
+    "hour": (7 * DAY, 93 * DAY),
+    "day": (31 * DAY, 800 * DAY),
+    MONTH: (366 * DAY, 3660 * DAY),
+}
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+class UsageQuerySerializer(serializers.Serializer[Any]):
+    """What is asked for."""
+
+    cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
+    topic_id = serializers.RegexField(
+        r"^[0-9a-f]{32}$", required=False, help_text="32 hexadecimal digits."
+    )
+    principal = serializers.CharField(
+        required=False, max_length=1024, help_text="Such as `User:<credential's id>`."
+    )
+    meter = serializers.ChoiceField(choices=Meter.choices, required=False)
+    granularity = serializers.ChoiceField(
+        choices=GRANULARITIES,
+        default="day",
+        help_text="The length of a window. Minutes are kept for eight days.",
+    )
+    group_by = serializers.ChoiceField(
+        choices=list(GROUPS),
+        default="none",
+        help_text="`none` gives the rows themselves; all else sums of them, without ids.",
+    )
+    to = serializers.DateTimeField(
+        required=False, help_text="Windows that begin before this time. Without it: now."
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """`from` is a word of the language."""
+        start = serializers.DateTimeField(
+            required=False, help_text="Windows that begin at or after this time, in RFC 3339."
+        )
+        return {**super().get_fields(), "from": start}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Fills the span in, and refuses one that makes no sense or no end."""
+        granularity = attrs["granularity"]
+        usual, most = SPANS[granularity]
+        end = attrs.pop("to", None) or now()
+        start = attrs.pop("from", None)
+        for name, given in (("from", start), ("to", end)):
+            if given is not None and not EARLIEST <= given <= LATEST:
+                message = f"A time from {EARLIEST:%Y} to {LATEST:%Y} is expected."
+                raise serializers.ValidationError({name: message})
+        if start is None:
+            start = _floored(end - usual, granularity)
+        if start >= end:
+            raise serializers.ValidationError({"from": "It is not before `to`."})
+        if end - start > most + DAY:
+            message = f"At most {most.days} days at a time by {granularity}."
+            raise serializers.ValidationError({"from": message})
+        return {**attrs, "start": start.astimezone(UTC), "end": end.astimezone(UTC)}
+
+
+def _floored(moment: datetime, granularity: str) -> datetime:
+    day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if granularity == MONTH:
+        return day.replace(day=1)
+    if granularity == "day":
+        return day
+    step = HOUR if granularity == "hour" else timedelta(minutes=1)
+    return day + (moment - day) // step * step
+
+
+class UsageItemSerializer(serializers.Serializer[Any]):
+    """How much of one meter was used in one window."""
+
+    id = serializers.CharField(
+        allow_null=True, help_text="Of the row that invoices name; null for a sum or a fresh item."
+    )
+    meter = serializers.ChoiceField(choices=Meter.choices)
+    unit = serializers.ChoiceField(choices=sorted(set(UNITS.values())))
+    quantity = serializers.IntegerField()
+    window_start = serializers.DateTimeField()
+    window_end = serializers.DateTimeField(help_text="The first moment behind the window.")
+    provisional = serializers.BooleanField(
+        help_text="Some of it is not rolled up yet, and may still grow."
+    )
+    billed = serializers.BooleanField(help_text="Whether invoices count it.")
+    cluster_id = serializers.CharField(allow_null=True, help_text="Null for a sum over clusters.")
+    topic_id = serializers.CharField(
+        allow_null=True, help_text="Null for a sum over topics, and for what is of no topic."
+    )
+    topic = serializers.CharField(allow_null=True, help_text="The topic's name.")
+    principal = serializers.CharField(
+        allow_null=True, help_text="Null for a sum over principals, and for what is of none."
+    )
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    """The roll-up that a row is of."""
+
+    id = serializers.CharField()
+    day = serializers.DateField()
+    published_at = serializers.DateTimeField()
+    content_sha256 = serializers.CharField(help_text="Of all rows of the run.")
+    current = serializers.SerializerMethodField()
+
+    def get_current(self, run: Any) -> bool:
+        """Whether its rows are the day's: a corrected day has a newer run."""
+        return hasattr(run, "pointer")
+
+
+class LaneRangeSerializer(serializers.Serializer[Any]):
+    """Blocks of a lane."""
+
+    incarnation = serializers.IntegerField(help_text="Which start of a broker.")
+    first_sequence = serializers.IntegerField()
+    last_sequence = serializers.IntegerField()
+    since = serializers.SerializerMethodField()
+    until = serializers.SerializerMethodField()
+
+    def get_since(self, lane: Any) -> datetime:
+        """Its usage after this time."""
+        return from_ms(lane.since_ms)
+
+    def get_until(self, lane: Any) -> datetime:
+        """Its usage up to this time."""
+        return from_ms(lane.until_ms)
+
+
+class TracedFileSerializer(serializers.Serializer[Any]):
+    """A usage file that the row was summed up from, and what it holds of the cluster."""
+
+    key = serializers.CharField(source="file.key")
+    sha256 = serializers.CharField(source="file.sha256")
+    size_bytes = serializers.IntegerField(source="file.size_bytes")
+    rows = serializers.IntegerField(source="file.rows")
+    lanes = LaneRangeSerializer(many=True)
+    since = serializers.SerializerMethodField()
+    until = serializers.SerializerMethodField()
+
+    def get_since(self, traced: TracedFile) -> datetime | None:
+        """From when it measures storage, partitions and brokers; null for usage of lanes."""
+        return None if traced.window_ms is None else from_ms(traced.window_ms[0])
+
+    def get_until(self, traced: TracedFile) -> datetime | None:
+        """Until when; null for usage of lanes."""
+        return None if traced.window_ms is None else from_ms(traced.window_ms[1])
+
+
+class UsageRowSerializer(UsageItemSerializer):
+    """A rolled-up row, and what it was made from."""
+
+    granularity = serializers.CharField(help_text="hour or day.")
+    run = RunSerializer()
+    files = TracedFileSerializer(many=True)
+
+
+def shown_row(row: UsageRow, topic: str | None, files: list[TracedFile]) -> dict[str, Any]:
+    """A row as the serializer takes it."""
+    names = ("id", "meter", "window_start", "window_end", "billed", "granularity", "run")
+    places = ("cluster_id", "topic_id", "principal")
+    plain = {name: getattr(row, name) for name in names}
+    plain |= {name: getattr(row, name) or None for name in places}
+    return plain | {
+        "unit": UNITS[row.meter],
+        "quantity": int(row.quantity),
+        "provisional": False,
+        "topic": topic,
+        "files": files,
+    }

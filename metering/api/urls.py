@@ -1,0 +1,16 @@
+"""Addresses of usage, under `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+
+from metering.api.views import UsageRowViewSet, UsageViewSet
+
+urlpatterns = [
+    re_path(r"^usage$", UsageViewSet.as_view({"get": "list"}), name="usage-list"),
+    re_path(
+        r"^usage/rows/(?P<id>ur_[a-z2-7]+)$",
+        UsageRowViewSet.as_view({"get": "retrieve"}),
+        name="usage-row",
+    ),
+]

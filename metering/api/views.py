@@ -1,0 +1,143 @@
+"""Endpoints of usage."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.common.api.pagination import (
+    PARAMETERS,
+    KeysetPagination,
+    page_limit,
+    read_cursor,
+    write_cursor,
+)
+from console.common.api.views import ApiViewSet, RetrieveAction
+from console.common.errors import FieldError, ValidationFailed
+from metering.api import examples
+from metering.api import serializers as shapes
+from metering.models import UsageRow
+from metering.services.tracing import trace_row
+from metering.services.usage import (
+    ORDER,
+    After,
+    UsageQuery,
+    complete_until,
+    list_usage,
+    topic_names,
+)
+
+LIMIT_MAX = 2_000
+
+
+class UsagePagination(KeysetPagination):
+    """Pages of usage say up to when nothing is missing."""
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The page's shape in the OpenAPI file."""
+        page = super().get_paginated_response_schema(schema)
+        page["required"] = [*page["required"], "complete_until"]
+        page["properties"] = {
+            **page["properties"],
+            "complete_until": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "Of windows before this time nothing is missing. Null: unknown.",
+                "example": "2026-11-21T14:00:00Z",
+            },
+        }
+        return page
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """As of every list, but for the longest page."""
+        del view
+        return [
+            {**each, "schema": {**each["schema"], "maximum": LIMIT_MAX}}
+            if each["name"] == "limit"
+            else each
+            for each in PARAMETERS
+        ]
+
+
+class UsageViewSet(ApiViewSet):
+    """Usage by time."""
+
+    serializer_class = shapes.UsageItemSerializer
+    pagination_class = UsagePagination
+    examples = examples.USAGE
+
+    @extend_schema(parameters=[shapes.UsageQuerySerializer])
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """Usage in the order of time.
+
+        By hour and day, and without grouping, the items are the very rows that invoices name.
+        """
+        del kwargs
+        wanted = self.validated_query(shapes.UsageQuerySerializer)
+        query = UsageQuery(organization_id=self.organization_id, **_named(wanted))
+        limit = page_limit(request, LIMIT_MAX)
+        found = list_usage(query, limit=limit + 1, after=_after(request))
+        page, more = found[:limit], len(found) > limit
+        return Response(
+            {
+                "items": shapes.UsageItemSerializer(page, many=True).data,
+                "next_cursor": write_cursor(_values(page[-1].place)) if more else None,
+                "complete_until": _shown(complete_until(query)),
+            }
+        )
+
+
+class UsageRowViewSet(RetrieveAction):
+    """Rolled-up rows, one at a time."""
+
+    queryset = UsageRow.objects.select_related("run", "run__pointer")
+    serializer_class = shapes.UsageRowSerializer
+    examples = examples.ROWS
+    lookup_value_regex = "ur_[a-z2-7]+"
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A row that an invoice names, and the usage files and lanes that it comes from."""
+        del request, args, kwargs
+        row = self.get_object()
+        topic = (row.cluster_id, row.topic_id)
+        name = topic_names([topic]).get(topic)
+        return self.answer(shapes.shown_row(row, name, trace_row(row)))
+
+
+def _named(wanted: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _values(place: After) -> list[str]:
+    """A place as a cursor's texts. A principal may have characters that no cursor has."""
+    return [
+        json.dumps(each if isinstance(each, str | bool) else each.isoformat()) for each in place
+    ]
+
+
+def _after(request: Request) -> After | None:
+    given = read_cursor(request, len(ORDER))
+    if given is None:
+        return None
+    try:
+        start, meter, cluster_id, topic_id, principal, billed = map(json.loads, given)
+        moment = datetime.fromisoformat(start)
+        texts = (meter, cluster_id, topic_id, principal)
+        if not all(isinstance(each, str) and "\0" not in each for each in texts):
+            raise TypeError
+        if moment.tzinfo is None or not isinstance(billed, bool):
+            raise TypeError
+        "".join(texts).encode()
+    except (TypeError, ValueError) as error:
+        detail = "This is not a cursor that a list gave."
+        raise ValidationFailed(detail, errors=[FieldError("?cursor", "invalid", detail)]) from error
+    return moment, meter, cluster_id, topic_id, principal, billed
+
+
+def _shown(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,253 @@
+"""Usage as people look at it: rolled-up rows where a day is published, minutes where it is not.
+
+Each list is one statement, so that a day which is published at this moment counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Max, Min, Q
+from psycopg import sql
+
+from console.common.clock import now
+from console.common.conf import config
+from metering.choices import UNITS, Granularity
+from metering.models import HourStanding, TopicName
+from metering.periods import DAY, HOUR, next_month
+
+MINUTE, MONTH = "minute", "month"
+GRANULARITIES = (MINUTE, Granularity.HOUR.value, Granularity.DAY.value, MONTH)
+# What an item is of, beside its window, meter and whether it is billed.
+GROUPS = {
+    "none": ("cluster_id", "topic_id", "principal"),
+    "cluster": ("cluster_id",),
+    "topic": ("cluster_id", "topic_id"),
+    "principal": ("cluster_id", "principal"),
+    "meter": (),
+}
+PLACES = GROUPS["none"]
+ORDER = ("window_start", "meter", *PLACES, "billed")
+FILTERS = ("cluster_id", "topic_id", "principal", "meter")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """What is asked for: windows that begin in [start, end)."""
+
+    organization_id: str
+    start: datetime
+    end: datetime
+    granularity: str = Granularity.DAY.value
+    group_by: str = "none"
+    cluster_id: str | None = None
+    topic_id: str | None = None
+    principal: str | None = None
+    meter: str | None = None
+
+
+# The values of `ORDER` of the item before a page.
+After = tuple[datetime, str, str, str, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageItem:
+    """How much of a meter was used in a window. `id` where it is one rolled-up row."""
+
+    id: str | None
+    window_start: datetime
+    window_end: datetime
+    meter: str
+    # None where it is of no one cluster, topic or principal.
+    cluster_id: str | None
+    topic_id: str | None
+    principal: str | None
+    billed: bool
+    provisional: bool
+    quantity: int
+    topic: str | None
+
+    @property
+    def unit(self) -> str:
+        """What the quantity is counted in."""
+        return UNITS[self.meter]
+
+    @property
+    def place(self) -> After:
+        """Where it stands in the order of lists."""
+        places = (self.cluster_id or "", self.topic_id or "", self.principal or "")
+        return (self.window_start, self.meter, *places, self.billed)
+
+
+def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> list[UsageItem]:
+    """Items in the order of time, at most `limit` of those behind `after`."""
+    statement = _statement(query, after)
+    behind = zip(ORDER, after, strict=True) if after else ()
+    parameters = {
+        "organization": query.organization_id,
+        "cell": config().cell.id,
+        "start": max(query.start, after[0]) if after else query.start,
+        "end": query.end,
+        "limit": limit,
+        **{name: getattr(query, name) for name in FILTERS},
+        **{f"after_{name}": value for name, value in behind},
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        rows = cursor.fetchall()
+    # The third and fourth of a row are the cluster and the topic.
+    names = topic_names((row[2], row[3]) for row in rows)
+    return [_item(query, row, names) for row in rows]
+
+
+def complete_until(query: UsageQuery) -> datetime | None:
+    """Up to when nothing of this span of time is missing; None where nothing is known at all."""
+    hours = HourStanding.objects.filter(organization_id=query.organization_id)
+    if query.cluster_id is not None:
+        hours = hours.filter(cluster_id=query.cluster_id)
+    # The hour that the span begins in counts too.
+    missing: datetime | None = hours.filter(complete=False, hour__gt=query.start - HOUR).aggregate(
+        first=Min("hour")
+    )["first"]
+    if missing is not None:
+        return min(max(missing, query.start), query.end)
+    last: datetime | None = hours.aggregate(last=Max("hour"))["last"]
+    return None if last is None else min(query.end, now())
+
+
+def window_end(start: datetime, granularity: str) -> datetime:
+    """The end of the window that begins then."""
+    if granularity == MONTH:
+        following = next_month(start.date())
+        return start.replace(year=following.year, month=following.month)
+    lengths = {MINUTE: HOUR / 60, Granularity.HOUR.value: HOUR, Granularity.DAY.value: DAY}
+    return start + lengths[granularity]
+
+
+def _statement(query: UsageQuery, after: After | None) -> sql.Composed:
+    places = GROUPS[query.group_by]
+    whole = places == PLACES
+    sources = [_minutes(query, places)]
+    if query.granularity != MINUTE:
+        sources.append(_published(query, places, rows=whole and query.granularity != MONTH))
+    inner = sql.SQL(" UNION ALL ").join(sources)
+    names = sql.SQL(", ").join(map(sql.Identifier, ORDER))
+    statement = sql.SQL(
+        "SELECT {names}, min(id), sum(quantity), bool_or(provisional) FROM ({inner}) AS used"
+        " {behind} GROUP BY {names} ORDER BY {names} LIMIT %(limit)s"
+    )
+    return statement.format(names=names, inner=inner, behind=_behind(after))
+
+
+def _behind(after: After | None) -> sql.Composable:
+    if after is None:
+        return sql.SQL("")
+    names = sql.SQL(", ").join(map(sql.Identifier, ORDER))
+    values = sql.SQL(", ").join(sql.Placeholder(f"after_{name}") for name in ORDER)
+    return sql.SQL("WHERE ({}) > ({})").format(names, values)
+
+
+def _minutes(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
+    """Minutes, of days that are not published where larger windows are asked for."""
+    window: sql.Composable = sql.Identifier("minute")
+    unpublished: sql.Composable = sql.SQL("")
+    if query.granularity != MINUTE:
+        window = _truncated("minute", query.granularity)
+        unpublished = sql.SQL(
+            """AND NOT EXISTS (SELECT FROM metering_rolluppointer AS pointer
+               WHERE pointer.cell = %(cell)s AND pointer.day = (minute AT TIME ZONE 'UTC')::date)"""
+        )
+    statement = sql.SQL(
+        """SELECT {window} AS window_start, meter, {places}, billed, NULL AS id,
+               sum(quantity) AS quantity, true AS provisional
+           FROM metering_provisionalminute
+           WHERE organization_id = %(organization)s AND minute >= %(start)s AND minute < %(end)s
+               {unpublished} {filters}
+           GROUP BY 1, 2, 3, 4, 5, 6"""
+    )
+    return statement.format(
+        window=window, places=_places(places), unpublished=unpublished, filters=_filters(query)
+    )
+
+
+def _published(query: UsageQuery, places: Sequence[str], *, rows: bool) -> sql.Composed:
+    """Rolled-up rows of the current runs: each by itself, or sums of them."""
+    granularity = Granularity.HOUR if query.granularity == Granularity.HOUR else Granularity.DAY
+    window: sql.Composable = sql.Identifier("window_start")
+    if query.granularity == MONTH:
+        window = _truncated("window_start", MONTH)
+    statement = sql.SQL(
+        """SELECT {window} AS window_start, meter, {places}, billed, {id} AS id,
+               {quantity} AS quantity, false AS provisional
+           FROM metering_usagerow
+           WHERE organization_id = %(organization)s AND granularity = {granularity}
+               AND window_start >= %(start)s AND window_start < %(end)s
+               AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
+               {filters} {grouped}"""
+    )
+    return statement.format(
+        window=window,
+        places=_places(places),
+        id=sql.Identifier("id") if rows else sql.SQL("NULL"),
+        quantity=sql.Identifier("quantity") if rows else sql.SQL("sum(quantity)"),
+        granularity=sql.Literal(granularity.value),
+        filters=_filters(query),
+        grouped=sql.SQL("" if rows else "GROUP BY 1, 2, 3, 4, 5, 6"),
+    )
+
+
+def _truncated(column: str, granularity: str) -> sql.Composed:
+    return sql.SQL("date_trunc({}, {}, 'UTC')").format(
+        sql.Literal(granularity), sql.Identifier(column)
+    )
+
+
+def _places(grouped: Sequence[str]) -> sql.Composed:
+    """Columns that an item is of; those that it is not are empty."""
+    return sql.SQL(", ").join(
+        sql.Identifier(name)
+        if name in grouped
+        else sql.SQL("''::text AS {}").format(sql.Identifier(name))
+        for name in PLACES
+    )
+
+
+def _filters(query: UsageQuery) -> sql.Composable:
+    given = [name for name in FILTERS if getattr(query, name) is not None]
+    return sql.SQL(" ").join(
+        sql.SQL("AND {} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
+    )
+
+
+def _item(query: UsageQuery, row: Sequence[Any], names: Mapping[tuple[str, str], str]) -> UsageItem:
+    start, meter, cluster_id, topic_id, principal, billed, row_id, quantity, provisional = row
+    return UsageItem(
+        id=row_id,
+        window_start=start,
+        window_end=window_end(start, query.granularity),
+        meter=meter,
+        cluster_id=cluster_id or None,
+        topic_id=topic_id or None,
+        topic=names.get((cluster_id, topic_id)),
+        principal=principal or None,
+        billed=billed,
+        provisional=provisional,
+        quantity=int(quantity),
+    )
+
+
+def topic_names(topics: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(cluster, topic id) → name, of those that have one."""
+    wanted = {topic for topic in topics if topic[1]}
+    if not wanted:
+        return {}
+    clusters = {cluster for cluster, _ in wanted}
+    found = TopicName.objects.filter(
+        Q(cluster_id__in=clusters) & Q(topic_id__in={topic for _, topic in wanted})
+    )
+    rows = found.values_list("cluster_id", "topic_id", "name")
+    return {(cluster, topic): name for cluster, topic, name in rows}

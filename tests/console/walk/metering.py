@@ -1,0 +1,28 @@
+"""Routes of usage."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from console.common.actor import Permission
+from console.common.tenancy import organization_scope
+from metering.models import UsageRow
+from tests.console.factories import Tenant
+from tests.console.walk.routes import Parameters, Route
+from tests.metering.console.world import Used, publish_day
+
+
+def a_row(tenant: Tenant) -> Parameters:
+    """A day's row."""
+    publish_day(
+        date(2026, 11, 20),
+        [Used(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "ingress_bytes", 5)],
+    )
+    with organization_scope(tenant.id):
+        return {"id": UsageRow.objects.get(granularity="day").pk}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/usage", Permission.READ),
+    Route("GET", "/api/v1/usage/rows/<id>", Permission.READ, parameters=a_row),
+]
