@@ -20,6 +20,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "Role": "console.accounts.choices.ROLES",
         "CredentialRole": "provisioning.choices.CredentialRole.choices",
+        "UsageMeter": "metering.choices.Meter.choices",
         "InvoiceKind": "billing.choices.InvoiceKind.choices",
         "InvoiceState": "billing.choices.SHOWN_STATES",
         "InvoiceLineKind": "billing.choices.LineKind.choices",

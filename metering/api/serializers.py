@@ -94,7 +94,7 @@ class UsageItemSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Of the row that invoices name; null for a sum or a fresh item."
     )
     meter = serializers.ChoiceField(choices=Meter.choices)
-    unit = serializers.ChoiceField(choices=sorted(set(UNITS.values())))
+    unit = serializers.CharField(help_text=f"One of {', '.join(sorted(set(UNITS.values())))}.")
     quantity = serializers.IntegerField()
     window_start = serializers.DateTimeField()
     window_end = serializers.DateTimeField(help_text="The first moment behind the window.")

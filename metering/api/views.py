@@ -115,9 +115,8 @@ def _named(wanted: dict[str, Any]) -> dict[str, Any]:
 
 def _values(place: After) -> list[str]:
     """A place as a cursor's texts. A principal may have characters that no cursor has."""
-    return [
-        json.dumps(each if isinstance(each, str | bool) else each.isoformat()) for each in place
-    ]
+    start, *rest = place
+    return [json.dumps(each) for each in (start.isoformat(), *rest)]
 
 
 def _after(request: Request) -> After | None:

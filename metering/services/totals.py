@@ -10,15 +10,16 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
-from django.db.models import Max, Min, Q, Sum
+from django.db import connection
+from django.db.models import Max, Min, Sum
 
 from console.common.conf import config
 from metering.choices import Granularity, RunState
 from metering.models import (
     ClusterCoverage,
     HourStanding,
-    ProvisionalMinute,
     RollupPointer,
     RollupRun,
     UsageFile,
@@ -37,6 +38,22 @@ from metering.periods import (
 from metering.querysets import UsageRowQuerySet
 
 ROWS_A_FETCH = 2_000
+SO_FAR = """
+SELECT cluster_id, meter, sum(quantity) FROM (
+    SELECT cluster_id, meter, quantity FROM metering_usagerow
+    WHERE organization_id = %(organization)s AND granularity = 'day' AND billed
+        AND window_start >= %(start)s AND window_start < %(end)s
+        AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
+    UNION ALL
+    SELECT cluster_id, meter, quantity FROM metering_provisionalminute
+    WHERE organization_id = %(organization)s AND billed
+        AND minute >= %(start)s AND minute < %(end)s
+        AND NOT EXISTS (
+            SELECT FROM metering_rolluppointer AS pointer WHERE pointer.cell = %(cell)s
+                AND pointer.day = (minute AT TIME ZONE 'UTC')::date
+        )
+) AS used GROUP BY 1, 2
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +150,20 @@ def month_standing(
 
 
 def provisional_month_totals(organization_id: str, month: date) -> dict[tuple[str, str], int]:
-    """(cluster, meter) → billed quantity so far: published days, and minutes of the other days."""
+    """(cluster, meter) → billed quantity so far: published days, and minutes of the other days.
+
+    One statement: a day that is published at this moment counts once.
+    """
     start, end = month_span(month)
-    totals: dict[tuple[str, str], int] = {}
-    published = _billed_days(month, organization_id).values_list("cluster_id", "meter")
-    fresh = ProvisionalMinute.objects.filter(
-        unpublished(start, end), organization_id=organization_id, billed=True
-    ).values_list("cluster_id", "meter")
-    for rows in (published, fresh):
-        for cluster_id, meter, total in rows.annotate(total=Sum("quantity")):
-            key = (cluster_id, meter)
-            totals[key] = totals.get(key, 0) + int(total)
-    return totals
+    parameters: dict[str, Any] = {
+        "organization": organization_id,
+        "cell": config().cell.id,
+        "start": start,
+        "end": end,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(SO_FAR, parameters)
+        return {(cluster, meter): int(total) for cluster, meter, total in cursor.fetchall()}
 
 
 def rollup_inputs(run_ids: Iterable[str]) -> list[UsageFileRef]:
@@ -168,14 +187,6 @@ def metered_until(cluster_id: str) -> datetime | None:
         return found
     last: datetime | None = hours.aggregate(last=Max("hour"))["last"]
     return None if last is None else last + HOUR
-
-
-def unpublished(start: datetime, end: datetime) -> Q:
-    """Minutes in [start, end) that lie on no published day."""
-    found = Q(minute__gte=start, minute__lt=end)
-    for day in _current_runs(start.date(), end.date() + DAY):
-        found &= ~Q(minute__gte=day_start(day), minute__lt=day_start(day) + DAY)
-    return found
 
 
 def has_grown(day: date, run: RollupRun) -> bool:

@@ -87,7 +87,7 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
     """Items in the order of time, at most `limit` of those behind `after`."""
     statement = _statement(query, after)
     behind = zip(ORDER, after, strict=True) if after else ()
-    parameters = {
+    parameters: dict[str, Any] = {
         "organization": query.organization_id,
         "cell": config().cell.id,
         "start": max(query.start, after[0]) if after else query.start,
