@@ -44,32 +44,49 @@ BEGIN
 END $$
 """
 
-# The lock keeps an invoice from being issued while a line is written to its draft.
 GUARD_LINE = """
 CREATE FUNCTION billing_guard_line() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     found text;
     scope text := current_setting('freshet.organization', true);
 BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        PERFORM set_config('freshet.organization', '*', true);
-        SELECT state INTO found FROM billing_invoice WHERE id = OLD.invoice_id FOR SHARE;
-        PERFORM set_config('freshet.organization', coalesce(scope, ''), true);
-        IF found <> 'draft' THEN
-            RAISE EXCEPTION '% of a line of an issued invoice is refused: it never changes', TG_OP
-                USING ERRCODE = 'insufficient_privilege';
-        END IF;
+    PERFORM set_config('freshet.organization', '*', true);
+    SELECT state INTO found FROM billing_invoice WHERE id = OLD.invoice_id FOR SHARE;
+    PERFORM set_config('freshet.organization', coalesce(scope, ''), true);
+    IF found <> 'draft' THEN
+        RAISE EXCEPTION '% of a line of an issued invoice is refused: it never changes', TG_OP
+            USING ERRCODE = 'insufficient_privilege';
     END IF;
     IF TG_OP = 'DELETE' THEN
         RETURN OLD;
     END IF;
-    PERFORM set_config('freshet.organization', '*', true);
-    SELECT state INTO found FROM billing_invoice WHERE id = NEW.invoice_id FOR SHARE;
-    PERFORM set_config('freshet.organization', coalesce(scope, ''), true);
-    IF found <> 'draft' THEN
-        RAISE EXCEPTION 'an issued invoice gets no line' USING ERRCODE = 'insufficient_privilege';
+    IF NEW.invoice_id <> OLD.invoice_id THEN
+        RAISE EXCEPTION 'a line stays with its invoice' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
+END $$
+"""
+
+# Once a statement, as there are thousands of lines in one. The lock keeps an invoice from being
+# issued while a line is written to its draft; the check behind it sees what was issued meanwhile.
+GUARD_NEW_LINES = """
+CREATE FUNCTION billing_guard_new_lines() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    found boolean;
+    scope text := current_setting('freshet.organization', true);
+BEGIN
+    PERFORM set_config('freshet.organization', '*', true);
+    PERFORM 1 FROM billing_invoice
+        WHERE id IN (SELECT DISTINCT invoice_id FROM new_lines) ORDER BY id FOR SHARE;
+    SELECT EXISTS (
+        SELECT 1 FROM billing_invoice
+            WHERE id IN (SELECT DISTINCT invoice_id FROM new_lines) AND state <> 'draft'
+    ) INTO found;
+    PERFORM set_config('freshet.organization', coalesce(scope, ''), true);
+    IF found THEN
+        RAISE EXCEPTION 'an issued invoice gets no line' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NULL;
 END $$
 """
 
@@ -145,7 +162,20 @@ class Migration(migrations.Migration):
         function(GUARD_INVOICE, "billing_guard_invoice"),
         trigger("issued_is_final", CHANGES, "billing_invoice", f"{ROW} billing_guard_invoice()"),
         function(GUARD_LINE, "billing_guard_line"),
-        trigger("issued_is_final", CHANGES, "billing_invoiceline", f"{ROW} billing_guard_line()"),
+        trigger(
+            "issued_is_final",
+            "BEFORE UPDATE OR DELETE",
+            "billing_invoiceline",
+            f"{ROW} billing_guard_line()",
+        ),
+        function(GUARD_NEW_LINES, "billing_guard_new_lines"),
+        trigger(
+            "issued_gets_no_line",
+            "AFTER INSERT",
+            "billing_invoiceline",
+            "REFERENCING NEW TABLE AS new_lines FOR EACH STATEMENT"
+            " EXECUTE FUNCTION billing_guard_new_lines()",
+        ),
         function(CHECK_ENTRY, "billing_check_entry"),
         trigger(
             "sums_to_zero",

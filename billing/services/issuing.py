@@ -18,7 +18,7 @@ from billing.catalog import Catalog
 from billing.choices import InvoiceKind, InvoiceState
 from billing.drafts import Draft, cap_line, usage_lines
 from billing.errors import MonthOpen, UnknownOrganization, UsageChanged
-from billing.models import BillingDetails, Invoice, PriceVersion, UsageBasis
+from billing.models import BillingDetails, BudgetEvent, Invoice, PriceVersion, UsageBasis
 from billing.parties import Party, parse_rates, tax_between
 from billing.periods import closes_at, next_month, starts_at
 from billing.rating import rate
@@ -250,12 +250,17 @@ def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
     clusters = Cluster.objects.filter(organization_id__in=list(revisions))
     names = dict(clusters.values_list("pk", "name"))
     rates = parse_rates(config().billing.vat_rates)
+    budgeted = set(
+        BudgetEvent.objects.filter(organization_id__in=list(revisions)).values_list(
+            "organization_id", flat=True
+        )
+    )
     drafts = []
     for owner, revision in revisions.items():
         customer = customer_of(owners[owner], details.get(owner))
         rated = rate(shared.totals.get(owner, {}), shared.catalog, shared.month)
         lines = usage_lines(rated, names)
-        cap = budget_caps(owner, shared.month) if lines else None
+        cap = budget_caps(owner, shared.month) if lines and owner in budgeted else None
         drafts.append(
             Draft(
                 organization_id=owner,

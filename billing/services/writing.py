@@ -16,8 +16,9 @@ from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Pos
 from billing.services import numbers
 from billing.services.store import document_store
 from console.common.actor import system_actor
-from console.common.audit import record_audit
+from console.common.audit import new_entry
 from console.common.ids import RANDOM_CHARS, new_id
+from console.common.models import AuditEntry
 from console.common.outbox import enqueue_task
 from metering.events.store import UsageStore
 
@@ -187,25 +188,28 @@ def _post(rows: Sequence[Invoice], at: datetime) -> None:
 
 
 def _record(rows: Sequence[Invoice], by: str) -> None:
-    for row in rows:
-        detail = {
-            "number": row.number,
-            "month": f"{row.month:%Y-%m}",
-            "total_minor": row.total_minor,
-            "currency": row.currency,
-            "by": by,
-        }
-        if row.closed_early:
-            detail["closed_early"] = row.closed_early
-        if row.credits_id:
-            detail |= {"credits": row.credits_id, "reason": row.reason}
-        record_audit(
-            actor=system_actor(row.organization_id),
-            action=f"{row.kind}.issue",
-            target_type="invoice",
-            target_id=row.pk,
-            detail=detail,
-        )
+    AuditEntry.objects.bulk_create(_audit_entry(row, by) for row in rows)
+
+
+def _audit_entry(row: Invoice, by: str) -> AuditEntry:
+    detail = {
+        "number": row.number,
+        "month": f"{row.month:%Y-%m}",
+        "total_minor": row.total_minor,
+        "currency": row.currency,
+        "by": by,
+    }
+    if row.closed_early:
+        detail["closed_early"] = row.closed_early
+    if row.credits_id:
+        detail |= {"credits": row.credits_id, "reason": row.reason}
+    return new_entry(
+        actor=system_actor(row.organization_id),
+        action=f"{row.kind}.issue",
+        target_type="invoice",
+        target_id=row.pk,
+        detail=detail,
+    )
 
 
 def _confirm_on_commit(block_ids: Collection[str], store: UsageStore) -> None:

@@ -16,6 +16,7 @@ BENCHES = {
     "start_idle": "process start to first served request, and resident memory when idle",
     "gateway_cost": "through the gateway against direct: CPU seconds per GiB, latency at 30 % load",
     "wake": "a client connects to a sleeping cluster until its first produce is acked",
+    "invoice": "issues a month's invoices for 10,000 organisations, PDFs excluded",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
 }
 
