@@ -1,6 +1,7 @@
-"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b]`; alone, lists them.
+"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b] [--minutes N]`.
 
-The result is the last line on standard output. `make bench B=NAME` builds what is needed first.
+Alone, lists them. The result is the last line on standard output. `make bench B=NAME` builds what
+is needed first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ BENCHES = {
     "gateway_cost": "through the gateway against direct: CPU seconds per GiB, latency at 30 % load",
     "wake": "a client connects to a sleeping cluster until its first produce is acked",
     "invoice": "issues a month's invoices for 10,000 organisations, PDFs excluded",
+    "metering_cost": "the metering agent on against off: CPU seconds per GiB",
+    "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
 }
 
@@ -36,6 +39,12 @@ def main() -> int:
         default=os.environ.get("SIDES") or None,
         help="only these sides, by comma, to try the bench itself",
     )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float(os.environ.get("MINUTES") or 0) or None,
+        help="how long, for a bench whose length is a choice",
+    )
     arguments = parser.parse_args()
     if arguments.name is None:
         for name, line in BENCHES.items():
@@ -45,7 +54,8 @@ def main() -> int:
     os.sched_setaffinity(0, {int(GENERATOR_CPU)})
     bench = importlib.import_module(f"tests.bench.{arguments.name}")
     sides = arguments.sides.split(",") if arguments.sides else None
-    report = bench.run(rounds=arguments.rounds, only=sides)
+    options = {"minutes": arguments.minutes} if arguments.minutes else {}
+    report = bench.run(rounds=arguments.rounds, only=sides, **options)
     print(report.line(), flush=True)
     return 0
 

@@ -49,6 +49,8 @@ class Seen:
     """What a proxy saw, in order."""
 
     handed: list[Counted] = field(default_factory=list)
+    sent: list[Counted] = field(default_factory=list)
+    """What clients sent, again where they tried again, before the broker had any of it."""
     acked: list[Counted] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -95,6 +97,7 @@ class Connection:
         parts: list[Part] = []
         if head.api == frames.PRODUCE:
             acks, parts = frames.produced(frame, head.version)
+            self.seen.sent += [self._counted(part) for part in parts]
             if acks == 0:
                 return  # never answered
         elif head.api == frames.SASL_HANDSHAKE:

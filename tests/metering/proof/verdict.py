@@ -91,6 +91,11 @@ class Verdict:
         """Bytes billed wrongly, in either meter."""
         return self.ingress.wrong + self.egress.wrong
 
+    @property
+    def over(self) -> int:
+        """Bytes billed beyond the truth, in either meter."""
+        return self.ingress.over + self.egress.over
+
     def details(self) -> dict[str, Any]:
         """Figures for whoever reads the result."""
         return {

@@ -1,0 +1,94 @@
+"""Three tenants under a seeded load, every fault on the way to the bill, and no byte too many.
+
+Brokers and agents are killed, two agents do the same work, what they know is lost, usage files come
+twice, late, torn and in any order, the roll-up is killed half-way and run twice. What it bills is
+then held against a scan of the log that shares no code with the engine, and against a proxy that
+counts what clients are handed. `value` is the bytes that were billed wrongly: 0 is wanted.
+
+`--minutes` is the length of all of it (default: ten), `SEED` another load and other faults.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from tests.bench.report import Report, progress
+from tests.bench.sides import FRESHET, chosen, work_folder
+from tests.metering.proof.story import Outcome, Plan, Story
+
+SIDES = (FRESHET,)
+MINUTES = 10.0
+# Scanning, four roll-ups and their start take about so long.
+AFTERWARDS_S = 150.0
+# Long enough for some minutes in which storage must be exact.
+QUIET_S = 200.0
+LOAD_S_MIN = 30.0
+
+
+def run(
+    rounds: int | None = None, only: Sequence[str] | None = None, minutes: float | None = None
+) -> Report:
+    """Runs the story once; `rounds` repeats it with other seeds and adds up."""
+    chosen(SIDES, only)
+    # The harness was pinned to one CPU; here nothing is compared by its speed.
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    seed = int(os.environ.get("SEED") or 1)
+    outcomes = [one_story(plan(minutes or MINUTES, seed + number)) for number in range(rounds or 1)]
+    return Report(
+        bench="bill_exact",
+        value=sum(outcome.wrong for outcome in outcomes),
+        unit="bytes",
+        peer=None,
+        details={"stories": [details(outcome) for outcome in outcomes]},
+    )
+
+
+def plan(minutes: float, seed: int) -> Plan:
+    """What is done in so many minutes."""
+    left = max(0.0, 60 * minutes - AFTERWARDS_S)
+    quiet = min(QUIET_S, left / 2)
+    load = max(LOAD_S_MIN, left - quiet)
+    kills = max(2, round(load / 20))
+    return Plan(seed, load_s=load, quiet_s=quiet, broker_kills=kills, agent_kills=kills)
+
+
+def one_story(plan: Plan) -> Outcome:
+    """Plays it in a folder of its own, which is removed where all went well."""
+    folder = work_folder() / "bill_exact"
+    shutil.rmtree(folder, ignore_errors=True)
+    progress(f"{plan}")
+    story = Story(folder, plan, progress)
+    story.use()
+    story.disturb()
+    outcome = story.outcome(story.roll(kill=True, late=True))
+    for each in outcome.verdicts:
+        progress(f"{each.tenant.cluster_id}: {each.details()}")
+    if not outcome.wrong:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def details(outcome: Outcome) -> dict[str, object]:
+    """All figures of a story."""
+    return {
+        "seed": outcome.plan.seed,
+        "load_s": outcome.plan.load_s,
+        "quiet_s": outcome.plan.quiet_s,
+        "wrong": outcome.wrong,
+        "tenants": {
+            verdict.tenant.organization_id: {
+                **verdict.details(),
+                "time": {
+                    "billed": dict(time.billed),
+                    "at_most": dict(time.bound),
+                    "over": time.over,
+                    "short_when_quiet": time.short_when_quiet,
+                },
+            }
+            for verdict, time in zip(outcome.verdicts, outcome.times, strict=True)
+        },
+        "facts": outcome.facts,
+        "seconds": outcome.seconds,
+    }

@@ -1,0 +1,141 @@
+"""Metering agents as processes: several at once over the same clusters, killed and started anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from brokers.config import toml_value
+from tests.metering.proof.tenants import CELL, TenantCell
+from tests.metering.proof.usage_folder import UsageFolder
+from tests.peer.processes import bound_command, stop_servers
+
+ROOT = Path(__file__).parents[3]
+PERIOD_MS = 500
+# Never reached when all is well.
+LIMIT_SECONDS = 180.0
+
+
+class Agents:
+    """Agents of one cell, which share usage folder and progress, as two by mistake would."""
+
+    def __init__(self, cell: TenantCell) -> None:
+        self.folder = cell.folder
+        self.progress = cell.folder / "progress"
+        self.kills = 0
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        """Starts one and waits until it works. It is not running yet."""
+        config = self.folder / f"{name}.toml"
+        config.write_text(self._settings(name))
+        command = [sys.executable, "-m", "metering.agent", "--config", str(config)]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                bound_command(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+            )
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        process.stdout.close()
+        if not line.startswith("ready "):
+            process.wait()
+            message = f"{name} did not start:\n{self.log(name)}"
+            raise RuntimeError(message)
+        self._running[name] = process
+
+    def _settings(self, name: str) -> str:
+        sections: dict[str, dict[str, object]] = {
+            "cell": {
+                "id": CELL,
+                "metadata": self.folder / "metadata.sqlite",
+                "dfs": self.folder / "dfs",
+                "bucket": self.folder / "bucket",
+            },
+            "usage": {"folder": self.folder / "usage", "progress": self.progress},
+            "agent": {"name": name, "period_ms": PERIOD_MS, "window_minutes": 1},
+        }
+        lines: list[str] = []
+        for section, settings in sections.items():
+            lines.append(f"[{section}]")
+            lines += [f"{key} = {toml_value(value)}" for key, value in settings.items()]
+        return "\n".join(lines) + "\n"
+
+    def kill(self, name: str) -> None:
+        """kill -9, and the same agent again."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+        self.kills += 1
+        self.start(name)
+
+    def forget(self, name: str) -> None:
+        """The same, and what it knew to be metered is lost."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+        self.kills += 1
+        shutil.rmtree(self.progress, ignore_errors=True)
+        self.start(name)
+
+    def stop(self) -> None:
+        """Ends all in order."""
+        stop_servers(list(self._running.values()))
+        self._running.clear()
+
+    def log(self, name: str) -> str:
+        """The end of what one said."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
+
+    def wait_until_all_is_told(self, cell: TenantCell, usage: UsageFolder) -> None:
+        """Waits until manifests say of every lane there is that it ended and was read.
+
+        Brokers must have ended. Raises `RuntimeError` with what is still open.
+        """
+        clock = threading.Event()
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while still := open_lanes(cell, usage):
+            if time.monotonic() > deadline:
+                said = "\n".join(self.log(name) for name in self._running)
+                message = f"never told to its end: {sorted(still)}\n{said}"
+                raise RuntimeError(message)
+            clock.wait(0.1)
+
+
+def open_lanes(cell: TenantCell, usage: UsageFolder) -> set[tuple[str, int]]:
+    """(cluster, incarnation) of lanes on storage whose end no manifest tells yet."""
+    there = {
+        (tenant.cluster_id, int(folder.name))
+        for tenant in cell.tenants
+        for folder in (cell.folder / "dfs" / tenant.cluster_id / "lanes").iterdir()
+        if folder.name.isdigit()
+    }
+    told = {
+        (cluster["cluster_id"], lane["incarnation"])
+        for file in usage.files()
+        for cluster in file.said["clusters"]
+        for lane in cluster["lanes"]
+        if lane["ended"]
+    }
+    return there - told
+
+
+def manifests_speak_of(usage: UsageFolder) -> set[str]:
+    """Clusters of which manifests speak."""
+    return {cluster["cluster_id"] for file in usage.files() for cluster in file.said["clusters"]}
+
+
+def topics_named(usage: UsageFolder) -> dict[str, str]:
+    """Topic names by `<cluster>/<topic id>`, as manifests have them."""
+    named: dict[str, str] = {}
+    for file in usage.files():
+        named |= json.loads(json.dumps(file.said["topics"]))
+    return named

@@ -1,0 +1,211 @@
+"""The whole of it: tenants under load, faults, files that go astray, and the bill at the end."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.metering.proof.agents import Agents
+from tests.metering.proof.counting_proxy import unix_ms
+from tests.metering.proof.load import Shape, TenantLoad
+from tests.metering.proof.spark_runs import RollUp, Run, together
+from tests.metering.proof.stored import stored_bytes
+from tests.metering.proof.stored_time import TimeVerdict, judge_time
+from tests.metering.proof.tenants import Tenant, TenantCell
+from tests.metering.proof.usage_folder import UsageFolder
+from tests.metering.proof.verdict import Billed, Verdict, verdict
+
+TOPICS = ("orders", "clicks")
+PARTITIONS = 3
+AGENTS = ("agent-1", "agent-2")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how rough. `load_s`: seconds of load; `quiet_s`: of nothing after it, before
+    brokers end. Kills fall at seeded moments; the first tenant's broker is never killed."""
+
+    seed: int
+    load_s: float
+    quiet_s: float
+    broker_kills: int
+    agent_kills: int
+    burst_records: int = 60
+    pause_s: float = 0.1
+
+
+@dataclass
+class Outcome:
+    """What it came to."""
+
+    plan: Plan
+    verdicts: list[Verdict]
+    times: list[TimeVerdict]
+    seconds: dict[str, float]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> int:
+        """Bytes billed wrongly by all tenants, and byte-minutes and minutes billed too many."""
+        return sum(each.wrong for each in self.verdicts) + sum(each.over for each in self.times)
+
+
+class Story:
+    """One run in a folder of its own, step by step."""
+
+    def __init__(self, folder: Path, plan: Plan, say: Callable[[str], None]) -> None:
+        self.plan, self.say = plan, say
+        self.cell = TenantCell(folder, tenants=3)
+        self.agents = Agents(self.cell)
+        self.usage = UsageFolder(folder / "usage", folder / "late", plan.seed)
+        self.roll_up = RollUp(self.usage, folder / "rollups")
+        self.facts: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+        self.created_ms = self.quiet_ms = 0
+        self._draw = random.Random(f"{plan.seed} faults")
+        self._failures: list[str] = []
+        self._began = time.monotonic()
+        self._began_ms = unix_ms()
+
+    def use(self) -> None:
+        """Load, faults, quiet, and the brokers' end; then agents tell all of it."""
+        with self.cell:
+            self.created_ms = unix_ms()
+            for tenant in self.cell.tenants:
+                tenant.create_topics(TOPICS, PARTITIONS)
+            loads = [self._load(tenant) for tenant in self.cell.tenants]
+            for name in AGENTS:
+                self.agents.start(name)
+            for load in loads:
+                load.start()
+            self._faults()
+            for load in loads:
+                load.stop_writing()
+            for load in loads:
+                load.stop_reading()
+                self._failures += load.progress.failures
+            self.quiet_ms = unix_ms()
+            self._step("load")
+            threading.Event().wait(self.plan.quiet_s)
+            self.cell.learn_topics()
+            self.cell.stop_brokers()
+        self.agents.wait_until_all_is_told(self.cell, self.usage)
+        self.agents.stop()
+        self._step("agents")
+        if self._failures:
+            message = f"the load failed: {self._failures[:5]}"
+            raise RuntimeError(message)
+
+    def _load(self, tenant: Tenant) -> TenantLoad:
+        plan = self.plan
+        shape = Shape(TOPICS, PARTITIONS, plan.burst_records, plan.pause_s)
+        return TenantLoad(tenant, shape, plan.seed)
+
+    def _faults(self) -> None:
+        """Kills brokers and agents at seeded moments of the load."""
+        strikes = self._strikes()
+        moments = sorted(self._draw.uniform(0.1, 0.95) for _ in strikes)
+        self._draw.shuffle(strikes)
+        began = time.monotonic()
+        clock = threading.Event()
+        for moment, strike in zip(moments, strikes, strict=True):
+            clock.wait(max(0.0, began + moment * self.plan.load_s - time.monotonic()))
+            strike()
+        clock.wait(max(0.0, began + self.plan.load_s - time.monotonic()))
+
+    def _strikes(self) -> list[Callable[[], None]]:
+        brokers = [
+            self.cell.tenants[1 + number % 2].kill for number in range(self.plan.broker_kills)
+        ]
+        # Once everything that agents know is lost too.
+        ways = [self.agents.kill, self.agents.forget]
+        agents = [
+            partial(ways[number == 1], AGENTS[number % len(AGENTS)])
+            for number in range(self.plan.agent_kills)
+        ]
+        return [*brokers, *agents]
+
+    def days(self) -> list[str]:
+        """Every UTC day that the run touched."""
+        first = datetime.fromtimestamp(self._began_ms / 1000, UTC).date()
+        last = datetime.now(UTC).date()
+        return [str(first + timedelta(days=n)) for n in range((last - first).days + 1)]
+
+    def disturb(self) -> None:
+        """Files come again under other keys, some torn, some without their manifests."""
+        self.facts["usage_files"] = len(self.usage.files())
+        self.usage.double(0.5)
+        self.usage.tear(3)
+        self.facts |= {
+            "files_doubled": self.usage.doubled,
+            "files_torn": self.usage.torn,
+            "files_without_manifest": self.usage.orphaned,
+        }
+
+    def roll(self, *, kill: bool, late: bool) -> Billed:
+        """Rolls up: with files late, killed half-way, twice. Gives what was billed in the end."""
+        days = self.days()
+        if late:
+            self.facts["files_late"] = self.usage.hold_back(0.3)
+            early = together([self.roll_up.run(day) for day in days])
+            judged = [self._judge(tenant, early) for tenant in self.cell.tenants]
+            self.facts["over_while_files_were_late"] = sum(each.over for each in judged)
+            self.usage.deliver()
+            self._step("roll-up without what is late")
+        if kill:
+            self.roll_up.kill_half_way(days[-1])
+            self.facts["roll_ups_killed"] = 1
+            self._step("roll-up killed half-way")
+        first = [self.roll_up.run(day) for day in days]
+        self._step("roll-up")
+        if kill:
+            again = [self.roll_up.run(day) for day in days]
+            self.facts["second_roll_up_differs"] = differences(first, again)
+            self._step("roll-up again")
+        self.facts["spark"] = [
+            {name: run.report[name] for name in ("rows_read", "rows_distinct", "conflicts")}
+            for run in first
+        ]
+        self.facts["damaged_inputs"] = sum(len(run.report["damaged_inputs"]) for run in first)
+        return together(first)
+
+    def _judge(self, tenant: Tenant, billed: Billed) -> Verdict:
+        return verdict(tenant, self.cell.scan(tenant), billed)
+
+    def outcome(self, billed: Billed) -> Outcome:
+        """Holds all that was billed against what was counted from outside."""
+        verdicts = [self._judge(tenant, billed) for tenant in self.cell.tenants]
+        times = []
+        for tenant in self.cell.tenants:
+            stored = stored_bytes(self.cell.scan(tenant))
+            times.append(
+                judge_time(
+                    self.usage.files(),
+                    tenant,
+                    stored,
+                    partitions=PARTITIONS,
+                    created_ms=self.created_ms,
+                    quiet_ms=self.quiet_ms,
+                )
+            )
+        self._step("scan")
+        self.facts["agent_kills"] = self.agents.kills
+        return Outcome(self.plan, verdicts, times, self.seconds, self.facts)
+
+    def _step(self, name: str) -> None:
+        now = time.monotonic()
+        self.seconds[name] = round(now - self._began, 1)
+        self._began = now
+        self.say(f"{name}: {self.seconds[name]} s")
+
+
+def differences(first: Sequence[Run], again: Sequence[Run]) -> int:
+    """Days on which two runs over the same files do not say the same."""
+    return sum(one.content != other.content for one, other in zip(first, again, strict=True))
