@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 
 import pytest
 
@@ -16,8 +15,9 @@ SEED = int(os.environ.get("FRESHET_PROOF_SEED") or random.randrange(1 << 16))
 
 @pytest.mark.timeout(600)
 def test_what_is_billed_is_what_was_used(tmp_path):
+    said: list[str] = []
     plan = Plan(SEED, load_s=8.0, quiet_s=0.0, broker_kills=3, agent_kills=3)
-    story = Story(tmp_path / "story", plan, lambda line: sys.stderr.write(f"{line}\n"))
+    story = Story(tmp_path / "story", plan, said.append)
     story.use()
     story.disturb()
     outcome = story.outcome(story.roll(kill=False, late=False))
