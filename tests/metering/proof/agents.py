@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -86,7 +85,7 @@ class Agents:
         shutil.rmtree(self.progress, ignore_errors=True)
         self.start(name)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Ends all in order."""
         stop_servers(list(self._running.values()))
         self._running.clear()
@@ -126,16 +125,3 @@ def open_lanes(cell: TenantCell, usage: UsageFolder) -> set[tuple[str, int]]:
         if lane["ended"]
     }
     return there - told
-
-
-def manifests_speak_of(usage: UsageFolder) -> set[str]:
-    """Clusters of which manifests speak."""
-    return {cluster["cluster_id"] for file in usage.files() for cluster in file.said["clusters"]}
-
-
-def topics_named(usage: UsageFolder) -> dict[str, str]:
-    """Topic names by `<cluster>/<topic id>`, as manifests have them."""
-    named: dict[str, str] = {}
-    for file in usage.files():
-        named |= json.loads(json.dumps(file.said["topics"]))
-    return named

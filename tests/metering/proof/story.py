@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -70,37 +71,41 @@ class Story:
         self.seconds: dict[str, float] = {}
         self.created_ms = self.quiet_ms = 0
         self._draw = random.Random(f"{plan.seed} faults")
-        self._failures: list[str] = []
         self._began = time.monotonic()
         self._began_ms = unix_ms()
 
     def use(self) -> None:
-        """Load, faults, quiet, and the brokers' end; then agents tell all of it."""
-        with self.cell:
+        """Load, faults, quiet, and the brokers' end; then agents tell all of it.
+
+        Raises `RuntimeError` where a client failed or an agent does not come to an end.
+        """
+        with contextlib.closing(self.agents), self.cell:
             self.created_ms = unix_ms()
             for tenant in self.cell.tenants:
                 tenant.create_topics(TOPICS, PARTITIONS)
-            loads = [self._load(tenant) for tenant in self.cell.tenants]
             for name in AGENTS:
                 self.agents.start(name)
-            for load in loads:
-                load.start()
-            self._faults()
-            for load in loads:
-                load.stop_writing()
-            for load in loads:
-                load.stop_reading()
-                self._failures += load.progress.failures
-            self.quiet_ms = unix_ms()
+            self._use()
             self._step("load")
             threading.Event().wait(self.plan.quiet_s)
             self.cell.learn_topics()
             self.cell.stop_brokers()
-        self.agents.wait_until_all_is_told(self.cell, self.usage)
-        self.agents.stop()
-        self._step("agents")
-        if self._failures:
-            message = f"the load failed: {self._failures[:5]}"
+            self.agents.wait_until_all_is_told(self.cell, self.usage)
+        self._step("quiet, and what agents had left")
+
+    def _use(self) -> None:
+        loads = [self._load(tenant) for tenant in self.cell.tenants]
+        for load in loads:
+            load.start()
+        self._faults()
+        for load in loads:
+            load.stop_writing()
+        for load in loads:
+            load.stop_reading()
+        self.quiet_ms = unix_ms()
+        failures = [failure for load in loads for failure in load.progress.failures]
+        if failures:
+            message = f"the load failed: {failures[:5]}"
             raise RuntimeError(message)
 
     def _load(self, tenant: Tenant) -> TenantLoad:
