@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.metering.proof.verdict import Billed
+from tests.spark.oracle import roll_up
 
 ROOT = Path(__file__).parents[3]
 # Never reached when all is well.
@@ -29,12 +30,17 @@ class Run:
     """A run that ended well."""
 
     folder: Path
+    manifest: Path
     report: dict[str, Any]
 
     @property
     def content(self) -> str:
         """What it says, whatever the order: two runs over the same usage agree in it."""
         return str(self.report["content_sha256"])
+
+    def agrees_with_oracle(self) -> bool:
+        """Tells whether plain Python comes to the same from the same files."""
+        return roll_up(self.manifest).content_sha256 == self.content
 
     def billed(self) -> Counter[tuple[str, str, str, str]]:
         """Billed quantities of its day by (cluster, meter, topic id, principal)."""
@@ -69,7 +75,7 @@ class RollUp:
         if failed:
             message = f"checks failed: {failed}"
             raise RuntimeError(message)
-        return Run(output, report)
+        return Run(output, self.folder / f"{report['run_id']}.json", report)
 
     def kill_half_way(self, day: str) -> None:
         """Kills it, and its JVM, once it began to write. Raises `RuntimeError` if it was faster."""

@@ -178,6 +178,7 @@ class Story:
             {name: run.report[name] for name in ("rows_read", "rows_distinct", "conflicts")}
             for run in first
         ]
+        self.facts["oracle_agrees"] = all(run.agrees_with_oracle() for run in first)
         self.facts["damaged_inputs"] = sum(len(run.report["damaged_inputs"]) for run in first)
         return together(first)
 
