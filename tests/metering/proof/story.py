@@ -160,7 +160,7 @@ class Story:
         if late:
             self.facts["files_late"] = self.usage.hold_back(0.3)
             early = together([self.roll_up.run(day) for day in days])
-            judged = [self._judge(tenant, early) for tenant in self.cell.tenants]
+            judged = [self.judge(tenant, early) for tenant in self.cell.tenants]
             self.facts["over_while_files_were_late"] = sum(each.over for each in judged)
             self.usage.deliver()
             self._step("roll-up without what is late")
@@ -182,12 +182,13 @@ class Story:
         self.facts["damaged_inputs"] = sum(len(run.report["damaged_inputs"]) for run in first)
         return together(first)
 
-    def _judge(self, tenant: Tenant, billed: Billed) -> Verdict:
+    def judge(self, tenant: Tenant, billed: Billed) -> Verdict:
+        """Holds what a tenant was billed against what was counted from outside."""
         return verdict(tenant, self.cell.scan(tenant), billed)
 
     def outcome(self, billed: Billed) -> Outcome:
         """Holds all that was billed against what was counted from outside."""
-        verdicts = [self._judge(tenant, billed) for tenant in self.cell.tenants]
+        verdicts = [self.judge(tenant, billed) for tenant in self.cell.tenants]
         times = []
         for tenant in self.cell.tenants:
             stored = stored_bytes(self.cell.scan(tenant))
