@@ -29,6 +29,8 @@ READ_AHEAD_BYTES = 1 << 24
 # What a broker may take to end a connection whose client said that it is done. Never reached when
 # all is well.
 DRAIN_SECONDS = 60.0
+# How long a client may leave what was sent to it in its socket once the broker's side has ended.
+TAKE_SECONDS = 5.0
 # As the broker's own limit, with room: a length beyond it is no Kafka.
 FRAME_BYTES_MAX = 512 << 20
 
@@ -185,6 +187,8 @@ class CountingProxy:
         for connection in list(self._connections):
             self.seen.errors.append("a connection did not end")
             connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await server.wait_closed()
 
     async def _accept(
         self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
@@ -199,8 +203,8 @@ class CountingProxy:
         except (frames.FrameError, KeyError) as error:
             self.seen.errors.append(repr(error))
         finally:
+            await end(to_client)
             self._connections.discard(task)
-            to_client.close()
 
     async def _forward(
         self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
@@ -218,7 +222,7 @@ class CountingProxy:
             with contextlib.suppress(asyncio.CancelledError):
                 await requests
             self._requests.discard(requests)
-            to_broker.close()
+            await end(to_broker)
 
     async def _requests_of(
         self,
@@ -253,6 +257,16 @@ def send(stream: asyncio.StreamWriter, frame: bytes) -> None:
     """Sends a frame to whoever is still there. Never waits, so that reading never waits."""
     if not stream.is_closing():
         stream.writelines([struct.pack(">i", len(frame)), frame])
+
+
+async def end(stream: asyncio.StreamWriter) -> None:
+    """Closes a connection, once what was sent is taken, or nobody takes it any more."""
+    stream.close()
+    try:
+        async with asyncio.timeout(TAKE_SECONDS):
+            await stream.wait_closed()
+    except (OSError, TimeoutError):
+        stream.transport.abort()
 
 
 def unix_ms() -> int:

@@ -51,7 +51,7 @@ def windows(files: Iterable[UsageFile], tenant: Tenant) -> set[Window]:
     """The billed rows by time of a tenant; equal rows of several files are one."""
     found = set()
     columns = ["meter", "topic_id", "partition", "window_start_ms", "window_end_ms", "quantity"]
-    for file in files:
+    for file in filter(UsageFile.is_sound, files):
         table = pq.read_table(file.data, columns=["cluster_id", "billed", *columns])
         for row in table.to_pylist():
             mine = row["cluster_id"] == tenant.cluster_id and row["billed"]

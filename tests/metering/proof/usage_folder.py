@@ -5,6 +5,7 @@ Works on the folder as anybody could who may write to it, by the documented form
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -25,6 +26,10 @@ class UsageFile:
     def data(self) -> Path:
         """The Parquet file beside it."""
         return self.path.with_suffix(".parquet")
+
+    def is_sound(self) -> bool:
+        """Tells whether the data is what the manifest says."""
+        return hashlib.sha256(self.data.read_bytes()).hexdigest() == self.said["sha256"]
 
 
 class UsageFolder:
