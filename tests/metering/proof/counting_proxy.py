@@ -219,8 +219,7 @@ class CountingProxy:
                 send(to_client, frame)
         finally:
             requests.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await requests
+            await asyncio.wait([requests])
             self._requests.discard(requests)
             await end(to_broker)
 
@@ -239,7 +238,9 @@ class CountingProxy:
             self.seen.errors.append(repr(error))
         finally:
             if not to_broker.is_closing():
-                to_broker.write_eof()
+                # A broker that was killed is not there to be told.
+                with contextlib.suppress(OSError):
+                    to_broker.write_eof()
 
 
 async def frames_of(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:

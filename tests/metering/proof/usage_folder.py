@@ -29,7 +29,8 @@ class UsageFile:
 
     def is_sound(self) -> bool:
         """Tells whether the data is what the manifest says."""
-        return hashlib.sha256(self.data.read_bytes()).hexdigest() == self.said["sha256"]
+        digest: str = self.said["sha256"]
+        return hashlib.sha256(self.data.read_bytes()).hexdigest() == digest
 
 
 class UsageFolder:
