@@ -12,8 +12,11 @@ class MeteringConfig(AppConfig):
     label = "metering"
 
     def ready(self) -> None:
-        """Tells probes how far the meter is."""
+        """Tells probes how far the meter is, and whoever removes data whether it is metered."""
         from console.common.health import register_check  # noqa: PLC0415
+        from console.common.metered import register_meter  # noqa: PLC0415
         from metering import checks  # noqa: PLC0415
+        from metering.services import totals  # noqa: PLC0415
 
         register_check("metering", checks.check_metering)
+        register_meter("metering", totals.is_metered)

@@ -189,6 +189,15 @@ def metered_until(cluster_id: str) -> datetime | None:
     return None if last is None else last + HOUR
 
 
+def is_metered(*, cluster_id: str, until: datetime) -> bool:
+    """Whether all that a cluster used up to a time is in usage files.
+
+    Not of one that no usage file ever told of: the agent, once it runs, tells of every cluster.
+    """
+    known = metered_until(cluster_id)
+    return known is not None and known >= until
+
+
 def has_grown(day: date, run: RollupRun) -> bool:
     """Whether there are usage files of a day that neither its run nor a later one has seen.
 

@@ -40,6 +40,8 @@ RECHECKED_A_SWEEP = 50
 CHASED_S = 120.0
 # Long after its deletion no broker of a cluster runs any more, and none uses anything.
 LAST_USE = timedelta(hours=1)
+# What the meter has not found by then is lost to it, and the customer's data is promised to go.
+METER_WAIT_MAX = timedelta(days=30)
 
 
 def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = True) -> bool:
@@ -143,11 +145,22 @@ def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted
 
 
 def _purge_is_due(cluster: Cluster) -> bool:
-    """It can no longer be restored, and every meter has what its data says of its usage."""
+    """It can no longer be restored, and every meter has what its data says of its usage.
+
+    A meter that cannot have it, of an hour whose usage is lost, is waited for no longer than
+    `METER_WAIT_MAX`; what it missed is not billed.
+    """
     deleted_at, purge_at = cluster.deleted_at, cluster.purge_at
     if cluster.intent != Intent.DELETED or deleted_at is None or purge_at is None:
         return False
-    return purge_at <= now() and is_metered(cluster_id=cluster.pk, until=deleted_at + LAST_USE)
+    if purge_at > now():
+        return False
+    if is_metered(cluster_id=cluster.pk, until=deleted_at + LAST_USE):
+        return True
+    overdue = purge_at + METER_WAIT_MAX <= now()
+    if overdue:
+        logger.warning("purge.unmetered", extra={"cluster": cluster.pk})
+    return overdue
 
 
 def observe(cluster: Cluster) -> reconcile.Observed:
@@ -163,6 +176,7 @@ def observe(cluster: Cluster) -> reconcile.Observed:
             wake=cell.wake(cluster.pk) is not None,
             record=record,
             sample_topic=wants_samples and record and has_sample_topic(store),
+            produce_suspension=store.produce_suspension() if record else None,
         )
     except MetadataError as error:
         logger.warning("reconcile.unknown", extra={"cluster": cluster.pk, "error": str(error)})

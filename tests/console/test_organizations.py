@@ -95,6 +95,11 @@ def test_a_produce_suspension_is_told_once_audited_and_shown(api, tenant):
     assert api().get(CURRENT)["ETag"] == '"1"'
 
 
+def test_a_reason_says_something(tenant):
+    with pytest.raises(ValueError, match="needs a reason"):
+        services.set_produce_suspension(organization_id=tenant.id, reason=" ")
+
+
 def test_a_reason_that_is_too_long_is_cut_off(api, tenant):
     services.set_produce_suspension(organization_id=tenant.id, reason="x" * 1_000)
     assert api().get(CURRENT).json()["produce_suspended_reason"] == "x" * 500

@@ -55,8 +55,11 @@ def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
 
     Everything else goes on: fetching, commits, administration. Clients that produce are shown the
     `reason`, so it says who can do what about it; more than `REASON_CHARS_MAX` are cut off. Tells
-    whether that changed anything.
+    whether that changed anything. Raises `ValueError` for a reason that says nothing.
     """
+    if reason is not None and not reason.strip():
+        message = "a produce suspension needs a reason"
+        raise ValueError(message)
     wanted = None if reason is None else reason[:REASON_CHARS_MAX]
     with organization_scope(organization_id):
         # Whoever makes a cluster at this moment holds the row: it is found, or finds the reason.

@@ -61,6 +61,19 @@ def hours_ms(hours):
     return T0_MS + hours * 3_600_000
 
 
+def test_the_cell_knows_when_a_cluster_was_deleted(make_cluster, delete, undelete, cell, at):
+    cluster_id = make_cluster()
+    assert cell.spec(cluster_id).deletions == ()
+    delete(cluster_id)
+    assert cell.spec(cluster_id).deletions == ((T0_MS, None),)
+    at(5)
+    undelete(cluster_id)
+    assert cell.spec(cluster_id).deletions == ((T0_MS, hours_ms(5)),)
+    at(7)
+    delete(cluster_id)
+    assert cell.spec(cluster_id).deletions == ((T0_MS, hours_ms(5)), (hours_ms(7), None))
+
+
 def test_milliseconds_are_whole_ones():
     assert unix_ms(T0) == T0_MS
 
@@ -105,6 +118,20 @@ def test_a_cluster_that_waits_for_its_meter_is_not_restored(make_cluster, delete
     at(7 * 24)
     reconciling.sweep_clusters()
     cases.assert_problem(api().post(f"/clusters/{cluster_id}:undelete"), 404, "not_found")
+
+
+def test_a_meter_that_never_has_it_is_not_waited_for_for_ever(
+    make_cluster, delete, cell, at, meters
+):
+    cluster_id = make_cluster()
+    delete(cluster_id)
+    metered.register_meter("lost", lambda **_: False)
+    at(37 * 24 - 1)
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id) is not None
+    at(37 * 24)
+    reconciling.sweep_clusters()
+    assert cell.spec(cluster_id) is None
 
 
 def test_a_meter_that_fails_keeps_the_data_and_the_transaction(
