@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date
+
+from django.db import models
 
 from billing.budgets.rules import cap_of
 from billing.choices import BUDGET_SETTINGS, BudgetEventKind
@@ -16,33 +19,39 @@ def budget_caps(organization_id: str, month: date) -> int | None:
     None: no suspending budget was in force at its end (now, of the month that runs). `month` is any
     day of it. Reads in the caller's tenancy scope.
     """
-    caps = [cap for cap in _caps(organization_id, month).values() if cap is not None]
-    return min(caps, default=None)
+    return caps_by_organization([organization_id], month).get(organization_id)
 
 
-def cap_of_budget(organization_id: str, budget_id: str, month: date) -> int | None:
-    """The cap of one of them."""
-    return _caps(organization_id, month).get(budget_id)
+def caps_by_organization(organization_ids: Collection[str], month: date) -> dict[str, int]:
+    """The same of many organisations, in one query; those without a cap are left out."""
+    caps: dict[str, int] = {}
+    for event in _last_settings(month).filter(organization_id__in=organization_ids):
+        cap = _cap(event, month)
+        if cap is not None:
+            owner = event.organization_id
+            caps[owner] = min(cap, caps.get(owner, cap))
+    return caps
 
 
-def _caps(organization_id: str, month: date) -> dict[str, int | None]:
-    """By budget: what its settings at the month's end say."""
-    first = month.replace(day=1)
-    last_settings = (
-        BudgetEvent.objects.filter(
-            organization_id=organization_id,
-            kind__in=BUDGET_SETTINGS,
-            created_at__lt=starts_at(next_month(first)),
-        )
-        .order_by("budget_id", "-generation")
-        .distinct("budget_id")
+def cap_of_budget(budget_id: str, month: date) -> int | None:
+    """The cap of one budget."""
+    event = _last_settings(month).filter(budget_id=budget_id).first()
+    return None if event is None else _cap(event, month)
+
+
+def _last_settings(month: date) -> models.QuerySet[BudgetEvent]:
+    """Of each budget the event by which its settings at the month's end came into force."""
+    end = starts_at(next_month(month))
+    settings = BudgetEvent.objects.filter(kind__in=BUDGET_SETTINGS, created_at__lt=end)
+    return settings.order_by("budget_id", "-generation").distinct("budget_id")
+
+
+def _cap(event: BudgetEvent, month: date) -> int | None:
+    if event.kind == BudgetEventKind.REMOVED:
+        return None
+    same_month = event.month == month.replace(day=1)
+    return cap_of(
+        amount_minor=event.amount_minor,
+        action=event.action,
+        base_minor=(event.base_minor or 0) if same_month else 0,
     )
-    return {
-        event.budget_id: cap_of(
-            amount_minor=event.amount_minor,
-            action=event.action,
-            base_minor=(event.base_minor or 0) if event.month == first else 0,
-        )
-        for event in last_settings
-        if event.kind != BudgetEventKind.REMOVED
-    }

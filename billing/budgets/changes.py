@@ -71,7 +71,7 @@ def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> B
         return budget
     spending = _spending(budget.organization_id)
     # As it was under the settings that end here.
-    cap_minor = cap_of_budget(budget.organization_id, budget.pk, spending.month)
+    cap_minor = cap_of_budget(budget.pk, spending.month)
     for name, value in changed.items():
         setattr(budget, name, value)
     budget.generation += 1

@@ -53,6 +53,7 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
         "clients_outlive_the_control_plane": partial(
             scenarios.clients_outlive_the_control_plane, run, seconds
         ),
+        "a_budget_stops_producers": partial(scenarios.a_budget_stops_producers, run),
         "all_is_there_after_kill_9": partial(scenarios.all_is_there_after_kill_9, run),
     }
 

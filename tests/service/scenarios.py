@@ -18,7 +18,9 @@ from pathlib import Path
 import confluent_kafka
 import confluent_kafka.admin
 import httpx
+import psycopg
 
+from console.supervisor import postgres
 from console.supervisor.processes import Identity, is_running, members_of
 from tests.supervisor.run import Run, wait_until
 
@@ -34,6 +36,8 @@ from .traffic import (
 
 CONTROL_PLANE = ("beat", "worker", "web", "redis", "postgres")
 SHORT_IDLE_S = 10
+# From usage to what a budget does about it.
+BUDGET_LIMIT_S = 300
 TOPIC = "orders"
 
 
@@ -284,6 +288,72 @@ def authentication_error(connection: Connection) -> bool:
         return False
     client.poll(0)
     return any(e.code() == confluent_kafka.KafkaError._AUTHENTICATION for e in errors)
+
+
+def a_budget_stops_producers(run: Run) -> None:
+    """A one-cent budget: produce is refused by name within minutes, the rest goes on; then lifted.
+
+    From the first record to the refusal all is real: lane, agent, usage files, minutes, prices.
+    """
+    charge_for_every_byte(run)
+    api = Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(api)
+    asked = {"name": "One cent", "amount_minor": 1, "action": "suspend"}
+    budget = api.call("POST", "/budgets", asked, status=201)
+    assert produce_error(connection) is None
+    wait_until(
+        lambda: api.call("GET", f"/budgets/{budget['id']}")["state"] == "exceeded",
+        "the budget is used up",
+        BUDGET_LIMIT_S,
+    )
+    wait_until(lambda: produce_error(connection) is not None, "producers are refused")
+    error = produce_error(connection)
+    assert error is not None
+    assert error.code() == confluent_kafka.KafkaError.POLICY_VIOLATION
+    conditions = {each["type"]: each for each in api.cluster(cluster_id)["status"]["conditions"]}
+    assert '"One cent" of $0.01' in conditions["ProduceSuspended"]["message"]
+    mails = [file.read_text() for file in (run.home / "mail").glob("*.eml")]
+    assert any("One cent" in mail and "refuse to take records" in mail for mail in mails)
+    reader = Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, "goes-on")).start()
+    wait_until(lambda: bool(reader.seen), "what is there is read")
+    reader.finish(set(reader.seen))
+
+    api.call("PATCH", f"/budgets/{budget['id']}", {"amount_minor": 10**15})
+    wait_until(lambda: produce_error(connection) is None, "producers are served again")
+    assert api.call("GET", f"/budgets/{budget['id']}")["suspended_at"] is None
+    api.close()
+
+
+def charge_for_every_byte(run: Run) -> None:
+    """Prices of the current month by which one record costs dollars, and nothing is free.
+
+    Prices come by migrations alone: only the tables' owner can do this.
+    """
+    version = "prv_dear"
+    owner = postgres.dsn(run.home / "postgres", "freshet_owner", "freshet")
+    with psycopg.connect(owner) as connection:
+        connection.execute(
+            "INSERT INTO billing_priceversion (id, valid_from, currency, created_at)"
+            " VALUES (%s, date_trunc('month', now() AT TIME ZONE 'UTC')::date, 'USD', now())",
+            [version],
+        )
+        connection.execute(
+            "INSERT INTO billing_price"
+            " (version_id, meter, unit_price, unit, free_units, free_unit)"
+            " SELECT %s, meter, 10000000, unit, 0, free_unit FROM billing_price",
+            [version],
+        )
+
+
+def produce_error(connection: Connection) -> confluent_kafka.KafkaError | None:
+    """Produces one record with a fresh client; gives what it is told, None if it is taken."""
+    told: list[confluent_kafka.KafkaError | None] = []
+    settings = librdkafka_settings(connection, **{"message.timeout.ms": 30000})
+    producer = confluent_kafka.Producer(settings, logger=logging.getLogger("producer"))
+    value = os.urandom(8).hex()
+    producer.produce(TOPIC, value, callback=lambda error, _: told.append(error))
+    assert producer.flush(60) == 0
+    return told[0]
 
 
 def everybody_is_gone(run: Run) -> None:

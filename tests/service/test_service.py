@@ -46,3 +46,7 @@ def test_clients_see_nothing_of_a_control_plane_that_is_away(run):
 
 def test_strangers_get_nothing(run):
     scenarios.strangers_get_nothing(run)
+
+
+def test_a_budget_stops_producers_and_lets_them_go_on(run):
+    scenarios.a_budget_stops_producers(run)
