@@ -25,6 +25,7 @@ export interface UsageSearch {
   by?: (typeof GROUPS)[number];
   cluster?: string;
   topic?: string;
+  principal?: string;
   meter?: string;
   panel?: string;
 }
@@ -39,6 +40,7 @@ export function usageSearch(search: Record<string, unknown>): UsageSearch {
     by: oneOf(GROUPS, search.by),
     cluster: text(search.cluster),
     topic: text(search.topic),
+    principal: text(search.principal),
     meter: meter !== undefined && isMeter(meter) ? meter : undefined,
     panel: text(search.panel),
   };

@@ -1,6 +1,6 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ReactElement, useMemo } from "react";
+import { type ReactElement } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { PageHead } from "@/components/PageHead";
@@ -24,8 +24,8 @@ export function UsagePage(): ReactElement {
   const navigate = useNavigate();
   const search = useSearch({ from: "/frame/money/usage" });
   const names = useNames();
-  const { range, from, to, cluster, topic, by = "meter" } = search;
-  const filter = { range, from, to, cluster, topic };
+  const { range, from, to, cluster, topic, principal, by = "meter" } = search;
+  const filter = { range, from, to, cluster, topic, principal };
   const { data: usage, error, refetch } = useQuery(usageSeriesQuery(filter, by));
   const change = (changed: Partial<UsageSearch>): void => {
     void navigate({
@@ -45,8 +45,8 @@ export function UsagePage(): ReactElement {
         lead={<CompleteNote until={usage?.completeUntil} />}
         actions={
           <UsageFilters
-            chosen={{ by: search.by, cluster, topic }}
-            clusters={names.clusters}
+            chosen={{ by: search.by, cluster, topic, principal }}
+            names={names}
             onChange={change}
           />
         }
@@ -95,9 +95,9 @@ interface RowsProps {
 }
 
 function Rows({ search, names, onChange }: RowsProps): ReactElement {
-  const { range, from, to, cluster, topic, meter } = search;
-  const rows = useInfiniteQuery(usageRowsQuery({ range, from, to, cluster, topic, meter }));
-  const items = useMemo(() => rows.data?.pages.flatMap((page) => page.items), [rows.data]);
+  const { range, from, to, cluster, topic, principal, meter } = search;
+  const filter = { range, from, to, cluster, topic, principal, meter };
+  const { data: items, error, refetch } = useQuery(usageRowsQuery(filter));
   return (
     <div id="rows">
       <Section
@@ -112,11 +112,11 @@ function Rows({ search, names, onChange }: RowsProps): ReactElement {
           />
         }
       >
-        {rows.error && !items && (
+        {error && !items && (
           <ErrorPanel
-            error={rows.error}
+            error={error}
             what="The rows could not be read"
-            onRetry={() => void rows.refetch()}
+            onRetry={() => void refetch()}
           />
         )}
         {items?.length === 0 ? (
@@ -126,14 +126,7 @@ function Rows({ search, names, onChange }: RowsProps): ReactElement {
               : "Nothing was counted in this time."}
           </Empty>
         ) : (
-          (items ?? !rows.error) && (
-            <UsageRows
-              rows={items}
-              names={names}
-              onMore={rows.hasNextPage ? () => void rows.fetchNextPage() : undefined}
-              reading={rows.isFetchingNextPage}
-            />
-          )
+          (items ?? !error) && <UsageRows rows={items} names={names} />
         )}
       </Section>
     </div>

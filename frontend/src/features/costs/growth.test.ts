@@ -5,7 +5,12 @@ import { daysOf, forecastLine, growthOf } from "./growth";
 const GIB = 1024 ** 3;
 const month = "2026-11";
 const now = new Date("2026-11-03T12:00:00Z");
-const price = (meter: string, unit: string, unit_price: string, free_units: number): Price => ({
+const price = (
+  meter: Price["meter"],
+  unit: Price["unit"],
+  unit_price: string,
+  free_units: number,
+): Price => ({
   meter,
   name: meter,
   unit,
@@ -19,12 +24,12 @@ const prices = [
   price("storage_byte_minutes", "GiB-month", "0.06", 0),
 ];
 
-function day(of: number, meter: string, quantity: number, billed = true): UsageItem {
+function day(of: number, meter: UsageItem["meter"], quantity: number, billed = true): UsageItem {
   const start = Date.UTC(2026, 10, of);
   return {
     id: null,
     meter,
-    unit: "",
+    unit: "byte",
     quantity,
     window_start: new Date(start).toISOString(),
     window_end: new Date(start + 86_400_000).toISOString(),

@@ -76,7 +76,7 @@ test("topics of the same id in two clusters are two", () => {
 });
 
 test("what is counted in time is a mean over the minutes that passed", () => {
-  const stored = { meter: "storage_byte_minutes" };
+  const stored = { meter: "storage_byte_minutes" as const };
   const items = [item(13, 60 * 1024, stored), item(14, 5 * 1024, stored)];
   const shown = levels(items, "meter", "storage_byte_minutes");
   expect(shown[0]?.values.slice(-2)).toEqual([1024, 1024]);

@@ -1,5 +1,4 @@
 import createClient, { type Middleware } from "openapi-fetch";
-import type { PendingPaths } from "./pending";
 import type { paths } from "./schema";
 import { Problem, problemOf, unreachable } from "./problem";
 
@@ -42,7 +41,7 @@ async function bodyOf(response: Response): Promise<unknown> {
 }
 
 /** The typed client. Same origin: the session's cookie goes along by itself. */
-export const api = createClient<paths & PendingPaths>({ credentials: "same-origin" });
+export const api = createClient<paths>({ credentials: "same-origin" });
 api.use(headers);
 
 /** The answer's body; what is not ok has been thrown as a `Problem` before. */

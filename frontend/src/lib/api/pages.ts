@@ -1,7 +1,7 @@
 import type { Page } from "./types";
 
 /** A list longer than this is cut: the page says so, and no browser holds more with ease. */
-const ITEMS_MAX = 5_000;
+export const ITEMS_MAX = 5_000;
 
 /** Follows a list's cursors to its end. */
 export async function allPages<T>(

@@ -36,6 +36,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/billing-details": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The details that the next invoice will have. */
+        get: operations["billing_details_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Changes them for invoices to come; issued ones never change. */
+        patch: operations["billing_details_partial_update"];
+        trace?: never;
+    };
     "/api/v1/budgets": {
         parameters: {
             query?: never;
@@ -391,6 +409,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/invoices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Newest first, without their lines. */
+        get: operations["invoices_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/invoices/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One, with its lines; each names the usage rows that its quantity is the sum of. */
+        get: operations["invoices_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/invoices/{id}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A zip with the usage behind the invoice, and a program that recomputes it. */
+        get: operations["invoices_evidence_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/invoices/{id}/pdf": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The document, as it was made once after issuing; 409 `document_pending` before. */
+        get: operations["invoices_pdf_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/local-mail": {
         parameters: {
             query?: never;
@@ -458,6 +544,23 @@ export interface paths {
         head?: never;
         /** @description Renames it. */
         patch: operations["organizations_current_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The prices of this month: they are the same for everybody and change with a month. */
+        get: operations["prices_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/regions": {
@@ -542,6 +645,44 @@ export interface paths {
         put?: never;
         /** @description Takes the token. Repeating it changes nothing. */
         post: operations["signup_verify_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Usage in the order of time.
+         *
+         *     By hour and day, and without grouping, the items are the very rows that invoices name.
+         */
+        get: operations["usage_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/rows/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A row that an invoice names, and the usage files and lanes that it comes from. */
+        get: operations["usage_rows_retrieve"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -660,6 +801,17 @@ export interface components {
             topic: string;
             partition: number;
         };
+        /** @description Whom invoices are addressed to, from the next one on. */
+        BillingDetails: {
+            /** @description Empty: the organisation's name. */
+            legal_name: string;
+            address: string[];
+            /** @description ISO 3166-1 alpha-2. */
+            country: string;
+            /** @description With its country's prefix. */
+            vat_id: string;
+            readonly generation: number;
+        };
         /** @description A budget, how it stands in the current month, and its newest events. */
         Budget: {
             readonly id: string;
@@ -715,7 +867,7 @@ export interface components {
         /** @description Something that happened to a budget, and what held at that moment. */
         BudgetEvent: {
             readonly id: string;
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["BudgetEventKindEnum"];
             /** @description YYYY-MM. */
             readonly month: string;
             /** @description Of `threshold_reached`, in percent. */
@@ -727,6 +879,8 @@ export interface components {
             readonly created_at: string;
         };
         /** @enum {string} */
+        BudgetEventKindEnum: "created" | "changed" | "removed" | "threshold_reached" | "suspended" | "resumed";
+        /** @enum {string} */
         BudgetStateEnum: "ok" | "warned" | "exceeded";
         /** @description Bytes; the first 64 KiB of what is longer. */
         Bytes: {
@@ -736,6 +890,16 @@ export interface components {
             /** @description Bytes, all of them. */
             size: number;
             truncated: boolean;
+        };
+        /** @enum {string} */
+        CategoryEnum: "S" | "Z" | "AE" | "O";
+        /** @description Why a month was invoiced before it was closed, and what was missing. */
+        ClosedEarly: {
+            reason: string;
+            by: string;
+            days_without_roll_up: string[];
+            days_with_newer_files: string[];
+            incomplete_hours: number;
         };
         /** @description A cluster. */
         Cluster: {
@@ -942,8 +1106,111 @@ export interface components {
             key: string;
             value: components["schemas"]["Bytes"] | null;
         };
+        /** @description An invoice or a credit note, with all that it says. */
+        Invoice: {
+            id: string;
+            kind: components["schemas"]["InvoiceKind"];
+            /** @description Null: a draft has none. */
+            number: string | null;
+            state: components["schemas"]["InvoiceState"];
+            /** @description YYYY-MM, in UTC. */
+            readonly month: string;
+            /** @description ISO 4217. */
+            currency: string;
+            /** @description In minor units, such as cents. */
+            subtotal_minor: number;
+            tax_minor: number;
+            total_minor: number;
+            /** Format: date-time */
+            issued_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description Of the PDF; null until it is made, some seconds after issuing. */
+            readonly sha256: string | null;
+            lines: components["schemas"]["InvoiceLine"][];
+            seller: components["schemas"]["Party"];
+            customer: components["schemas"]["Party"];
+            tax: components["schemas"]["Tax"];
+            price_version: string;
+            closed_early: components["schemas"]["ClosedEarly"] | null;
+            /** @description Of a credit note: the invoice that it takes back. */
+            credits_id: string | null;
+            /** @description Of a void invoice: the credit note that takes it back. */
+            readonly credit_note_id: string | null;
+            /** @description Of a credit note. */
+            reason: string;
+        };
         /** @enum {string} */
-        KindEnum: "created" | "changed" | "removed" | "threshold_reached" | "suspended" | "resumed";
+        InvoiceKind: "invoice" | "credit_note";
+        /** @description One amount of an invoice. */
+        InvoiceLine: {
+            id: string;
+            kind: components["schemas"]["InvoiceLineKind"];
+            /** @description Empty for what is no usage. */
+            meter: string;
+            cluster_id: string;
+            /** @description The cluster's name when the invoice was issued. */
+            cluster: string;
+            description: string;
+            /** @description In `unit`, exactly. */
+            readonly quantity: number | null;
+            /** @description The meter's base unit. */
+            readonly unit: string;
+            /** @description The part of it that the free allowance covers. */
+            readonly free_quantity: number | null;
+            /** @description A decimal, of one `price_unit`. */
+            readonly unit_price: string | null;
+            price_unit: string;
+            /** @description How many `unit`s are in one `price_unit`. */
+            price_unit_size: number | null;
+            /** @description Rounded once, half up. */
+            amount_minor: number;
+            /** @description The rows of `/usage` that the quantity is the sum of. */
+            readonly usage_row_ids: string[];
+        };
+        /** @enum {string} */
+        InvoiceLineKind: "usage" | "cap";
+        /** @enum {string} */
+        InvoiceState: "draft" | "issued" | "void";
+        /** @description An invoice or a credit note, without its lines. */
+        InvoiceSummary: {
+            id: string;
+            kind: components["schemas"]["InvoiceKind"];
+            /** @description Null: a draft has none. */
+            number: string | null;
+            state: components["schemas"]["InvoiceState"];
+            /** @description YYYY-MM, in UTC. */
+            readonly month: string;
+            /** @description ISO 4217. */
+            currency: string;
+            /** @description In minor units, such as cents. */
+            subtotal_minor: number;
+            tax_minor: number;
+            total_minor: number;
+            /** Format: date-time */
+            issued_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description Of the PDF; null until it is made, some seconds after issuing. */
+            readonly sha256: string | null;
+        };
+        /** @description Blocks of a lane. */
+        LaneRange: {
+            /** @description Which start of a broker. */
+            incarnation: number;
+            first_sequence: number;
+            last_sequence: number;
+            /**
+             * Format: date-time
+             * @description Its usage after this time.
+             */
+            readonly since: string;
+            /**
+             * Format: date-time
+             * @description Its usage up to this time.
+             */
+            readonly until: string;
+        };
         /** @enum {string} */
         ListenerEnum: "SASL_PLAINTEXT" | "SASL_SSL";
         /** @description A mail that the service wrote into its folder. */
@@ -1105,6 +1372,14 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        PaginatedInvoiceSummaryList: {
+            items: components["schemas"]["InvoiceSummary"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
         PaginatedOperationList: {
             items: components["schemas"]["Operation"][];
             /**
@@ -1121,6 +1396,20 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        PaginatedUsageItemList: {
+            items: components["schemas"]["UsageItem"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+            /**
+             * Format: date-time
+             * @description Of windows before this time nothing is missing. Null: unknown.
+             * @example 2026-11-21T14:00:00Z
+             */
+            complete_until: string | null;
+        };
         /** @description A partition. `leader` is null while no broker leads it. */
         Partition: {
             partition: number;
@@ -1130,6 +1419,25 @@ export interface components {
         /** @description How many partitions a topic shall have. */
         PartitionsRequest: {
             count: number;
+        };
+        /** @description One side of an invoice, as it was when it was issued. */
+        Party: {
+            name: string;
+            address: string[];
+            country: string;
+            vat_id: string;
+            registration: string;
+            email: string;
+        };
+        /** @description Whom invoices are addressed to, from the next one on. */
+        PatchedBillingDetailsRequest: {
+            /** @description Empty: the organisation's name. */
+            legal_name?: string;
+            address?: string[];
+            /** @description ISO 3166-1 alpha-2. */
+            country?: string;
+            /** @description With its country's prefix. */
+            vat_id?: string;
         };
         /** @description What changes. What is left out stays. */
         PatchedBudgetUpdateRequest: {
@@ -1184,6 +1492,32 @@ export interface components {
             target: number;
             lag_after: number;
         };
+        /** @description The price of a meter. */
+        Price: {
+            meter: components["schemas"]["PriceMeterEnum"];
+            name: string;
+            /** @description A decimal, in the currency. */
+            readonly unit_price: string;
+            /** @description What the price is of. */
+            unit: components["schemas"]["PriceUnit"];
+            /** @description Free of charge for an organisation in a month, in `free_unit`. */
+            free_units: number;
+            free_unit: components["schemas"]["PriceUnit"];
+            /** @description What quantities of usage are in. */
+            readonly base_unit: string;
+        };
+        /** @description The prices of the current month. */
+        PriceList: {
+            id: string;
+            /** Format: date */
+            valid_from: string;
+            currency: string;
+            prices: components["schemas"]["Price"][];
+        };
+        /** @enum {string} */
+        PriceMeterEnum: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes";
+        /** @enum {string} */
+        PriceUnit: "GiB" | "GiB-month" | "partition-hour" | "partition-month";
         /**
          * @description A principal's part; empty for what nobody did, such as storing.
          *
@@ -1273,6 +1607,18 @@ export interface components {
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "billing" | "viewer";
+        /** @description The roll-up that a row is of. */
+        Run: {
+            id: string;
+            /** Format: date */
+            day: string;
+            /** Format: date-time */
+            published_at: string;
+            /** @description Of all rows of the run. */
+            content_sha256: string;
+            /** @description Whether its rows are the day's: a corrected day has a newer run. */
+            readonly current: boolean;
+        };
         /** @description Bounds of the number of brokers. */
         Scale: {
             /** @description 0: it sleeps while nobody is connected. */
@@ -1337,6 +1683,14 @@ export interface components {
         };
         /** @enum {string} */
         StoppedEnum: "limit" | "bytes" | "time" | "end";
+        /** @description The value added tax of an invoice. */
+        Tax: {
+            /** @description UNCL 5305. */
+            category: components["schemas"]["CategoryEnum"];
+            percent: string;
+            /** @description Why none is charged; empty where some is. */
+            reason: string;
+        };
         /** @enum {string} */
         TimestampTypeEnum: "CreateTime" | "LogAppendTime";
         /** @enum {string} */
@@ -1383,12 +1737,92 @@ export interface components {
             partitions_led: number;
             conditions: components["schemas"]["Condition"][];
         };
+        /** @description A usage file that the row was summed up from, and what it holds of the cluster. */
+        TracedFile: {
+            key: string;
+            sha256: string;
+            size_bytes: number;
+            rows: number;
+            lanes: components["schemas"]["LaneRange"][];
+            /**
+             * Format: date-time
+             * @description From when it measures storage, partitions and brokers; null for usage of lanes.
+             */
+            readonly since: string | null;
+            /**
+             * Format: date-time
+             * @description Until when; null for usage of lanes.
+             */
+            readonly until: string | null;
+        };
         /** @enum {string} */
         TypeEnum: "create_cluster" | "delete_cluster" | "undelete_cluster" | "wake_cluster" | "sleep_cluster";
         /** @description How it comes back. */
         UndeleteRequest: {
             /** @description Another name, where its own was taken meanwhile. */
             name?: string;
+        };
+        /** @description How much of one meter was used in one window. */
+        UsageItem: {
+            /** @description Of the row that invoices name; null for a sum or a fresh item. */
+            id: string | null;
+            meter: components["schemas"]["UsageMeter"];
+            /** @description One of byte, byte_minute, partition_minute, second. */
+            unit: string;
+            quantity: number;
+            /** Format: date-time */
+            window_start: string;
+            /**
+             * Format: date-time
+             * @description The first moment behind the window.
+             */
+            window_end: string;
+            /** @description Some of it is not rolled up yet, and may still grow. */
+            provisional: boolean;
+            /** @description Whether invoices count it. */
+            billed: boolean;
+            /** @description Null for a sum over clusters. */
+            cluster_id: string | null;
+            /** @description Null for a sum over topics, and for what is of no topic. */
+            topic_id: string | null;
+            /** @description The topic's name. */
+            topic: string | null;
+            /** @description Null for a sum over principals, and for what is of none. */
+            principal: string | null;
+        };
+        /** @enum {string} */
+        UsageMeter: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
+        /** @description A rolled-up row, and what it was made from. */
+        UsageRow: {
+            /** @description Of the row that invoices name; null for a sum or a fresh item. */
+            id: string | null;
+            meter: components["schemas"]["UsageMeter"];
+            /** @description One of byte, byte_minute, partition_minute, second. */
+            unit: string;
+            quantity: number;
+            /** Format: date-time */
+            window_start: string;
+            /**
+             * Format: date-time
+             * @description The first moment behind the window.
+             */
+            window_end: string;
+            /** @description Some of it is not rolled up yet, and may still grow. */
+            provisional: boolean;
+            /** @description Whether invoices count it. */
+            billed: boolean;
+            /** @description Null for a sum over clusters. */
+            cluster_id: string | null;
+            /** @description Null for a sum over topics, and for what is of no topic. */
+            topic_id: string | null;
+            /** @description The topic's name. */
+            topic: string | null;
+            /** @description Null for a sum over principals, and for what is of none. */
+            principal: string | null;
+            /** @description hour or day. */
+            granularity: string;
+            run: components["schemas"]["Run"];
+            files: components["schemas"]["TracedFile"][];
         };
         /** @description A person. */
         User: {
@@ -1625,6 +2059,129 @@ export interface operations {
             };
             /** @description If-Match names another generation. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    billing_details_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BillingDetails"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    billing_details_partial_update: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedBillingDetailsRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BillingDetails"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4408,6 +4965,239 @@ export interface operations {
             };
         };
     };
+    invoices_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                /** @description YYYY-MM: only those of this month. */
+                month?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedInvoiceSummaryList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invoices_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invoice"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invoices_evidence_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invoices_pdf_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     local_mail_list: {
         parameters: {
             query?: never;
@@ -4681,6 +5471,52 @@ export interface operations {
             };
             /** @description Too often; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    prices_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5175,6 +6011,137 @@ export interface operations {
             };
             /** @description Too often; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage_list: {
+        parameters: {
+            query?: {
+                cluster_id?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description Windows that begin at or after this time, in RFC 3339. */
+                from?: string;
+                /** @description The length of a window. Minutes are kept for eight days. */
+                granularity?: "minute" | "hour" | "day" | "month";
+                /** @description `none` gives the rows themselves; all else sums of them, without ids. */
+                group_by?: "none" | "cluster" | "topic" | "principal" | "meter";
+                /** @description How many items a page has at most. */
+                limit?: number;
+                meter?: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
+                /** @description Such as `User:<credential's id>`. */
+                principal?: string;
+                /** @description Windows that begin before this time. Without it: now. */
+                to?: string;
+                /** @description 32 hexadecimal digits. */
+                topic_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedUsageItemList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage_rows_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageRow"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

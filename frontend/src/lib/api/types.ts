@@ -1,5 +1,4 @@
 /** The API's resources by the names that the console uses. The shapes are generated. */
-import type * as pending from "./pending";
 import type { components, operations } from "./schema";
 
 type Schemas = components["schemas"];
@@ -55,17 +54,17 @@ export type BudgetAction = Schemas["Budget"]["action"];
 export type BudgetState = Schemas["Budget"]["state"];
 export type CostLine = Schemas["CostLine"];
 export type Costs = Schemas["Costs"];
-export type Invoice = pending.Invoice;
-export type InvoiceLine = pending.InvoiceLine;
-export type InvoiceState = pending.InvoiceState;
-export type InvoiceSummary = pending.InvoiceSummary;
+export type Invoice = Schemas["Invoice"];
+export type InvoiceLine = Schemas["InvoiceLine"];
+export type InvoiceState = Schemas["InvoiceState"];
+export type InvoiceSummary = Schemas["InvoiceSummary"];
 export type NewBudget = Schemas["BudgetCreateRequest"];
-export type Price = pending.Price;
-export type Prices = pending.Prices;
-export type UsageFile = pending.UsageFile;
-export type UsageItem = pending.UsageItem;
-export type UsageRowDetail = pending.UsageRowDetail;
+export type Price = Schemas["Price"];
+export type Prices = Schemas["PriceList"];
+export type UsageFile = Schemas["TracedFile"];
+export type UsageItem = Schemas["UsageItem"];
+export type UsageRowDetail = Schemas["UsageRow"];
 export type PrincipalShare = Schemas["PrincipalShare"];
 export type TopicShare = Schemas["TopicShare"];
-export type ClosedEarly = pending.ClosedEarly;
-export type Party = pending.Party;
+export type ClosedEarly = Schemas["ClosedEarly"];
+export type Party = Schemas["Party"];

@@ -1,16 +1,21 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, body } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
 import type { UsageItem } from "@/lib/api/types";
+import { isMeter } from "@/lib/format/meters";
 import { type Range, type RangeChoice, resolveRange } from "../ranges";
 import type { GroupBy } from "../series";
+
+/** The longest page that the API gives. */
+const PAGE = 2_000;
 
 /** Which usage is looked at. */
 export interface UsageFilter extends RangeChoice {
   cluster?: string;
   topic?: string;
+  principal?: string;
   meter?: string;
 }
 
@@ -28,10 +33,11 @@ const asked = (range: Range) => ({
   granularity: range.granularity,
 });
 
-const idsOf = ({ cluster, topic, meter }: UsageFilter) => ({
+const idsOf = ({ cluster, topic, principal, meter }: UsageFilter) => ({
   cluster_id: cluster,
   topic_id: topic,
-  meter,
+  principal,
+  meter: meter !== undefined && isMeter(meter) ? meter : undefined,
 });
 
 /** What the charts show: each window's sums by meter, and by group within each. */
@@ -43,7 +49,7 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
       const range = resolveRange(filter, readAt);
       let completeUntil: string | null = null;
       const items = await allPages(async (cursor) => {
-        const query = { ...asked(range), ...idsOf(filter), group_by: by, cursor };
+        const query = { ...asked(range), ...idsOf(filter), group_by: by, cursor, limit: PAGE };
         const page = await body(api.GET("/api/v1/usage", { params: { query } }));
         completeUntil = page.complete_until;
         return page;
@@ -54,25 +60,20 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
     ...SLOW,
   });
 
-/** The rows themselves, page by page: those that price the invoice, and provisional ones. */
+/** The rows themselves, the newest first: those that price the invoice, and provisional ones. */
 export const usageRowsQuery = (filter: UsageFilter) =>
-  infiniteQueryOptions({
+  queryOptions({
     queryKey: keys.usageRows(filter),
-    queryFn: ({ pageParam }) => {
+    queryFn: async (): Promise<UsageItem[]> => {
       const range = resolveRange(filter, new Date());
       // Rows are kept by the hour and by the day; those of a month are its days.
       const granularity = range.granularity === "month" ? ("day" as const) : range.granularity;
-      const query = {
-        ...asked(range),
-        ...idsOf(filter),
-        granularity,
-        group_by: "none" as const,
-        cursor: pageParam,
-      };
-      return body(api.GET("/api/v1/usage", { params: { query } }));
+      const items = await allPages((cursor) => {
+        const query = { ...asked(range), ...idsOf(filter), granularity, cursor, limit: PAGE };
+        return body(api.GET("/api/v1/usage", { params: { query } }));
+      });
+      return items.reverse();
     },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
     placeholderData: keepPreviousData,
     ...SLOW,
   });

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Quantity } from "@/components/Quantity";
@@ -31,7 +32,7 @@ const TITLES: Record<GroupBy, string> = {
 export function GroupTotals({ usage, by, names }: Props): ReactElement {
   const totals = useMemo(() => usage && totalsOf(usage, by, names), [usage, by, names]);
   const minutes = usage ? passedMinutes(usage.range, usage.readAt) : 1;
-  const columns = useMemo(() => columnsOf(TITLES[by], minutes), [by, minutes]);
+  const columns = useMemo(() => columnsOf(by, minutes), [by, minutes]);
   return (
     <DataTable
       label={`Usage by ${TITLES[by].toLowerCase()}`}
@@ -56,9 +57,34 @@ function totalsOf(usage: UsageSeries, by: GroupBy, names: Names): Total[] {
   }));
 }
 
-function columnsOf(title: string, minutes: number): Column<Total>[] {
+/** A group's name; it leads to what is the group's alone. */
+function Narrow({ total, by }: { total: Total; by: GroupBy }): ReactElement {
+  const { key, label, items } = total;
+  const first = items[0];
+  if (!key || !first) return <>{label}</>;
+  const cluster = first.cluster_id ?? undefined;
+  const only = {
+    meter: {},
+    cluster: { cluster, by: "topic" as const },
+    topic: { cluster, topic: first.topic_id ?? undefined, by: "principal" as const },
+    principal: { principal: first.principal ?? undefined, by: "topic" as const },
+  }[by];
+  return (
+    <Link to="/usage" search={(before) => ({ ...before, ...only })}>
+      {label}
+    </Link>
+  );
+}
+
+function columnsOf(by: GroupBy, minutes: number): Column<Total>[] {
+  const title = TITLES[by];
   return [
-    { id: "group", header: title, sortBy: ({ label }) => label, cell: ({ label }) => label },
+    {
+      id: "group",
+      header: title,
+      sortBy: ({ label }) => label,
+      cell: (total) => <Narrow total={total} by={by} />,
+    },
     ...METERS.map((meter): Column<Total> => ({
       id: meter,
       header: meterName(meter),

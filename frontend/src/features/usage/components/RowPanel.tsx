@@ -39,22 +39,25 @@ export function RowPanel({ id, names }: { id: string; names: Names }): ReactElem
         title="Roll-up"
         lead="The run that published the row. A published row never changes."
       >
-        {row.run ? (
-          <dl className={classes.facts}>
-            <dt>Run</dt>
-            <dd>
-              <CopyText value={row.run.id} what="the run's id" />
-            </dd>
-            <dt>Day</dt>
-            <dd>{utcDay(new Date(`${row.run.day}T00:00:00Z`))}</dd>
-            <dt>Published</dt>
-            <dd>
-              <Moment at={row.run.published_at} />
-            </dd>
-          </dl>
-        ) : (
-          <p className={classes.quiet}>Not rolled up yet: the figure may still change.</p>
-        )}
+        <dl className={classes.facts}>
+          <dt>Run</dt>
+          <dd>
+            <CopyText value={row.run.id} what="the run's id" />
+            {!row.run.current && (
+              <div className={classes.quiet}>A newer run corrected the day.</div>
+            )}
+          </dd>
+          <dt>Day</dt>
+          <dd>{utcDay(new Date(`${row.run.day}T00:00:00Z`))}</dd>
+          <dt>Published</dt>
+          <dd>
+            <Moment at={row.run.published_at} />
+          </dd>
+          <dt>Content</dt>
+          <dd>
+            <CopyText value={row.run.content_sha256} what="the run's SHA-256" />
+          </dd>
+        </dl>
       </Section>
       <Section
         title={row.files.length === 1 ? "Usage file" : "Usage files"}
@@ -120,6 +123,11 @@ function FileFacts({ file }: { file: UsageFile }): ReactElement {
       <div className={classes.hash}>
         SHA-256 <CopyText value={file.sha256} what="the hash" />
       </div>
+      {file.since && file.until && (
+        <div className={classes.quiet}>
+          Measured {formatWindow(new Date(file.since), new Date(file.until))} UTC
+        </div>
+      )}
       {file.lanes.length > 0 && (
         <table className={classes.lanes}>
           <thead>
@@ -131,7 +139,7 @@ function FileFacts({ file }: { file: UsageFile }): ReactElement {
           </thead>
           <tbody>
             {file.lanes.map((lane) => (
-              <tr key={lane.incarnation}>
+              <tr key={`${String(lane.incarnation)} ${String(lane.first_sequence)}`}>
                 <td>{lane.incarnation}</td>
                 <td>
                   {formatCount(lane.first_sequence)}–{formatCount(lane.last_sequence)}

@@ -2,17 +2,19 @@ import { Button, Group, SegmentedControl, Select } from "@mantine/core";
 import { IconX } from "@tabler/icons-react";
 import type { ReactElement } from "react";
 import { meterName, METERS } from "@/lib/format/meters";
+import { type Names, principalName } from "../names";
 
 export interface Chosen {
   by?: "cluster" | "topic" | "principal";
   cluster?: string;
   topic?: string;
+  principal?: string;
   meter?: string;
 }
 
 interface Props {
   chosen: Chosen;
-  clusters: ReadonlyMap<string, string>;
+  names: Names;
   onChange: (change: Chosen) => void;
 }
 
@@ -24,7 +26,7 @@ const GROUPS = [
 ];
 
 /** By what the charts are split, and of which cluster. */
-export function UsageFilters({ chosen, clusters, onChange }: Props): ReactElement {
+export function UsageFilters({ chosen, names, onChange }: Props): ReactElement {
   return (
     <Group gap="sm" mb="md">
       <SegmentedControl
@@ -43,24 +45,43 @@ export function UsageFilters({ chosen, clusters, onChange }: Props): ReactElemen
         placeholder="All clusters"
         clearable
         searchable
-        data={[...clusters].map(([value, label]) => ({ value, label }))}
+        data={[...names.clusters].map(([value, label]) => ({ value, label }))}
         value={chosen.cluster ?? null}
         onChange={(cluster) => {
           onChange({ cluster: cluster ?? undefined, topic: undefined });
         }}
       />
       {chosen.topic !== undefined && (
-        <Button
-          variant="default"
-          rightSection={<IconX size={13} />}
-          onClick={() => {
+        <Only
+          what="One topic"
+          onLeave={() => {
             onChange({ topic: undefined });
           }}
-        >
-          One topic
-        </Button>
+        />
+      )}
+      {chosen.principal !== undefined && (
+        <Only
+          what={principalName(chosen.principal, names)}
+          onLeave={() => {
+            onChange({ principal: undefined });
+          }}
+        />
       )}
     </Group>
+  );
+}
+
+/** What is looked at alone, until it is left. */
+function Only({ what, onLeave }: { what: string; onLeave: () => void }): ReactElement {
+  return (
+    <Button
+      variant="default"
+      rightSection={<IconX size={13} />}
+      aria-label={`Leave: ${what}`}
+      onClick={onLeave}
+    >
+      {what}
+    </Button>
   );
 }
 

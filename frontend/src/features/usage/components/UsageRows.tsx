@@ -1,34 +1,50 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, useMemo } from "react";
+import { type ReactElement, useMemo, useState } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Quantity } from "@/components/Quantity";
+import { ITEMS_MAX } from "@/lib/api/pages";
 import type { UsageItem } from "@/lib/api/types";
+import { formatCount } from "@/lib/format/bytes";
 import { meterMeaning, meterName } from "@/lib/format/meters";
 import { formatWindow } from "@/lib/format/utc";
 import { clusterName, type Names, principalName } from "../names";
 import { RowMarks } from "./RowMarks";
 
 interface Props {
+  /** The newest first. */
   rows: readonly UsageItem[] | undefined;
   names: Names;
-  /** Reads the next rows; undefined when all are there. */
-  onMore: (() => void) | undefined;
-  reading: boolean;
 }
 
+const STEP = 100;
+
 /** Usage rows. One that is published opens what it was made of. */
-export function UsageRows({ rows, names, onMore, reading }: Props): ReactElement {
+export function UsageRows({ rows, names }: Props): ReactElement {
+  const [shown, setShown] = useState(STEP);
   const columns = useMemo(() => columnsOf(names), [names]);
+  const first = useMemo(() => rows?.slice(0, shown), [rows, shown]);
+  const rest = (rows?.length ?? 0) - shown;
   return (
     <>
-      <DataTable label="Usage rows" columns={columns} rows={rows} rowId={rowKey} />
-      {onMore && (
+      <DataTable label="Usage rows" columns={columns} rows={first} rowId={rowKey} />
+      {rest > 0 && (
         <Group justify="center" mt="sm">
-          <Button variant="default" loading={reading} onClick={onMore}>
-            Show more rows
+          <Button
+            variant="default"
+            onClick={() => {
+              setShown(shown + STEP);
+            }}
+          >
+            Show {formatCount(Math.min(STEP, rest))} more of {formatCount(rest)}
           </Button>
         </Group>
+      )}
+      {rest <= 0 && (rows?.length ?? 0) >= ITEMS_MAX && (
+        <Text size="sm" c="dimmed" mt="sm">
+          There are more rows than {formatCount(ITEMS_MAX)} in this time, and the newest are not
+          among these. Choose a shorter time or one cluster.
+        </Text>
       )}
     </>
   );
