@@ -3,8 +3,8 @@
 Broker and agent share the brokers' CPU. Each side starts anew in every round, in an order that
 rotates; a GiB is produced once and consumed once. `value` is what broker and agent together used
 per GiB, `peer` the broker alone, so `ratio` is what metering costs. The broker's own part of it
-(counters, indexes) cannot be switched off and is on both sides. What is put off counts: both are
-read once the agent has recorded all of it and both have come to rest.
+(counters, indexes) cannot be switched off and is on both sides. What is put off counts, and so does
+being idle: both sides are read after the same time, when all is split and recorded.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ RECORD_BYTES = 1024
 RECORDS = 2_000_000
 WARM_UP_RECORDS = 200_000
 READ_AT_ONCE = 100_000
+# From the load's first record on: the load, the end of the last lane file, its split, and an agent's
+# pass or two over what is left.
+WINDOW_S = 120.0
+ROLL_AFTER_MS = 10_000
 LIMIT_S = 300.0
 
 Samples = dict[str, dict[str, list[float]]]
@@ -58,7 +62,8 @@ class Metered:
     """A broker, and the cell around it that an agent reads."""
 
     def __init__(self) -> None:
-        self.broker = FreshetSide([f'storage.cluster = "{CLUSTER}"'])
+        settings = [f'storage.cluster = "{CLUSTER}"', f"lane.roll_after_ms = {ROLL_AFTER_MS}"]
+        self.broker = FreshetSide(settings)
         self.folder = self.broker.folder
         store = CellStore(self.folder / "metadata.sqlite")
         store.cluster(CLUSTER).create()
@@ -178,13 +183,13 @@ def _measure(*, metered: bool) -> dict[str, float]:
         proc.wait_for_rest([*side.broker.pids, *side.agent_pids])
         load = Load(side.broker.bootstrap, TOPIC, RECORDS, RECORD_BYTES)
         gib = load.total_bytes / 2**30
+        began = time.monotonic()
         broker, agent = proc.usage(side.broker.pids), proc.usage(side.agent_pids)
         produced = run_librdkafka(load)
         _read(side.broker.bootstrap)
-        proc.wait_for_rest(side.broker.pids)
         if metered:
-            # The last file of the lane is read once it is split, in the agent's next pass.
             side.wait_until_recorded(time.time_ns() // 1_000_000)
+        wait_until(began + WINDOW_S)
         broker_s = proc.usage(side.broker.pids).since(broker).cpu_seconds
         agent_s = proc.usage(side.agent_pids).since(agent).cpu_seconds
         return {
@@ -198,6 +203,15 @@ def _measure(*, metered: bool) -> dict[str, float]:
         }
     finally:
         side.close()
+
+
+def wait_until(moment_s: float) -> None:
+    """Waits for a moment. Raises `RuntimeError` if it is past: then sides cannot be compared."""
+    left = moment_s - time.monotonic()
+    if left < 0:
+        message = f"the load took {-left:.0f} s longer than the window"
+        raise RuntimeError(message)
+    threading.Event().wait(left)
 
 
 def _create_topic(bootstrap: str) -> None:
