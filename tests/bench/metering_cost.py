@@ -49,7 +49,7 @@ RECORD_BYTES = 1024
 RECORDS = 2_000_000
 WARM_UP_RECORDS = 200_000
 READ_AT_ONCE = 100_000
-# From the load's first record on: the load, the end of the last lane file, its split, and an agent's
+# From the load on: the load itself, the end of the last lane file, its split, and an agent's
 # pass or two over what is left.
 WINDOW_S = 120.0
 ROLL_AFTER_MS = 10_000

@@ -99,19 +99,8 @@ class TenantCell:
     def _tenant(self, number: int) -> Tenant:
         port, gateway_port = free_ports(2)
         cluster_id = f"cl_tenant{number}"
-        server = BrokerServer(
-            self.folder / cluster_id,
-            storage={
-                "dfs": self.folder / "dfs",
-                "bucket": self.folder / "bucket",
-                "metadata": self.metadata,
-                "cluster": cluster_id,
-            },
-            listener={"advertised": f"127.0.0.1:{port}", "sasl": ["SCRAM-SHA-256"]},
-            lane=LANE,
-        )
-        proxy = CountingProxy(server.bootstrap, port)
-        tenant = Tenant(number, server, Supervisor(server), proxy)
+        server = self.broker(cluster_id, cluster_id, port)
+        tenant = Tenant(number, server, Supervisor(server), CountingProxy(server.bootstrap, port))
         cluster = self.store.cluster(cluster_id)
         cluster.create()
         for user in USERS:
@@ -123,6 +112,23 @@ class TenantCell:
         )
         self.store.put_spec(self._spec(tenant, gateway_port))
         return tenant
+
+    def broker(self, name: str, cluster_id: str, advertised_port: int) -> BrokerServer:
+        """A broker of a cluster; two of one cluster take over from each other."""
+        return BrokerServer(
+            self.folder / name,
+            storage={
+                "dfs": self.folder / "dfs",
+                "bucket": self.folder / "bucket",
+                "metadata": self.metadata,
+                "cluster": cluster_id,
+            },
+            listener={
+                "advertised": f"127.0.0.1:{advertised_port}",
+                "sasl": ["SCRAM-SHA-256"],
+            },
+            lane=LANE,
+        )
 
     def _spec(self, tenant: Tenant, port: int) -> ClusterSpec:
         return ClusterSpec(
