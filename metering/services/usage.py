@@ -32,6 +32,7 @@ GROUPS = {
 }
 PLACES = GROUPS["none"]
 ORDER = ("window_start", "meter", *PLACES, "billed")
+NAMES = sql.SQL(", ").join(map(sql.Identifier, ORDER))
 FILTERS = ("cluster_id", "topic_id", "principal", "meter")
 
 
@@ -130,25 +131,33 @@ def window_end(start: datetime, granularity: str) -> datetime:
 
 def _statement(query: UsageQuery, after: After | None) -> sql.Composed:
     places = GROUPS[query.group_by]
-    whole = places == PLACES
     sources = [_minutes(query, places)]
-    if query.granularity != MINUTE:
-        sources.append(_published(query, places, rows=whole and query.granularity != MONTH))
-    inner = sql.SQL(" UNION ALL ").join(sources)
-    names = sql.SQL(", ").join(map(sql.Identifier, ORDER))
+    if query.granularity != MINUTE and places == PLACES and query.granularity != MONTH:
+        sources.append(_rows(query, after))
+    elif query.granularity != MINUTE:
+        sources.append(_sums(query, places))
     statement = sql.SQL(
-        "SELECT {names}, min(id), sum(quantity), bool_or(provisional) FROM ({inner}) AS used"
-        " {behind} GROUP BY {names} ORDER BY {names} LIMIT %(limit)s"
+        "SELECT {names}, {values} FROM ({inner}) AS used"
+        " {behind} {grouped} ORDER BY {names} LIMIT %(limit)s"
     )
-    return statement.format(names=names, inner=inner, behind=_behind(after))
+    # Days are published or not; only months have some of both.
+    both = query.granularity == MONTH
+    return statement.format(
+        names=NAMES,
+        values=sql.SQL(
+            "min(id), sum(quantity), bool_or(provisional)" if both else "id, quantity, provisional"
+        ),
+        inner=sql.SQL(" UNION ALL ").join(sources),
+        behind=_behind("WHERE", after),
+        grouped=sql.SQL("GROUP BY {}").format(NAMES) if both else sql.SQL(""),
+    )
 
 
-def _behind(after: After | None) -> sql.Composable:
+def _behind(word: str, after: After | None) -> sql.Composable:
     if after is None:
         return sql.SQL("")
-    names = sql.SQL(", ").join(map(sql.Identifier, ORDER))
     values = sql.SQL(", ").join(sql.Placeholder(f"after_{name}") for name in ORDER)
-    return sql.SQL("WHERE ({}) > ({})").format(names, values)
+    return sql.SQL("{} ({}) > ({})").format(sql.SQL(word), NAMES, values)
 
 
 def _minutes(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
@@ -174,30 +183,38 @@ def _minutes(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
     )
 
 
-def _published(query: UsageQuery, places: Sequence[str], *, rows: bool) -> sql.Composed:
-    """Rolled-up rows of the current runs: each by itself, or sums of them."""
-    granularity = Granularity.HOUR if query.granularity == Granularity.HOUR else Granularity.DAY
+def _rows(query: UsageQuery, after: After | None) -> sql.Composed:
+    """Rolled-up rows, each by itself. A page of them is read in their order, and no more."""
+    statement = sql.SQL(
+        """(SELECT {names}, id, quantity, false AS provisional
+           FROM metering_usagerow WHERE {published} {behind} ORDER BY {names} LIMIT %(limit)s)"""
+    )
+    return statement.format(names=NAMES, published=_published(query), behind=_behind("AND", after))
+
+
+def _sums(query: UsageQuery, places: Sequence[str]) -> sql.Composed:
+    """Sums of rolled-up rows."""
     window: sql.Composable = sql.Identifier("window_start")
     if query.granularity == MONTH:
         window = _truncated("window_start", MONTH)
     statement = sql.SQL(
-        """SELECT {window} AS window_start, meter, {places}, billed, {id} AS id,
-               {quantity} AS quantity, false AS provisional
-           FROM metering_usagerow
-           WHERE organization_id = %(organization)s AND granularity = {granularity}
-               AND window_start >= %(start)s AND window_start < %(end)s
-               AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
-               {filters} {grouped}"""
+        """SELECT {window} AS window_start, meter, {places}, billed, NULL AS id,
+               sum(quantity) AS quantity, false AS provisional
+           FROM metering_usagerow WHERE {published} GROUP BY 1, 2, 3, 4, 5, 6"""
     )
-    return statement.format(
-        window=window,
-        places=_places(places),
-        id=sql.Identifier("id") if rows else sql.SQL("NULL"),
-        quantity=sql.Identifier("quantity") if rows else sql.SQL("sum(quantity)"),
-        granularity=sql.Literal(granularity.value),
-        filters=_filters(query),
-        grouped=sql.SQL("" if rows else "GROUP BY 1, 2, 3, 4, 5, 6"),
+    return statement.format(window=window, places=_places(places), published=_published(query))
+
+
+def _published(query: UsageQuery) -> sql.Composed:
+    """What rows of the current runs are asked for."""
+    granularity = Granularity.HOUR if query.granularity == Granularity.HOUR else Granularity.DAY
+    condition = sql.SQL(
+        """organization_id = %(organization)s AND granularity = {granularity}
+           AND window_start >= %(start)s AND window_start < %(end)s
+           AND run_id IN (SELECT run_id FROM metering_rolluppointer WHERE cell = %(cell)s)
+           {filters}"""
     )
+    return condition.format(granularity=sql.Literal(granularity.value), filters=_filters(query))
 
 
 def _truncated(column: str, granularity: str) -> sql.Composed:
