@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metering.events.coverage import MARGIN_MS, completeness
 from metering.events.keys import manifest_key
 from metering.events.records import Meter
-from metering.events.times import HOUR_MS, floor_to, hours_of
+from metering.events.times import DAY_MS, HOUR_MS, day_of, floor_to, hours_of
 from tests.metering.properties.bill import billed
-from tests.metering.properties.model import CLUSTER, SKEW_MS, START_MS, Cluster, duplicate
+from tests.metering.properties.model import (
+    CLUSTER,
+    SKEW_MS,
+    START_MS,
+    Cluster,
+    Quantities,
+    duplicate,
+)
+from tests.spark.oracle import roll_up
 
 AGENTS = 3
 
@@ -109,3 +122,37 @@ def test_late_files_make_good_what_lacked(story, data):
     order = data.draw(st.permutations(manifests), label="order")
     assert billed(cluster.store, order) == before
     assert judge(cluster, cluster.store, order) == judge(cluster, cluster.store, manifests)
+
+
+@settings(deadline=None, max_examples=25)
+@given(stories, st.data())
+def test_the_oracle_of_the_roll_up_bills_the_same(story, data):
+    cluster = played(story)
+    manifests = cluster.store.manifests()
+    left = data.draw(st.lists(st.sampled_from(manifests), unique_by=lambda m: m.key), label="left")
+    expected = billed(cluster.store, left)
+    with TemporaryDirectory() as folder:
+        assert by_oracle(cluster.store, left, Path(folder)) == +expected
+
+
+def by_oracle(store, manifests, folder):
+    """The same by the roll-up's oracle, day by day, from files in a folder."""
+    for manifest in manifests:
+        path = folder / manifest.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(store.get(manifest.key))
+    inputs = [
+        {name: getattr(manifest, name) for name in ("key", "size_bytes", "sha256", "rows")}
+        for manifest in manifests
+    ]
+    windows = [m for m in manifests if m.rows]
+    first = min((m.window_start_ms for m in windows), default=0)
+    last = max((m.window_end_ms for m in windows), default=0)
+    sums: Quantities = Counter()
+    for day_ms in range(floor_to(first, DAY_MS), last, DAY_MS):
+        run = {"day": day_of(day_ms).isoformat(), "usage_root": str(folder), "inputs": inputs}
+        manifest = folder / "run.json"
+        manifest.write_text(json.dumps(run))
+        for row in roll_up(manifest).hours:
+            sums[row["meter"], row["principal"] or None, row["window_start_ms"]] += row["quantity"]
+    return sums
