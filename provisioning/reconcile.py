@@ -7,6 +7,7 @@ something is yet to come, the plan ends with `LookAgain`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from brokers.metadata_records import ClusterSpec, ClusterStatus
@@ -16,6 +17,9 @@ from provisioning.choices import OperationType
 START_TIMEOUT_S = 60.0
 # How long an operation waits for clients to leave before the cluster stays awake.
 SLEEP_TIMEOUT_S = 60.0
+# A cell that hears of a deletion later than this may have metered what was stored since. Less than
+# the time that its meter leaves between a minute and counting it.
+HEARD_LATE_MS = 30_000
 # For a cluster that is to sleep as soon as nobody is connected.
 SLEEP_SOON_MS = 1_000
 
@@ -70,6 +74,26 @@ class Observed:
         if self.status is None:
             return True
         return self.status.phase in {"asleep", "failed"} and not self.status.brokers
+
+
+Deletion = tuple[int, int | None]
+
+
+def date_deletions(
+    deletions: Sequence[Deletion], *, told: Collection[int], now_ms: int
+) -> list[Deletion]:
+    """When a cluster was deleted, `[from_ms, until_ms]`, so that its meter has counted none of it.
+
+    What the cell was told already (`told`: when those began) stays as it is. A deletion that it
+    hears of late begins now; one that is over by then was none to the cell.
+    """
+    dated: list[Deletion] = []
+    for since_ms, until_ms in deletions:
+        if since_ms in told or now_ms - since_ms <= HEARD_LATE_MS:
+            dated.append((since_ms, until_ms))
+        elif until_ms is None:
+            dated.append((now_ms, None))
+    return dated
 
 
 @dataclass(frozen=True)

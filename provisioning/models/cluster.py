@@ -66,7 +66,8 @@ class Cluster(models.Model):
     checked_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     # `[from_ms, until_ms]` of each time that it was deleted, Unix time; the last `until_ms` is null
-    # while it is. Nothing that it stores is billed then.
+    # while it is. Where the cell heard of it late, as of then: see `reconcile.date_deletions`.
+    # Nothing that it stores is billed meanwhile.
     deletions = models.JSONField(default=list)
 
     objects = ClusterQuerySet.as_manager()

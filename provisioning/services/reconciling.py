@@ -66,8 +66,10 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
             return False
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
         operation = cluster.operations.unfinished().first()
-        wanted = wanted_of(cluster, operation)
         observed = observe(cluster)
+        if observed.known:
+            _date_deletions(cluster, observed)
+        wanted = wanted_of(cluster, operation)
         actions = reconcile.plan(wanted, observed)
         # What takes longer is left to the sweep: a cell that is away is not asked twice a second.
         chased = wanted.operation is not None and wanted.operation.age_s < CHASED_S
@@ -142,6 +144,16 @@ def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted
         sample_data=cluster.sample_data == SampleData.WANTED,
         purge=_purge_is_due(cluster),
     )
+
+
+def _date_deletions(cluster: Cluster, observed: reconcile.Observed) -> None:
+    """Has a deletion that the cell hears of late begin now, in the row as in the cell."""
+    known = [(since_ms, until_ms) for since_ms, until_ms in cluster.deletions]
+    told = {since_ms for since_ms, _ in observed.spec.deletions} if observed.spec else set()
+    dated = reconcile.date_deletions(known, told=told, now_ms=unix_ms(now()))
+    if dated != known:
+        cluster.deletions = [list(each) for each in dated]
+        Cluster.objects.filter(pk=cluster.pk).update(deletions=cluster.deletions)
 
 
 def _purge_is_due(cluster: Cluster) -> bool:

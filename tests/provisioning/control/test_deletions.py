@@ -74,6 +74,21 @@ def test_the_cell_knows_when_a_cluster_was_deleted(make_cluster, delete, undelet
     assert cell.spec(cluster_id).deletions == ((T0_MS, hours_ms(5)), (hours_ms(7), None))
 
 
+def test_a_deletion_that_the_cell_hears_of_late_begins_then(
+    api, make_cluster, reconcile, cell, at, row
+):
+    cluster_id = make_cluster(name="late")
+    assert api().delete(f"/clusters/{cluster_id}", query={"name": "late"}).status_code == 202
+    at(1)
+    reconcile(cluster_id)
+    at(2)
+    reconcile(cluster_id)
+    assert cell.spec(cluster_id).deletions == ((hours_ms(1), None),)
+    assert row(cluster_id).deletions == [[hours_ms(1), None]]
+    # For people it is deleted since they said so.
+    assert row(cluster_id).deleted_at == T0
+
+
 def test_milliseconds_are_whole_ones():
     assert unix_ms(T0) == T0_MS
 

@@ -254,6 +254,28 @@ def test_clients_that_stay_keep_it_awake():
     assert failure.code == "clients_connected"
 
 
+MINUTE_MS = 60_000
+
+
+@pytest.mark.parametrize(
+    ("deletions", "told", "expected"),
+    [
+        ([], [], []),
+        # Told already, however long ago.
+        ([(0, 10), (20, None)], [0, 20], [(0, 10), (20, None)]),
+        # Heard of in time.
+        ([(9 * MINUTE_MS + 30_000, None)], [], [(9 * MINUTE_MS + 30_000, None)]),
+        # Late: from now on. Its meter may have counted what was stored in between.
+        ([(9 * MINUTE_MS, None)], [], [(10 * MINUTE_MS, None)]),
+        ([(0, 10), (9 * MINUTE_MS, None)], [0], [(0, 10), (10 * MINUTE_MS, None)]),
+        # Over before the cell heard of it.
+        ([(0, 10), (20, 30)], [0], [(0, 10)]),
+    ],
+)
+def test_no_deletion_begins_before_the_meter_can_know(deletions, told, expected):
+    assert reconcile.date_deletions(deletions, told=told, now_ms=10 * MINUTE_MS) == expected
+
+
 def test_a_suspended_cluster_is_made_and_not_woken():
     observed = Observed(known=True, spec=None)
     wanted = Wanted(spec(state="suspended"), started(OperationType.CREATE_CLUSTER))
