@@ -72,14 +72,16 @@ class Draft:
         return self.subtotal_minor + self.tax_minor
 
     def sha256(self) -> str:
-        """A hash of all that it says. Two drafts with one hash are the same invoice."""
+        """A hash of all that it says. Two drafts with one hash are the same invoice.
+
+        Which roll-ups it was made from does not count: those that are made anew have other ids.
+        """
         content = {
             "organization_id": self.organization_id,
             "kind": self.kind,
             "month": self.month.isoformat(),
             "revision": self.revision,
             "price_version": self.price_version,
-            "basis": self.basis_id,
             "currency": self.currency,
             "seller": self.seller.as_json(),
             "customer": self.customer.as_json(),

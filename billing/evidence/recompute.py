@@ -236,8 +236,9 @@ def half_up(exact: Fraction) -> int:
 
 
 def content_sha256(invoice: Json) -> str:
-    """The hash that is printed on the invoice."""
-    text = json.dumps(invoice, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """The hash that is printed on the invoice: of all but the ids of roll-ups."""
+    named = {name: value for name, value in invoice.items() if name != "usage_basis"}
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

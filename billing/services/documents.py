@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 
 from billing.content import invoice_content
-from billing.errors import DocumentDamaged, DocumentPending, NotIssued
+from billing.errors import DocumentDamaged, DocumentPending, NotIssued, NumbersDiverged
 from billing.models import Invoice, InvoiceDocument
 from billing.pdf.render import render_pdf
 from billing.services import numbers
 from billing.services.store import document_store
 from console.common.tenancy import organization_scope, system_scope
+
+logger = logging.getLogger(__name__)
 
 # Workers have other things to do: the next sweep goes on.
 SWEEP_S_MAX = 20.0
@@ -70,7 +73,11 @@ def read_document(invoice: Invoice) -> bytes:
 
 def sweep_documents() -> int:
     """Confirms numbers that nobody confirmed, and makes PDFs for a while; gives how many."""
-    numbers.confirm_blocks(document_store())
+    try:
+        numbers.confirm_blocks(document_store())
+    except (NumbersDiverged, OSError):
+        # A person must look; documents of what is on record are made all the same.
+        logger.exception("Numbers of invoices cannot be put on record")
     with system_scope():
         waiting = list(
             Invoice.objects.without_document()
@@ -82,6 +89,11 @@ def sweep_documents() -> int:
     for organization_id, invoice_id in waiting:
         if time.monotonic() > deadline:
             break
-        make_document(organization_id=organization_id, invoice_id=invoice_id)
-        made += 1
+        try:
+            make_document(organization_id=organization_id, invoice_id=invoice_id)
+        except Exception:
+            # One that cannot be rendered must not keep those behind it waiting.
+            logger.exception("The document of %s could not be made", invoice_id)
+        else:
+            made += 1
     return made

@@ -125,6 +125,9 @@ def issue_month(
 
 def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
     standing = month_standing(month, organization_id, clusters=_metered(month, organization_id))
+    if now() < starts_at(month):
+        message = f"{month:%Y-%m} has not begun."
+        raise MonthOpen(message)
     if early is None:
         _refuse_open(month, standing, now())
     for _ in range(READS_MAX):

@@ -1,11 +1,15 @@
 """A tenant with a month of usage, a clock behind the month, and a store of its own."""
 
 import dataclasses
+from datetime import UTC, datetime
 
 import pytest
 from django.utils import timezone
 
+from billing.budgets.changes import create_budget
+from console.common.actor import system_actor
 from console.common.conf import config
+from console.common.tenancy import organization_scope
 from tests.billing import world
 from tests.console import conftest as console
 
@@ -37,5 +41,24 @@ def used(tenant, clock):
     """A tenant that used something in the month, all of it published."""
     world.sign_up(tenant.organization)
     cluster = world.make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "orders")
+    world.publish_month(world.usual_usage(tenant.id, cluster))
+    return tenant
+
+
+@pytest.fixture
+def capped(tenant, clock):
+    """A tenant that used as much, $0.80 of it past a suspending budget of a dollar."""
+    world.sign_up(tenant.organization)
+    cluster = world.make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "orders")
+    clock.now = datetime(2026, 9, 1, 1, tzinfo=UTC)
+    with organization_scope(tenant.id):
+        create_budget(
+            actor=system_actor(tenant.id),
+            name="one dollar",
+            amount_minor=100,
+            thresholds=[100],
+            action="suspend",
+        )
+    clock.now = world.AFTER
     world.publish_month(world.usual_usage(tenant.id, cluster))
     return tenant

@@ -13,6 +13,7 @@ from billing.services import documents
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from console.common.tenancy import organization_scope
+from tests.billing import world
 from tests.billing.world import invoices_of, issue
 
 
@@ -74,6 +75,26 @@ def test_a_worker_that_died_between_storing_and_recording_leaves_its_file(invoic
     document_store().put_new(f"v1/invoices/{invoice.pk}.pdf", b"stored")
     documents.make_document(organization_id=invoice.organization_id, invoice_id=invoice.pk)
     assert read(invoice) == b"stored"
+
+
+def test_one_that_cannot_be_rendered_keeps_nobody_waiting(used, other_tenant, monkeypatch, caplog):
+    world.sign_up(other_tenant.organization)
+    issue()
+    broken = invoices_of(used.id)[0]
+    render = render_pdf
+
+    def fail_one(content):
+        if content["id"] == broken.pk:
+            message = "no such font"
+            raise RuntimeError(message)
+        return render(content)
+
+    monkeypatch.setattr(documents, "render_pdf", fail_one)
+    assert documents.sweep_documents() == 1
+    assert broken.pk in caplog.text
+    with pytest.raises(DocumentPending):
+        read(broken)
+    assert read(invoices_of(other_tenant.id)[0]).startswith(b"%PDF")
 
 
 def test_a_damaged_file_is_not_shown(invoice, documents_folder):

@@ -126,6 +126,17 @@ def test_a_credit_note_agrees(invoice, tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_a_capped_invoice_agrees(capped, tmp_path):
+    issue()
+    (invoice,) = invoices_of(capped.id)
+    assert invoice.total_minor == 100
+    files = unpacked(pack_of(invoice))
+    result = recompute(tmp_path, files)
+    assert result.returncode == 0, result.stdout + result.stderr
+    lifted = changed_json(files, "invoice.json", lambda i: i.update(cap_minor=None))
+    assert "beyond the suspending budget" in recompute(tmp_path, lifted).stdout
+
+
 def test_the_pack_has_the_document_once_there_is_one(invoice, files):
     assert "invoice.pdf" not in files
     store_document(

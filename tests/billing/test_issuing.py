@@ -5,13 +5,16 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from billing.errors import AlreadyVoid, MonthOpen, NotIssued, UnknownOrganization
+from billing.catalog import GIB
+from billing.errors import AlreadyVoid, MonthOpen, NotIssued, UnknownOrganization, UsageChanged
 from billing.models import JournalEntry, Posting
+from billing.services import issuing
 from billing.services.voiding import void_invoice
 from console.common.errors import NotFound
 from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding, UsageRow
+from metering.services.totals import billable_totals
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue
 from tests.metering.console.world import Used, publish_day
@@ -73,9 +76,7 @@ def test_a_month_is_open_while_a_day_is_unpublished(used):
 
 
 def issue_other_month():
-    from billing.services.issuing import issue_month  # noqa: PLC0415 (one use)
-
-    return issue_month(month=date(2026, 8, 1), by="tests")
+    return issuing.issue_month(month=date(2026, 8, 1), by="tests")
 
 
 def test_whose_hours_are_missing_is_left_out(used, other_tenant):
@@ -107,6 +108,51 @@ def test_closing_early_is_kept_with_the_invoice_and_in_the_audit_log(used, clock
     assert entry.detail["closed_early"] == invoice.closed_early
     assert entry.detail["by"] == "tests"
     assert entry.target_id == invoice.pk
+
+
+def test_a_month_that_has_not_begun_is_not_even_closed_early(used, clock):
+    clock.now = datetime(2026, 8, 31, 23, 59, tzinfo=UTC)
+    with pytest.raises(MonthOpen, match="has not begun"):
+        issue(close_early="impatience")
+
+
+def test_a_roll_up_that_is_published_meanwhile_is_read_again(used, monkeypatch):
+    read, times = billable_totals, []
+
+    def publish_while_reading(month, organization_id):
+        times.append(month)
+        if len(times) == 1:
+            publish_day(
+                MONTH, [Used(used.id, "cl_aaaaaaaaaaaaaaaaaaaa", "ingress_bytes", 11 * GIB)]
+            )
+            return iter(())  # what it had read of the run before
+        return read(month, organization_id)
+
+    monkeypatch.setattr(issuing, "billable_totals", publish_while_reading)
+    issue()
+    (invoice,) = invoices_of(used.id)
+    assert (len(times), invoice.total_minor) == (2, 4)
+    assert len(row_ids(used)) == 1
+
+
+def test_roll_ups_that_are_published_all_the_time_are_not_waited_for(used, monkeypatch):
+    def publish_while_reading(month, organization_id):
+        publish_day(MONTH, [])
+        return iter(())
+
+    monkeypatch.setattr(issuing, "billable_totals", publish_while_reading)
+    with pytest.raises(UsageChanged):
+        issue()
+    assert invoices_of(used.id) == []
+
+
+def test_what_slipped_past_a_suspending_budget_is_not_billed(capped):
+    issue()
+    (invoice,) = invoices_of(capped.id)
+    last = invoice.lines.all()[4]
+    assert (invoice.cap_minor, invoice.subtotal_minor, invoice.total_minor) == (100, 100, 100)
+    assert (last.kind, last.amount_minor) == ("cap", -80)
+    assert last.description == "Beyond the suspending budget, not billed"
 
 
 def test_drafts_are_shown_and_replaced(used):

@@ -2,13 +2,17 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
 
 import psycopg
 import pytest
 from django.db import connection, connections
 
+from billing.content import invoice_content
 from billing.errors import NumbersDiverged
 from billing.models import Invoice, LostNumber, NumberBlock
+from billing.pdf.render import content_sha256
 from billing.services import numbers, writing
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
@@ -113,13 +117,8 @@ def test_issuers_of_the_same_month_at_once_issue_each_once(published):
 def test_what_was_rolled_back_is_taken_by_the_next(published, monkeypatch, documents):
     first, second = make_organizations(2)
 
-    def fail(rows, by):
-        raise RolledBack
-
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "_record", fail)
-        with pytest.raises(RolledBack):
-            issue_one(first)
+    roll_back(monkeypatch, first)
+    assert taken([first]) == {}
     issue_one(second)
     assert taken([first, second]) == {second: "FR-2026-000001"}
     kept = sorted(file.name for file in (documents / "v1" / "series=FR-2026").iterdir())
@@ -166,12 +165,8 @@ def test_another_content_gets_another_number_after_a_restore(published):
 
 def leave_unconfirmed(monkeypatch, organization_id):
     """Issues, and dies after the commit."""
-
-    def die(block_id, store):
-        raise OSError
-
     with monkeypatch.context() as patch:
-        patch.setattr(numbers, "confirm_block", die)
+        patch.setattr(writing, "_confirm_on_commit", lambda block_ids, store: None)
         issue_one(organization_id)
 
 
@@ -216,6 +211,56 @@ def test_a_second_database_stops_the_one_that_lost(published, monkeypatch):
     assert taken([second]) == {}
     with system_scope():
         assert not Invoice.objects.published().exists()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_number_that_was_shown_is_ever_another_invoices(published, monkeypatch, seed):
+    """A random life of a database: rollbacks, deaths after the commit, restored backups."""
+    random = Random(seed)
+    organizations = make_organizations(14)
+    shown: dict[str, str] = {}
+    for _ in range(30):
+        match random.choice(["issue", "issue", "issue", "roll back", "die", "restore"]):
+            case "issue":
+                issue_one(random.choice(organizations))
+            case "roll back":
+                roll_back(monkeypatch, random.choice(organizations))
+            case "die":
+                leave_unconfirmed(monkeypatch, random.choice(organizations))
+            case "restore":
+                forget_invoices()
+        with system_scope():
+            seen = dict(Invoice.objects.published().values_list("number", "organization_id"))
+            used = set(Invoice.objects.values_list("sequence", flat=True))
+            used |= set(LostNumber.objects.values_list("sequence", flat=True))
+        for number, owner in seen.items():
+            assert shown.setdefault(number, owner) == owner
+        assert used == set(range(1, len(used) + 1))
+    assert len(shown) > 3
+
+
+def roll_back(monkeypatch, organization_id):
+    """Issues, and takes the transaction back, unless there was nothing to issue."""
+
+    def fail(rows, by):
+        raise RolledBack
+
+    with monkeypatch.context() as patch, suppress(RolledBack):
+        patch.setattr(writing, "_record", fail)
+        issue_one(organization_id)
+
+
+def test_new_roll_ups_after_a_restore_lead_to_the_same_invoice(published):
+    (lost,) = make_organizations(1)
+    issue_one(lost)
+    (before,) = invoices_of(lost)
+    forget_invoices()
+    world.publish_month([])
+    issue_one(lost)
+    (again,) = invoices_of(lost)
+    assert (again.pk, again.number) == (before.pk, before.number)
+    assert again.basis_id != before.basis_id
+    assert content_sha256(invoice_content(again)) == content_sha256(invoice_content(before))
 
 
 def test_without_the_store_nothing_is_issued(published, documents):
