@@ -218,7 +218,7 @@ def test_no_number_that_was_shown_is_ever_another_invoices(published, monkeypatc
     """A random life of a database: rollbacks, deaths after the commit, restored backups."""
     random = Random(seed)
     organizations = make_organizations(14)
-    shown: dict[str, str] = {}
+    shown: dict[str | None, str] = {}
     for _ in range(30):
         match random.choice(["issue", "issue", "issue", "roll back", "die", "restore"]):
             case "issue":
