@@ -1,0 +1,72 @@
+"""The invoice and the estimate say the same of a month, with and without a budget that caps it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from billing.budgets.evaluation import evaluate_budgets
+from tests.billing import world
+
+USED_MINOR = 180
+MID_MONTH = datetime(2026, 9, 15, tzinfo=UTC)
+LAST_DAY = datetime(2026, 9, 30, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def issued(api, at, tenant):
+    """Has the month used and published, does something meanwhile, and gives invoice and costs."""
+
+    def run(meanwhile):
+        world.sign_up(tenant.organization)
+        cluster = world.make_cluster(tenant.id, "cl_aaaaaaaaaaaaaaaaaaaa", "orders")
+        at(MID_MONTH)
+        meanwhile("before")
+        world.publish_month(world.usual_usage(tenant.id, cluster))
+        at(LAST_DAY)
+        evaluate_budgets()
+        meanwhile("after")
+        at(world.AFTER)
+        meanwhile("next month")
+        world.issue()
+        (invoice,) = api().get("/invoices").json()["items"]
+        shown = api().get(f"/invoices/{invoice['id']}").json()
+        costs = api().get("/costs", query={"month": "2026-09"}).json()
+        assert costs["total_minor"] == costs["forecast_minor"] == shown["subtotal_minor"]
+        assert costs["beyond_budget_minor"] == USED_MINOR - costs["total_minor"]
+        used = {(each["meter"], each["amount_minor"]) for each in costs["lines"]}
+        billed = [each for each in shown["lines"] if each["kind"] == "usage"]
+        assert {(each["meter"], each["amount_minor"]) for each in billed} == used
+        return [each["amount_minor"] for each in shown["lines"] if each["kind"] == "cap"]
+
+    return run
+
+
+def test_without_a_budget_all_of_it_is_billed(issued):
+    assert issued(lambda moment: None) == []
+
+
+def test_what_slipped_past_a_budget_is_a_line_of_its_own(issued, make_budget):
+    assert issued(lambda moment: make_budget(100) if moment == "before" else None) == [-80]
+
+
+def test_a_budget_that_was_set_afterwards_takes_nothing_back(issued, make_budget):
+    assert issued(lambda moment: make_budget(100) if moment == "after" else None) == []
+
+
+def test_a_budget_of_the_next_month_is_none_of_this_one(issued, make_budget):
+    assert issued(lambda moment: make_budget(1) if moment == "next month" else None) == []
+
+
+@pytest.mark.parametrize(("when", "expected"), [("after", []), ("next month", [-80])])
+def test_a_budget_that_is_removed_caps_the_months_that_are_over(
+    api, issued, make_budget, when, expected
+):
+    made = []
+
+    def meanwhile(moment):
+        if moment == "before":
+            made.append(make_budget(100)["id"])
+        if moment == when:
+            assert api().delete(f"/budgets/{made[0]}").status_code == 204
+
+    assert issued(meanwhile) == expected
