@@ -20,6 +20,7 @@ BENCHES = {
     "invoice": "issues a month's invoices for 10,000 organisations, PDFs excluded",
     "metering_cost": "the metering agent on against off: CPU seconds per GiB",
     "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
+    "rollup": "the nightly roll-up: usage rows a second and core, against plain scans",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
 }
 
