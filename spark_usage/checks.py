@@ -40,9 +40,4 @@ def content_checks(content: Content) -> list[Check]:
             f"{content.negative} of {content.row_count} rows are negative",
         ),
         Check("known_meters", not unknown, f"unknown: {', '.join(unknown) or 'none'}"),
-        Check(
-            "windows_within_an_hour",
-            content.misplaced == 0,
-            f"{content.misplaced} of {content.row_count} rows are not within one hour",
-        ),
     ]

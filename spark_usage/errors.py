@@ -7,6 +7,10 @@ class JobError(Exception):
     """A job that cannot be done as asked; the text says why, in one sentence."""
 
 
+class IncompleteRows(Exception):
+    """Rows came up that lack their identity: the files that hold them must be found."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A signal asked the job to end."""
 

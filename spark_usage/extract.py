@@ -8,7 +8,7 @@ of that ends a run: it ends in the report.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote
@@ -17,11 +17,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_usage.errors import IncompleteRows
 from spark_usage.progress import Progress
 from spark_usage.run_manifest import Input, RunManifest
 from spark_usage.schemas import USAGE_SCHEMA
 from spark_usage.storage import Storage, literal_path
-from spark_usage.transforms.inputs import digests, known_meter, profile
+from spark_usage.transforms.inputs import digests, flaws, known_meter, profile
 
 T = TypeVar("T")
 
@@ -41,12 +42,11 @@ class Damage:
 
 @dataclass(slots=True)
 class Content:
-    """What was read: `totals` and `rows` by meter, and counts of rows that break a rule."""
+    """What was read: `totals` and `rows` by meter, and how many rows are negative."""
 
     rows: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     negative: int = 0
-    misplaced: int = 0
 
     @property
     def row_count(self) -> int:
@@ -75,25 +75,61 @@ class _Meter:
     meter: str
     rows: int
     quantity: int
-    incomplete: int
     negative: int
-    misplaced: int
 
 
-def extract(spark: SparkSession, run: RunManifest, progress: Progress) -> Extract:
-    """Reads the inputs of a run, in three stages of progress."""
-    damaged: list[Damage] = []
+@dataclass(slots=True)
+class _Inputs:
+    """Inputs on the way to be sound."""
+
+    spark: SparkSession
+    run: RunManifest
+    sound: tuple[Input, ...]
+    damaged: list[Damage] = field(default_factory=list)
+    profiles: dict[str, list[_Meter]] = field(default_factory=dict)
+
+    def drop(self, found: Iterable[Damage]) -> None:
+        """Leaves out what was found to be damaged."""
+        found = list(found)
+        self.damaged.extend(found)
+        keys = {each.key for each in found}
+        self.sound = tuple(each for each in self.sound if each.key not in keys)
+
+    def extract(self) -> Extract:
+        """The rows of what is left."""
+        rows = read_usage(self.spark, self.run, self.sound).select(*USAGE_SCHEMA.names)
+        content = _content(self.profiles[each.key] for each in self.sound)
+        return Extract(rows, content, tuple(sorted(self.damaged, key=lambda each: each.key)))
+
+
+def with_sound_rows(
+    spark: SparkSession, run: RunManifest, progress: Progress, use: Callable[[DataFrame], T]
+) -> tuple[Extract, T]:
+    """Reads the inputs of a run, in four stages of progress; returns them and what `use` makes.
+
+    `use` goes through all columns of all rows anyway. Only if it comes upon a file that cannot be
+    read, or raises `IncompleteRows`, is each file gone through by itself, and `use` called again.
+    """
+    inputs = _Inputs(spark, run, run.inputs)
     with progress.stage(f"find {len(run.inputs)} usage files"):
-        inputs = _keep(damaged, run.inputs, _misfits(Storage(spark), run))
-    with progress.stage(f"check the digests of {len(inputs)} usage files"):
-        inputs = _keep(damaged, inputs, _altered(spark, run, inputs))
-    with progress.stage(f"read {sum(each.rows for each in inputs)} rows"):
-        profiles, unreadable = _profiles(spark, run, inputs)
-        inputs = _keep(damaged, inputs, unreadable)
-        inputs = _keep(damaged, inputs, _unsound(inputs, profiles))
-    content = _content(profiles[each.key] for each in inputs)
-    rows = read_usage(spark, run, inputs).select(*USAGE_SCHEMA.names)
-    return Extract(rows, content, tuple(sorted(damaged, key=lambda each: each.key)))
+        inputs.drop(_misfits(Storage(spark), run))
+    with progress.stage(f"check the digests of {len(inputs.sound)} usage files"):
+        inputs.drop(_altered(spark, run, inputs.sound))
+    with progress.stage(f"count {sum(each.rows for each in inputs.sound)} rows"):
+        _count(inputs)
+    with progress.stage("deduplicate"):
+        extracted = inputs.extract()
+        try:
+            return extracted, use(extracted.rows)
+        except IncompleteRows:
+            progress.note("some rows are incomplete: looking at each file")
+        except Py4JJavaError as error:
+            if not _is_of_a_file(_fault(error)):
+                raise
+            progress.note("some file cannot be read: looking at each file")
+        _inspect(inputs)
+        extracted = inputs.extract()
+        return extracted, use(extracted.rows)
 
 
 def read_usage(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> DataFrame:
@@ -108,16 +144,6 @@ def read_usage(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -
 
 def _null_of(name: str) -> Column:
     return sf.lit(None).cast(USAGE_SCHEMA[name].dataType).alias(name)
-
-
-def _keep(
-    damaged: list[Damage], inputs: Iterable[Input], found: Iterable[Damage]
-) -> tuple[Input, ...]:
-    """The inputs that were not found to be damaged."""
-    found = list(found)
-    damaged.extend(found)
-    keys = {each.key for each in found}
-    return tuple(each for each in inputs if each.key not in keys)
 
 
 def _misfits(storage: Storage, run: RunManifest) -> Iterable[Damage]:
@@ -148,22 +174,46 @@ def _altered(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> 
             yield Damage(each.key, "sha256", f"{sha256}, {each.sha256} in the manifest")
 
 
-def _profiles(
-    spark: SparkSession, run: RunManifest, inputs: Sequence[Input]
-) -> tuple[dict[str, list[_Meter]], list[Damage]]:
-    """What each file holds, and the files that Spark cannot read.
+def _count(inputs: _Inputs) -> None:
+    """Drops files whose rows are not as many as their manifest says; notes what the others hold."""
+    by_file: dict[str, list[_Meter]] = defaultdict(list)
+    for row in _read_by_halves(inputs, profile):
+        by_file[row["file"]].append(_meter(row))
+    # A file without rows is in no row.
+    inputs.profiles = {each.key: [] for each in inputs.sound} | _by_key(inputs.run, by_file)
+    rows = {key: sum(each.rows for each in found) for key, found in inputs.profiles.items()}
+    inputs.drop(
+        Damage(each.key, "rows", f"{rows[each.key]} rows, {each.rows} in the manifest")
+        for each in inputs.sound
+        if rows[each.key] != each.rows
+    )
 
-    All files are read at once. If one fails, halves are tried, down to those that fail alone.
+
+def _inspect(inputs: _Inputs) -> None:
+    """Drops files with pages that cannot be read, and with rows that lack what they need."""
+    flawed = {row["file"]: row["incomplete"] for row in _read_by_halves(inputs, flaws)}
+    by_key = _by_key(inputs.run, flawed)
+    inputs.drop(
+        Damage(key, "incomplete", f"{rows} rows lack what their meter needs")
+        for key, rows in by_key.items()
+        if rows
+    )
+
+
+def _read_by_halves(inputs: _Inputs, look: Callable[[DataFrame], DataFrame]) -> list[Row]:
+    """What is found in all files that can be read; drops the others.
+
+    All files are read at once. If that fails, halves are tried, down to those that fail alone.
     """
-    profiles: dict[str, list[_Meter]] = {}
+    found: list[Row] = []
     unreadable: list[Damage] = []
-    waiting = [tuple(inputs)] if inputs else []
+    waiting = [inputs.sound] if inputs.sound else []
     while waiting:
         some = waiting.pop()
         try:
-            rows = profile(read_usage(spark, run, some)).collect()
+            found += look(read_usage(inputs.spark, inputs.run, some)).collect()
         except Py4JJavaError as error:
-            fault = str(error.java_exception.getMessage())
+            fault = _fault(error)
             if not _is_of_a_file(fault):
                 raise
             middle = len(some) // 2
@@ -171,13 +221,12 @@ def _profiles(
                 waiting += [some[:middle], some[middle:]]
             else:
                 unreadable.append(Damage(some[0].key, "unreadable", fault.partition("\n")[0]))
-            continue
-        by_file: dict[str, list[_Meter]] = defaultdict(list)
-        for row in rows:
-            by_file[row["file"]].append(_meter(row))
-        # A file without rows is in no row.
-        profiles |= {each.key: [] for each in some} | _by_key(run, by_file)
-    return profiles, unreadable
+    inputs.drop(unreadable)
+    return found
+
+
+def _fault(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage())
 
 
 def _is_of_a_file(fault: str) -> bool:
@@ -191,9 +240,7 @@ def _meter(row: Row) -> _Meter:
         meter=row["meter"] or "",
         rows=row["rows"],
         quantity=int(row["quantity"] or 0),
-        incomplete=row["incomplete"],
         negative=row["negative"],
-        misplaced=row["misplaced"],
     )
 
 
@@ -210,18 +257,6 @@ def _by_key(run: RunManifest, found: Mapping[str, T]) -> dict[str, T]:
     return by_key
 
 
-def _unsound(inputs: Iterable[Input], profiles: Mapping[str, Sequence[_Meter]]) -> Iterable[Damage]:
-    """Inputs that hold other rows than their manifest says, or rows that lack their identity."""
-    for each in inputs:
-        meters = profiles[each.key]
-        rows = sum(meter.rows for meter in meters)
-        incomplete = sum(meter.incomplete for meter in meters)
-        if rows != each.rows:
-            yield Damage(each.key, "rows", f"{rows} rows, {each.rows} in the manifest")
-        elif incomplete:
-            yield Damage(each.key, "incomplete", f"{incomplete} rows lack what their meter needs")
-
-
 def _content(files: Iterable[Sequence[_Meter]]) -> Content:
     content = Content()
     for file in files:
@@ -229,5 +264,4 @@ def _content(files: Iterable[Sequence[_Meter]]) -> Content:
             content.rows[meter.meter] += meter.rows
             content.totals[meter.meter] += meter.quantity
             content.negative += meter.negative
-            content.misplaced += meter.misplaced
     return content

@@ -75,6 +75,7 @@ DISTINCT_SCHEMA = StructType(
         *(field for field in USAGE_SCHEMA if field.name != "emitted_at_ms"),
         StructField("copies", LongType(), nullable=False),
         StructField("agrees", BooleanType(), nullable=False),
+        StructField("incomplete", BooleanType(), nullable=False),
     ]
 )
 

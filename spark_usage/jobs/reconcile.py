@@ -15,11 +15,12 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_usage.checks import Check, content_checks
-from spark_usage.extract import extract
+from spark_usage.errors import IncompleteRows
+from spark_usage.extract import with_sound_rows
 from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
 from spark_usage.log_manifest import LogManifest, read_log
 from spark_usage.progress import Progress
@@ -51,11 +52,7 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
     log = read_log(spark, arguments.log)
     storage.make_folder(arguments.output)
     size_shuffles(spark, run)
-    extracted = extract(spark, run, progress)
-    distinct = deduplicate(extracted.rows).persist(StorageLevel.DISK_ONLY)
-    with progress.stage("deduplicate"):
-        agreeing = distinct.filter("agrees").count()
-        conflicts = distinct.filter("not agrees").count()
+    extracted, (distinct, counts) = with_sound_rows(spark, run, progress, _distinct)
     with progress.stage("compare ingress with the log"):
         ingress = _ingress(distinct, log)
     with progress.stage("compare egress with its counters"):
@@ -75,14 +72,31 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
             "since_ms": log.since_ms,
             "until_ms": log.until_ms,
             "rows_read": extracted.content.row_count,
-            "rows_distinct": agreeing,
-            "conflicts": conflicts,
+            "rows_distinct": counts["agreeing"],
+            "conflicts": counts["conflicts"],
             "damaged_inputs": [asdict(each) for each in extracted.damaged],
             "ingress": ingress,
             "egress": egress,
             "checks": [asdict(check) for check in checks],
         }
         finish(storage, arguments.output, report)
+
+
+def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
+    """The distinct rows, kept, and how many there are. Raises `IncompleteRows`."""
+    distinct = deduplicate(rows).persist(StorageLevel.DISK_ONLY)
+    try:
+        (counts,) = distinct.agg(
+            sf.count_if("agrees").alias("agreeing"),
+            sf.count_if(~sf.col("agrees")).alias("conflicts"),
+            sf.count_if("incomplete").alias("incomplete"),
+        ).collect()
+        if counts["incomplete"]:
+            raise IncompleteRows
+    except Exception:
+        distinct.unpersist()
+        raise
+    return distinct, counts
 
 
 def _ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:

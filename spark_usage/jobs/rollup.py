@@ -18,7 +18,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from spark_usage.checks import Check, content_checks, equal_check, totals_check
-from spark_usage.extract import Extract, extract
+from spark_usage.errors import IncompleteRows
+from spark_usage.extract import Extract, with_sound_rows
 from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
 from spark_usage.progress import Progress
 from spark_usage.run_manifest import RunManifest
@@ -48,6 +49,8 @@ class Counts:
     duplicates: int = 0
     conflicts: int = 0
     conflicting_rows: int = 0
+    incomplete: int = 0
+    misplaced: int = 0
     read_totals: dict[str, int] = field(default_factory=dict)
 
 
@@ -58,13 +61,9 @@ def rollup(spark: SparkSession, arguments: argparse.Namespace, progress: Progres
     output = arguments.output
     storage.make_folder(output)
     size_shuffles(spark, run)
-    extracted = extract(spark, run, progress)
-    with progress.stage("deduplicate"):
-        distinct = deduplicate(extracted.rows)
-        slices = hour_slices(distinct).persist()
-        counts = _counts(_totals(slices))
-        _quarantine(extracted, distinct, counts, f"{output}/quarantine")
+    extracted, (slices, counts) = with_sound_rows(spark, run, progress, _summed)
     with progress.stage("write hours and days"):
+        _quarantine(extracted, counts, f"{output}/quarantine")
         by_hour = hours(slices, run.day_start_ms)
         by_hour.write.parquet(f"{output}/hours")
         written_hours = _read(spark, ROLLUP_SCHEMA, f"{output}/hours")
@@ -78,6 +77,7 @@ def rollup(spark: SparkSession, arguments: argparse.Namespace, progress: Progres
         slices.unpersist()
         checks = [
             *content_checks(extracted.content),
+            _window_check(counts),
             *_read_checks(extracted, counts),
             *_written_checks(**tables),
         ]
@@ -112,12 +112,27 @@ def report(
     }
 
 
+def _summed(rows: DataFrame) -> tuple[DataFrame, Counts]:
+    """The slices of hours, kept, and their counts. Raises `IncompleteRows`."""
+    slices = hour_slices(deduplicate(rows)).persist()
+    try:
+        counts = _counts(_totals(slices))
+        if counts.incomplete:
+            raise IncompleteRows
+    except Exception:
+        slices.unpersist()
+        raise
+    return slices, counts
+
+
 def _totals(slices: DataFrame) -> list[Row]:
     return (
         slices.groupBy("meter", "agrees")
         .agg(
             sf.sum("identities").alias("identities"),
             sf.sum("copies").alias("copies"),
+            sf.sum("incomplete").alias("incomplete"),
+            sf.sum("misplaced").alias("misplaced"),
             sf.sum("copied_quantity").cast(QUANTITY).alias("copied_quantity"),
         )
         .collect()
@@ -127,7 +142,9 @@ def _totals(slices: DataFrame) -> list[Row]:
 def _counts(totals: Iterable[Row]) -> Counts:
     counts = Counts()
     for row in totals:
+        counts.incomplete += row["incomplete"]
         if row["agrees"]:
+            counts.misplaced += row["misplaced"]
             counts.distinct += row["identities"]
             counts.duplicates += row["copies"] - row["identities"]
             counts.read_totals[row["meter"]] = int(row["copied_quantity"])
@@ -137,14 +154,14 @@ def _counts(totals: Iterable[Row]) -> Counts:
     return counts
 
 
-def _quarantine(extracted: Extract, distinct: DataFrame, counts: Counts, folder: str) -> None:
+def _quarantine(extracted: Extract, counts: Counts, folder: str) -> None:
     """Writes the rows that contradict each other, and adds them to what was read."""
     if not counts.conflicts:
         # Without a look at the rows again.
         nothing = extracted.rows.limit(0).withColumn("reason", sf.lit(""))
         nothing.select(*QUARANTINE_SCHEMA.names).write.parquet(folder)
         return
-    found = conflicts(extracted.rows, distinct)
+    found = conflicts(extracted.rows, deduplicate(extracted.rows))
     found.write.parquet(folder)
     written = _read(found.sparkSession, QUARANTINE_SCHEMA, folder)
     sums = written.groupBy("meter").agg(sf.sum(sf.col("quantity").cast(QUANTITY)).alias("n"))
@@ -160,6 +177,14 @@ def _read(spark: SparkSession, schema: StructType, folder: str) -> DataFrame:
 def _contents(tables: Mapping[str, DataFrame]) -> dict[str, TableContent]:
     rows = content_sums(tables).collect()
     return {name: table_content(row for row in rows if row["table"] == name) for name in tables}
+
+
+def _window_check(counts: Counts) -> Check:
+    return Check(
+        "windows_within_an_hour",
+        counts.misplaced == 0,
+        f"{counts.misplaced} of {counts.distinct} distinct rows are not within one hour",
+    )
 
 
 def _read_checks(extracted: Extract, counts: Counts) -> list[Check]:

@@ -29,7 +29,7 @@ from spark_usage.storage import Storage
 DONE, FAILED, REFUSED = 0, 1, 2
 
 # A partition of so many rows is sorted in memory by a task of a small driver.
-_ROWS_PER_PARTITION = 500_000
+ROWS_PER_PARTITION = 500_000
 
 Job = Callable[[SparkSession, argparse.Namespace, Progress], object]
 
@@ -88,7 +88,7 @@ def load_run(storage: Storage, arguments: argparse.Namespace) -> RunManifest:
 def size_shuffles(spark: SparkSession, run: RunManifest) -> None:
     """Cuts the work into pieces that fit into memory, however much there is."""
     rows = sum(each.rows for each in run.inputs)
-    partitions = max(spark.sparkContext.defaultParallelism, -(-rows // _ROWS_PER_PARTITION))
+    partitions = max(spark.sparkContext.defaultParallelism, -(-rows // ROWS_PER_PARTITION))
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 

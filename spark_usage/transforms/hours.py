@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_usage.schemas import DAY_MS, HOUR_MS, QUANTITY, ROLLUP_SCHEMA
-from spark_usage.transforms.inputs import hour_of
+from spark_usage.transforms.inputs import hour_of, misplaced
 
 # What usage is summed over: all that a row of a roll-up says beside its quantity.
 PLACE = ("cell", "cluster_id", "organization_id", "topic_id", "principal", "meter", "billed")
@@ -16,11 +16,13 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
     """Sums of distinct usage rows of any day, small enough to be kept while a run checks itself.
 
     `PLACE`, `window_start_ms` (the hour), `agrees`, `quantity`, `copied_quantity` (each quantity
-    as often as it was read), `identities`, `copies`.
+    as often as it was read), `identities`, `copies`, and of the identities how many are
+    `incomplete` or `misplaced`.
     """
     quantity = sf.col("quantity").cast(QUANTITY)
     return (
-        distinct.withColumn("principal", sf.coalesce("principal", sf.lit("")))
+        distinct.withColumn("crosses", misplaced())
+        .withColumn("principal", sf.coalesce("principal", sf.lit("")))
         .withColumn("window_start_ms", hour_of(sf.col("window_start_ms")))
         .groupBy(*PLACE, "window_start_ms", "agrees")
         .agg(
@@ -28,6 +30,8 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
             sf.sum(sf.col("quantity").cast("decimal(19,0)") * sf.col("copies")).alias("copied"),
             sf.count(sf.lit(1)).alias("identities"),
             sf.sum("copies").alias("copies"),
+            sf.count_if("incomplete").alias("incomplete"),
+            sf.count_if(sf.col("crosses")).alias("misplaced"),
         )
         .select(
             *PLACE,
@@ -37,6 +41,8 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
             sf.col("copied").cast(QUANTITY).alias("copied_quantity"),
             "identities",
             "copies",
+            "incomplete",
+            "misplaced",
         )
     )
 

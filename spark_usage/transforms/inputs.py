@@ -30,22 +30,27 @@ def digests(files: DataFrame) -> DataFrame:
 
 
 def profile(rows: DataFrame) -> DataFrame:
-    """From usage rows with a column `file`: what each file holds, by meter.
+    """From usage rows with a column `file`: what each file holds, from two columns alone.
 
-    `file`, `meter`, `rows`, `quantity` (decimal), and of the rows how many are `incomplete` (lack
-    what their meter needs, or are of another version), `negative`, and `misplaced` (a window that
-    is empty or crosses an hour).
+    `file`, `meter`, `rows`, `quantity` (decimal), and how many of the rows are `negative`.
     """
     return (
         rows.groupBy("file", "meter")
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
             sf.sum(sf.col("quantity").cast(QUANTITY)).alias("quantity"),
-            sf.count_if(incomplete()).alias("incomplete"),
             sf.count_if(sf.col("quantity") < 0).alias("negative"),
-            sf.count_if(misplaced()).alias("misplaced"),
         )
-        .select("file", "meter", "rows", "quantity", "incomplete", "negative", "misplaced")
+        .select("file", "meter", "rows", "quantity", "negative")
+    )
+
+
+def flaws(rows: DataFrame) -> DataFrame:
+    """From usage rows with a column `file`: `file`, and how many of its rows are `incomplete`."""
+    return (
+        rows.groupBy("file")
+        .agg(sf.count_if(incomplete()).alias("incomplete"))
+        .select("file", "incomplete")
     )
 
 
