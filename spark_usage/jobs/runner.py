@@ -51,8 +51,6 @@ def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
 def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int:
     """Runs a job in a session of its own; returns the exit status."""
     spark = None
-    # What it cannot send is raised too, and a call that a signal ends is no news.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     _on_signals(_interrupt)
     try:
         spark = open_session(
@@ -111,6 +109,8 @@ def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handle
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
+    # Py4J logs every call that does not come back, and this one will not.
+    logging.disable(logging.CRITICAL)
     raise Interrupted(number)
 
 

@@ -3,7 +3,6 @@
 import argparse
 import hashlib
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -93,7 +92,6 @@ def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, to
     session = FakeSession()
     monkeypatch.setattr(runner, "open_session", lambda *_, **__: session)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(logging.getLogger("py4j"), "setLevel", lambda _: None)
 
     def job(*_):
         if error:
