@@ -33,7 +33,7 @@ class Command(BaseCommand):
             "--close-early",
             metavar="REASON",
             default="",
-            help="invoice a month that is open or incomplete; the reason is printed on the invoices",
+            help="invoice a month that is open or incomplete; invoices show the reason",
         )
         parser.add_argument("--by", default="", help="who decides (default: the system's user)")
         parser.add_argument(
