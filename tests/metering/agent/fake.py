@@ -332,6 +332,8 @@ class FakeCell:
 
     def lanes(self, cluster_id: str) -> list[LaneFiles]:
         """See `Reader`."""
+        if cluster_id not in self.clusters:
+            return []
         return [
             LaneFiles(
                 incarnation=lane.incarnation,
@@ -392,6 +394,8 @@ class FakeCell:
         self, cluster_id: str, known: Mapping[tuple[str, int], str]
     ) -> list[PartitionSegments]:
         """See `Reader`."""
+        if cluster_id not in self.clusters:
+            return []
         cluster = self.clusters[cluster_id]
         found = []
         for place, segments in sorted(cluster.segments.items()):

@@ -34,7 +34,9 @@ def begin(folder):
 def story(world):
     """Yields whenever an agent may run."""
     for blocks in (3, 1, 5):
+        # Two files, so that there is an index to drop.
         work(world, blocks)
+        work(world, 1)
         yield
         world.cell.now_ms += 7 * MINUTE_MS
     world.cell.kill("c1", tail_survives=False)
@@ -57,7 +59,7 @@ def check(world):
 
 def stored_minutes():
     """Byte-minutes of the story until the first hour's end, by hand."""
-    sizes = {7: 1 + 2 + 3, 14: 1, 21: 1 + 2 + 3 + 4 + 5, 28: 1 + 2}
+    sizes = {7: 1 + 2 + 3 + 1, 14: 1 + 1, 21: 1 + 2 + 3 + 4 + 5 + 1, 28: 1 + 2}
     return sum(size * (60 - (minute + 1)) for minute, size in sizes.items())
 
 
