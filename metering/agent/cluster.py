@@ -172,6 +172,11 @@ class ClusterMeter:
         source = self._cell.source
         records = {lane.incarnation: lane for lane in source.lanes(self._cluster_id)}
         stored = frozenset(lane.incarnation for lane in source.reader.lanes(self._cluster_id))
+        measured_ms = before.storage_until_ms
+        if measured_ms is None:
+            # From the first entry on, so that the loss of the first slots shows.
+            created_at_ms = source.created_at_ms(self._cluster_id)
+            measured_ms = None if created_at_ms is None else floor_to(created_at_ms, HOUR_MS)
         return Pass(
             owner=Owner(self._cell.name, self._cluster_id, spec.organization_id),
             spec=spec,
@@ -184,8 +189,8 @@ class ClusterMeter:
             awake=status is None or status.phase != "asleep",
             brokers=status is None or bool(status.brokers),
             rules=before.rules,
-            measured_since_ms=before.storage_until_ms,
-            measured_until_ms=before.storage_until_ms,
+            measured_since_ms=measured_ms,
+            measured_until_ms=measured_ms,
         )
 
     def _read_lanes(self, state: Pass) -> Iterator[Part]:
@@ -225,11 +230,7 @@ class ClusterMeter:
         """Follows the chain of slots as far as all records of the time are in segments."""
         start_ms = state.measured_until_ms
         if start_ms is None:
-            created_at_ms = self._cell.source.created_at_ms(self._cluster_id)
-            if created_at_ms is None:
-                return
-            start_ms = floor_to(created_at_ms, HOUR_MS)
-            state.measured_since_ms = state.measured_until_ms = start_ms
+            return
         limits = [state.as_of_ms - MARGIN_MS]
         if not state.final:
             limits += [_unsplit_since(lane) for lane in state.lanes.values()]

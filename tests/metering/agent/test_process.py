@@ -1,6 +1,5 @@
 """The agent's process beside a real broker: killed, doubled, stopped, and never wrong."""
 
-import signal
 import urllib.error
 from collections import Counter
 
@@ -69,7 +68,8 @@ def consume(broker, count):
 def rows(folder):
     """Rows that count, each identity once; and how often they were said."""
     store = FolderUsageStore(folder / "usage")
-    said, found = 0, {}
+    said = 0
+    found: dict[tuple[object, ...], dict[str, object]] = {}
     for key in list_manifests(store, CELL, since_ms=1_700_000_000_000, until_ms=FAR):
         manifest = read_manifest(store, key, verify=True)
         for row in decode_usage(store.get(manifest.key)).to_pylist():
@@ -88,7 +88,7 @@ FAR = 1_700_000_000_000 + 10_000 * DAY_MS
 
 def sums(folder):
     found, _ = rows(folder)
-    total = Counter()
+    total: Counter[str] = Counter()
     for row in found:
         if row["block"] is not None and row["billed"]:
             total[row["meter"]] += row["quantity"]
@@ -155,7 +155,6 @@ def test_the_pages_tell_how_it_goes(folder, broker):
         wait_until(lambda: agent.metric("freshet_metering_errors_total") > 0, "damage is seen")
         wait_until(lambda: agent.metric("freshet_metering_clusters_failing") == 1, "it is said")
         assert "lane 9 cannot be read" in agent.log.read_text()
-        agent.process.send_signal(signal.SIGINT)
         assert agent.stop() == 0
 
 
