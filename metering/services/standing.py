@@ -20,6 +20,8 @@ from metering.services.absorbing import Touched
 # An hour's end needs somebody who speaks of a margin later, and a hole reaches a margin beyond its
 # ends.
 REACH_MS = 2 * MARGIN_MS
+# A file judges no hour that is older: its month was closed, and a lane may not know its beginning.
+LOOK_BACK_MS = 40 * 24 * HOUR_MS
 
 STAND = """
 INSERT INTO metering_hourstanding AS known (organization_id, cluster_id, hour, complete, reason)
@@ -49,7 +51,7 @@ def judge_hours(touched: Iterable[Touched]) -> int:
 def _judge(
     cluster_id: str, since_ms: int, until_ms: int
 ) -> list[tuple[str, str, object, bool, str]]:
-    start_ms = (since_ms - REACH_MS) // HOUR_MS * HOUR_MS
+    start_ms = (max(since_ms, until_ms - LOOK_BACK_MS) - REACH_MS) // HOUR_MS * HOUR_MS
     end_ms = max(until_ms, since_ms + 1)
     last_ms = end_ms
     # Entries that speak of this time, and those just before and behind it, which join on to them.

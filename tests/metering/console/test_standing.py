@@ -117,3 +117,11 @@ def test_clusters_that_slept_all_the_time_are_complete_too(agent, store):
     with system_scope():
         owners = HourStanding.objects.values_list("organization_id", flat=True)
         assert set(owners) == {"org_b"}
+
+
+def test_a_lane_that_does_not_know_its_beginning_judges_no_hour_of_long_ago(agent, store):
+    agent.started_at_ms = 0
+    entry = agent.entry(None, S, sequences=(0, 0), times=(0, S))
+    agent.emit(START, entry, [Block(0, S - 1)])
+    ingest_usage(store=store)
+    assert 40 * 24 <= len(hours()) <= 40 * 24 + 2
