@@ -6,6 +6,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
     if lane["seal"] is not None:
         parts.append(f"SEAL holds {lane['seal']['blocks']} blocks")
     yield ", ".join(parts)
-    heading = ("file", "bytes", "used", "blocks", "kinds", "batches", "record bytes")
+    heading = ("file", "bytes", "used", "blocks", "kinds", "batches", "record bytes", "written")
     rows = [
         (
             Path(f["file"]).name,
@@ -86,6 +87,7 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
             kinds(f["blocks"]),
             f["batches"],
             f["record_bytes"],
+            written(f),
         )
         for f in lane["files"]
     ]
@@ -98,11 +100,20 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
             kinds(f["blocks"]),
             "-",
             f["record_bytes"],
+            written(f),
         )
         for f in lane["leftovers"]
     ]
     if rows:
         yield from table(heading, rows)
+
+
+def written(file: dict[str, Any]) -> str:
+    """When the last of a file's blocks was written, in UTC."""
+    if file["written_ms"] is None:
+        return "-"
+    last_s = file["written_ms"][1] // 1000
+    return datetime.fromtimestamp(last_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def describe_partitions(partitions: list[dict[str, Any]]) -> Iterator[str]:

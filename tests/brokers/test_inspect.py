@@ -39,7 +39,13 @@ def test_everything_is_reported_and_sound(stopped, capsys):
     assert states == {1: "sealed", 2: "closed"}
     assert report["lanes"][0]["owner"] == 2
     assert report["lanes"][0]["seal"]["end"] == report["lanes"][0]["end"]
+    for lane in report["lanes"]:
+        written = [f["written_ms"] for f in lane["leftovers"] + lane["files"] if f["written_ms"]]
+        assert written
+        assert written == sorted(written)
+        assert all(0 < first <= last for first, last in written)
     (partition,) = (p for p in report["partitions"] if p["topic"] == "orders")
+    assert partition["dropped"] == 0
     assert (partition["log_start"], partition["covered_end"]) == (0, 200)
     assert sum(o["bytes"] for o in report["objects"]) == partition["bytes"]
     assert inspect(stopped.settings, verify=True, lane=None, topic=None, as_json=False) == 0

@@ -162,6 +162,7 @@ impl Inspector<'_> {
             file.first_sequence = header.sequence;
         }
         file.last_sequence = header.sequence;
+        file.written_ms = Some(written(file.written_ms, header.written_at_ms));
         lane.durable_sequence = lane.durable_sequence.max(header.durable_sequence);
         let outcome = match header.kind {
             BlockKind::Data => decode_data(index.clone(), header.payload_bytes).map(|entries| {
@@ -229,10 +230,12 @@ impl Inspector<'_> {
             last_sequence: leftover.sequences.1,
             blocks: BTreeMap::new(),
             record_bytes: 0,
+            written_ms: None,
         };
         for block in &leftover.blocks {
             let Ok(header) = block.parse_header() else { continue };
             *report.blocks.entry(header.kind.name()).or_default() += 1;
+            report.written_ms = Some(written(report.written_ms, header.written_at_ms));
             if header.kind == BlockKind::Data {
                 report.record_bytes += u64::from(header.payload_bytes);
             }
@@ -258,6 +261,11 @@ impl Inspector<'_> {
             _ => {}
         }
     }
+}
+
+/// First and last time, with another block's behind them.
+fn written(before: Option<(i64, i64)>, at_ms: i64) -> (i64, i64) {
+    (before.map_or(at_ms, |(first_ms, _)| first_ms), at_ms)
 }
 
 fn seal_end(seal: &Seal) -> EndReport {

@@ -143,6 +143,8 @@ pub struct FileReport {
     pub batches: u64,
     /// Their bytes.
     pub record_bytes: u64,
+    /// When its first and its last block were written, ms since 1970 UTC.
+    pub written_ms: Option<(i64, i64)>,
 }
 
 /// What is left of a file.
@@ -158,6 +160,8 @@ pub struct LeftoverReport {
     pub blocks: BTreeMap<&'static str, u64>,
     /// Record bytes that the file had.
     pub record_bytes: u64,
+    /// When the first and the last of these blocks were written, ms since 1970 UTC.
+    pub written_ms: Option<(i64, i64)>,
 }
 
 /// A partition with its manifests.
@@ -185,6 +189,8 @@ pub struct PartitionReport {
     pub covered_end: i64,
     /// Segments of the manifest that counts.
     pub segments: usize,
+    /// Segments that retention let go lately, which it still names for the meter.
+    pub dropped: usize,
     /// Bytes of record batches in them.
     pub bytes: u64,
     /// Idempotent producers that it remembers.

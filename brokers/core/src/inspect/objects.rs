@@ -92,6 +92,7 @@ impl Inspector<'_> {
             log_start: current.as_ref().map_or(0, |manifest| manifest.log_start),
             covered_end: current.as_ref().map_or(0, |manifest| manifest.covered_end),
             segments: current.as_ref().map_or(0, |manifest| manifest.segments.len()),
+            dropped: current.as_ref().map_or(0, |manifest| manifest.dropped.len()),
             bytes: current.as_ref().map_or(0, Manifest::bytes),
             producers: current.as_ref().map_or(0, |manifest| manifest.producers.len()),
         })

@@ -21,6 +21,8 @@ use crate::usage_reader::{
 /// Threads for files.
 const BLOCKING_THREADS_MAX: usize = 4;
 
+/// Incarnation, numbers of indexes, numbers of files with records.
+type LaneFacts = (u64, Vec<u64>, Vec<u64>);
 /// Bytes, written at, largest timestamp.
 type SegmentFacts = (u64, i64, i64);
 /// Bytes, written at, largest timestamp, let go at.
@@ -73,7 +75,7 @@ impl UsageReader {
     }
 
     /// Incarnation, numbers of indexes, numbers of files with records.
-    fn lanes(&self, python: Python<'_>, cluster: &str) -> PyResult<Vec<(u64, Vec<u64>, Vec<u64>)>> {
+    fn lanes(&self, python: Python<'_>, cluster: &str) -> PyResult<Vec<LaneFacts>> {
         let lanes = self.run(python, self.reader.lanes(cluster))?;
         let facts = lanes.into_iter().map(|lane| (lane.incarnation.0, lane.indexes, lane.wals));
         Ok(facts.collect())

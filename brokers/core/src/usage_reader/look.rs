@@ -190,7 +190,9 @@ impl<'a> Look<'a> {
         self.begin_at(number, first, is_first)?;
         self.sure = self.sure.max(last);
         for block in leftover.blocks {
-            let header = block.parse_header().map_err(|error| UsageError::damaged(&path, error))?;
+            let header = block
+                .parse_header()
+                .map_err(|error| UsageError::damaged(&path, error.to_string()))?;
             self.nonce = Some(header.nonce);
             let head = Head { position: 0, header, index: block.index };
             self.accept(number, head)?;

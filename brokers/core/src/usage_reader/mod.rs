@@ -45,8 +45,8 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    fn damaged(file: &Path, what: impl ToString) -> Self {
-        Self::Damaged { file: file.display().to_string(), what: what.to_string() }
+    fn damaged(file: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged { file: file.display().to_string(), what: what.into() }
     }
 
     /// What reading `file` of a lane ended with.
@@ -54,7 +54,7 @@ impl UsageError {
         match error {
             LaneError::Disk(error) => Self::Disk(error),
             LaneError::Damaged { what, .. } => Self::damaged(file, what),
-            error => Self::damaged(file, error),
+            error => Self::damaged(file, error.to_string()),
         }
     }
 }

@@ -106,7 +106,8 @@ fn usage(entries: Vec<(u128, &str, u64, u64)>) -> Usage {
 
 /// Leaves the indexes of all files that ended, as the splitter does.
 async fn split(folder: &Folder, lane: &OpenLane) {
-    for file in lane.rolled.lock().split_off(0) {
+    let ended = lane.rolled.lock().split_off(0);
+    for file in ended {
         file.leftover.publish(folder.disk.as_ref(), &lane.paths).await.unwrap();
         folder.disk.remove(&wal(&lane.paths, file.leftover.file)).await.unwrap();
     }
@@ -140,7 +141,8 @@ async fn a_block_comes_out_once_a_later_one_says_that_it_was_durable() {
     };
     let mut expected = vec![row(4), egress("User:bob", 40, 90), egress("User:al", 5, 5)];
     let mut found = rows(&second);
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected);
     assert_eq!((second.last_sequence, second.last_file), (5, 1));
     assert_eq!(second.covered_until_ms, NOW_MS + STEP_MS, "all that is there is sure");
@@ -235,7 +237,7 @@ fn haunt(folder: &Folder, paths: &LanePaths, sequence: u64) {
         written_at_ms: NOW_MS,
     };
     let block = encode(label, &encode_data(&[entry]), vec![Bytes::from_static(b"records")]);
-    let (block, at) = (block.concat(), 4096 * (sequence as usize - 1));
+    let (block, at) = (block.concat(), 4096 * (usize::try_from(sequence).unwrap() - 1));
     folder.edit(&wal(paths, 0), |bytes| bytes[at..at + block.len()].copy_from_slice(&block));
 }
 
