@@ -166,3 +166,34 @@ async fn when_the_instance_ends_appends_are_refused_and_the_connection_closes() 
     broker.engine.standing.stand_down("test");
     client.is_closed().await;
 }
+
+#[tokio::test]
+async fn a_suspension_refuses_every_version_with_its_reason_until_it_is_lifted() {
+    let broker = TestBroker::start().await;
+    let mut client = broker.client();
+    let id = client.create_topic("t", 1, &[]).await;
+    let context = broker.context(9);
+    let engine = &context.broker().engine;
+    let mut changes = engine.view.subscribe();
+    let mut set = async |reason: Option<&str>| {
+        engine.metadata.set_produce_suspension(reason).await.unwrap();
+        while engine.view.snapshot().produce_suspension.as_deref() != reason {
+            changes.next().await.unwrap();
+        }
+    };
+    set(Some("no budget is left")).await;
+    for version in 3..=13 {
+        let mut request = produce_request("t", 0, batch(&["one"]));
+        if version >= 13 {
+            request.topic_data[0].name = topic_name("");
+            request.topic_data[0].topic_id = id;
+        }
+        let response = client.call(version, request).await;
+        let answer = &response.responses[0].partition_responses[0];
+        assert_eq!(answer.error_code, ResponseError::PolicyViolation.code());
+        let reason = (version >= 8).then_some("no budget is left");
+        assert_eq!(answer.error_message.as_deref(), reason, "version {version}");
+    }
+    set(None).await;
+    assert_eq!(client.produce("t", 0, batch(&["one"])).await, (0, 0), "nothing was appended");
+}
