@@ -147,7 +147,7 @@ def _counts(totals: Iterable[Row]) -> Counts:
             counts.misplaced += row["misplaced"]
             counts.distinct += row["identities"]
             counts.duplicates += row["copies"] - row["identities"]
-            counts.read_totals[row["meter"]] = int(row["copied_quantity"])
+            counts.read_totals[row["meter"]] = int(row["copied_quantity"] or 0)
         else:
             counts.conflicts += row["identities"]
             counts.conflicting_rows += row["copies"]

@@ -195,6 +195,9 @@ def damaged_files(folder):
     sound = pa.Table.from_pylist([ingress(1, 100)], schema=USAGE_SCHEMA)
     texts = sound["quantity"].cast(pa.string())
     text = sound.set_column(sound.schema.get_field_index("quantity"), "quantity", texts)
+    # The only row of its meter: a sum of nothing but nulls is null.
+    minutes = storage(0, 1, 1, meter="partition_minutes", partition=None)
+    without_quantity = pa.Table.from_pylist([minutes], schema=USAGE_SCHEMA).drop(["quantity"])
     missing = folder.add([ingress(11, 1)])
     folder.path(missing["key"]).unlink()
     cut = folder.add([ingress(12, 1)])
@@ -211,6 +214,7 @@ def damaged_files(folder):
         ("unreadable", folder.add_bytes(parquet(text), 1)),
         ("rows", folder.add([ingress(14, 1)]) | {"rows": 2}),
         ("incomplete", folder.add_bytes(parquet(sound.drop(["principal"])), 1)),
+        ("incomplete", folder.add_bytes(parquet(without_quantity), 1)),
         ("incomplete", folder.add([ingress(15, 1, schema_version=2)])),
         ("incomplete", folder.add([storage(0, 1, 1, block=1)])),
     ]
