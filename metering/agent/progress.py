@@ -71,7 +71,9 @@ def merged(one: ClusterProgress, other: ClusterProgress) -> ClusterProgress:
         known = lanes.get(incarnation, lane)
         if incarnation not in over:
             lanes[incarnation] = max(known, lane, key=_further)
-    later = max(one, other, key=lambda each: each.storage_until_ms or -1)
+    later = max(
+        one, other, key=lambda each: -1 if each.storage_until_ms is None else each.storage_until_ms
+    )
     return ClusterProgress(
         organization_id=one.organization_id or other.organization_id,
         as_of_ms=_latest(one.as_of_ms, other.as_of_ms),
