@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.visitor import Visitor
-from tests.supervisor.run import ROOT, Run
+from tests.browser.bookkeeping import issue_invoice, roll_up
+from tests.browser.clients import run_in_shell
+from tests.browser.visitor import CLUSTER, TOPIC, USAGE_PATIENCE_MS, Visitor
+from tests.supervisor.run import ROOT, Run, wait_until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -83,6 +87,62 @@ def visitor(people, account):
     with people(account) as visitor:
         visitor.open("/")
         yield visitor
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Usage that is metered: who produced what, and since when."""
+
+    cluster: str
+    topic: str
+    credential: str
+    since: datetime
+
+
+@pytest.fixture(scope="session")
+def counted(people, account):
+    """Produces with a credential of its own, and waits until the console shows that."""
+    with people(account) as visitor:
+        visitor.open("/")
+        visitor.enter_cluster()
+        since = datetime.now(UTC)
+        visitor.create_credential("web-shop", "Full")
+        visitor.open_tab("Connect")
+        produce = visitor.snippet("kcat", "Produce")
+        for _ in range(3):
+            pasted = run_in_shell(produce)
+            assert pasted.returncode == 0, pasted.stderr
+        visitor.open("/usage?range=1h&by=principal")
+        totals = visitor.page.get_by_role("table", name="Usage by credential")
+        row = totals.get_by_role("row").filter(has_text="web-shop")
+        expect(row).to_be_visible(timeout=USAGE_PATIENCE_MS)
+    return Counted(CLUSTER, TOPIC, "web-shop", since)
+
+
+@dataclass(frozen=True)
+class Issued:
+    """An invoice of a month that was closed early."""
+
+    id: str
+    number: str
+    reason: str
+
+
+@pytest.fixture(scope="session")
+def invoice(people, account, service, counted):
+    """Rolls up what was counted and issues the month's invoice, as somebody at a terminal does."""
+    reason = "to be seen in a browser"
+    with people(account) as visitor:
+        request = visitor.page.request
+        organization = request.get("/api/v1/session").json()["organization"]["id"]
+        roll_up(service, counted.since.date(), datetime.now(UTC).date())
+        issue_invoice(service, organization, f"{counted.since:%Y-%m}", reason)
+
+        def newest():
+            return request.get("/api/v1/invoices").json()["items"][0]
+
+        wait_until(lambda: newest()["sha256"] is not None, "the invoice's PDF is made")
+        return Issued(newest()["id"], newest()["number"], reason)
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,7 +10,11 @@ from playwright.sync_api import expect
 from tests.browser.clients import python_program, run_in_shell
 from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC
 
-# A path, and a text that is there once the page has its data. `{c}`: the cluster's address.
+# The first of them waits until usage is metered, rolled up and invoiced.
+pytestmark = pytest.mark.timeout(900)
+
+# A path, and a text that is there once the page has its data. `{c}`: the cluster's address,
+# `{i}`: an invoice's, `{row}`: a usage row's.
 PAGES = {
     "overview": ("/", CLUSTER),
     "clusters": ("/clusters", CLUSTER),
@@ -33,11 +37,23 @@ PAGES = {
     "acls": ("{c}/acls", "User:"),
     "new-acl": ("{c}/acls?panel=new", "Kafka Streams"),
     "cluster-settings": ("{c}/settings", "Protected from deletion"),
+    "usage": ("/usage?range=1h", "Traffic"),
+    "usage-by-topic": ("/usage?range=7d&by=topic", TOPIC),
+    "usage-month": ("/usage?range=30d&by=principal&meter=ingress_bytes", "web-shop"),
+    "usage-row": ("{row}", "SHA-256"),
+    "costs": ("/usage/costs", "Forecast"),
+    "costs-by-topic": ("/usage/costs?by=topic", "within what is free each month"),
+    "budgets": ("/usage/budgets", "Team"),
+    "new-budget": ("/usage/budgets?panel=new", "Create budget"),
+    "prices": ("/prices", "$0.04 per GiB"),
+    "invoices": ("/invoices", "Issued"),
+    "invoice": ("{i}", "Data in"),
     "access": ("/access", "API keys"),
     "new-key": ("/access?panel=new", "Create key"),
     "mail": ("/mail", "/verify?token="),
     "settings": ("/settings", "Theme"),
     "absent-cluster": ("/clusters/cl_" + "a" * 20, "The cluster could not be read"),
+    "absent-invoice": ("/invoices/inv_" + "a" * 20, "The invoice could not be read"),
     "absent-page": ("/no/such/page", "There is no such page"),
 }
 ENTRANCES = {"sign-in": ("/signin", "Sign in"), "sign-up": ("/signup", "Sign up")}
@@ -45,8 +61,8 @@ SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
 
 
 @pytest.fixture(scope="module")
-def cluster_page(people, account, tmp_path_factory):
-    """A session, and the address of its cluster with a group that lags and messages."""
+def addresses(people, account, invoice, tmp_path_factory):
+    """A session's own addresses: a cluster with a group that lags, an invoice, a usage row."""
     with people(account) as visitor:
         visitor.open("/")
         visitor.enter_cluster("Connect")
@@ -56,7 +72,11 @@ def cluster_page(people, account, tmp_path_factory):
         with python_program(code, tmp_path_factory.mktemp("client")) as consumer:
             consumer.wait_for_line("hello from Python")
         assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
-        return account, re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
+        cluster = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
+        visitor.create_budget("Team", "20")
+        lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
+        row = next(line["usage_row_ids"][0] for line in lines if line["usage_row_ids"])
+        return {"c": cluster, "i": f"/invoices/{invoice.id}", "row": f"/usage?panel={row}"}
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +102,15 @@ def look_at(page, path, text, picture):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_is_shown(people, cluster_page, pictures, theme, size, subtests):
+def test_every_page_is_shown(people, account, addresses, pictures, theme, size, subtests):
     width, height = SIZES[size]
     options = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
-    state, path_of_cluster = cluster_page
-    for pages, who in ((ENTRANCES, None), (PAGES, state)):
+    for pages, who in ((ENTRANCES, None), (PAGES, account)):
         with people(who, **options) as visitor:
             for name, (path, text) in pages.items():
                 with subtests.test(name):
                     picture = pictures / f"{name}-{theme}-{size}.png"
-                    look_at(visitor.page, path.format(c=path_of_cluster), text, picture)
+                    look_at(visitor.page, path.format(**addresses), text, picture)
 
 
 def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):

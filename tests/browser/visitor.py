@@ -10,6 +10,8 @@ CLUSTER = "first-cluster"
 TOPIC = "hello-freshet"
 # The machine may be busy with other suites.
 PATIENCE_MS = 60_000
+# Usage is promised within three minutes.
+USAGE_PATIENCE_MS = 180_000
 
 
 class Visitor:
@@ -92,7 +94,8 @@ class Visitor:
     def create_credential(self, name: str, role: str) -> tuple[str, str]:
         """Makes a credential on the credentials' tab; its user name and password, shown once."""
         self.open_tab("Credentials")
-        self.press("New credential")
+        # An empty list offers the same button once more.
+        self.page.get_by_role("button", name="New credential", exact=True).first.click()
         panel = self.page.get_by_role("dialog", name="New credential")
         panel.get_by_label("Name", exact=True).fill(name)
         panel.get_by_role("radio", name=role, exact=True).check()
@@ -102,6 +105,15 @@ class Visitor:
         panel.get_by_role("button", name="I have copied it").click()
         expect(panel).to_be_hidden()
         return username, password
+
+    def create_budget(self, name: str, amount: str) -> None:
+        """Makes a budget that sends mail, with the thresholds that the form proposes."""
+        self.open("/usage/budgets?panel=new")
+        panel = self.page.get_by_role("dialog", name="New budget")
+        panel.get_by_label("Name", exact=True).fill(name)
+        panel.get_by_label("Amount a month, USD").fill(amount)
+        panel.get_by_role("button", name="Create budget").click()
+        expect(panel).to_be_hidden(timeout=PATIENCE_MS)
 
     def snippet(self, language: str, title: str) -> str:
         """The code of a block on the connect page, as it would be copied."""

@@ -37,13 +37,15 @@ interface Props<Row> {
   rows: readonly Row[] | undefined;
   rowId: (row: Row) => string;
   initialSort?: SortingState;
+  /** So many rows are drawn at most, of all that are sorted. */
+  shown?: number;
 }
 
 const NONE: never[] = [];
 
 /** The one table of the console: rows of 36 px, sorting by its headers, a skeleton of its own. */
 export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
-  const { label, columns, rows, rowId, initialSort } = props;
+  const { label, columns, rows, rowId, initialSort, shown } = props;
   const [sorting, setSorting] = useState<SortingState>(initialSort ?? []);
   const definitions = useMemo(() => columns.map(definitionOf), [columns]);
   const table = useTable({
@@ -55,6 +57,7 @@ export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
     onSortingChange: setSorting,
     enableSortingRemoval: false,
   });
+  const drawn = table.getRowModel().rows.slice(0, shown);
   return (
     <div className={classes.scroll}>
       <table className={classes.table} aria-label={label} aria-busy={rows === undefined}>
@@ -74,7 +77,7 @@ export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
           {rows === undefined ? (
             <SkeletonRows columns={columns} />
           ) : (
-            table.getRowModel().rows.map((row) => (
+            drawn.map((row) => (
               <tr key={row.id}>
                 {columns.map((column) => (
                   <td key={column.id} data-align={column.align}>

@@ -90,6 +90,7 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
     () => costs && principalShares(costs, credentials),
     [costs, credentials],
   );
+  const shares = by === "topic" ? topics : principals;
   const currency = costs?.currency ?? "USD";
   const choice = (
     <SegmentedControl
@@ -125,10 +126,14 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
         </Empty>
       ) : by === "cluster" ? (
         <CostTable costs={costs} prices={prices} />
+      ) : shares?.length === 0 ? (
+        <Empty title="Nothing is to be paid">
+          All usage of this month is within what is free each month.
+        </Empty>
       ) : (
         <ShareTable
           title={by === "topic" ? "Topic" : "Credential"}
-          shares={by === "topic" ? topics : principals}
+          shares={shares}
           currency={currency}
         />
       )}

@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactElement } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { Note } from "@/components/Note";
 import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
@@ -63,6 +64,12 @@ export function UsagePage(): ReactElement {
       ) : (
         (usage ?? !error) && (
           <>
+            {usage?.cut && (
+              <Note tone="waking">
+                There is more than can be shown at once, and the newest of it is missing here.
+                Choose a shorter time, or one cluster.
+              </Note>
+            )}
             <UsageTiles usage={usage} />
             <UsageCharts usage={usage} by={by} names={names} onZoom={zoom} />
             {by !== "meter" && (

@@ -35,6 +35,8 @@ test("a line without usage leads nowhere", () => {
 
 test("quantities are in the unit that has the price", () => {
   expect(unitsOf(line, line.quantity)).toBe("12.5 GiB");
-  expect(unitsOf(line, line.free_quantity)).toBe("10 GiB");
+  expect(unitsOf(line, line.free_quantity)).toBe("10.0 GiB");
+  const month = { ...line, price_unit: "GiB-month", price_unit_size: 4 };
+  expect(unitsOf(month, 10)).toBe("2.5 GiB-months");
   expect(unitsOf({ ...line, quantity: null, price_unit_size: null }, null)).toBe("–");
 });

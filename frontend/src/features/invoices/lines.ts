@@ -1,4 +1,5 @@
 import type { Invoice, InvoiceLine } from "@/lib/api/types";
+import { formatBytes } from "@/lib/format/bytes";
 import { formatUnits } from "@/lib/format/meters";
 import { monthSpan } from "@/lib/format/utc";
 
@@ -19,8 +20,9 @@ export function rowsSearch(
   return { ...monthSpan(month), cluster: cluster_id || undefined, meter: meter || undefined };
 }
 
-/** A line's quantity, or the free part of it, in the unit that has the price. */
+/** A line's quantity, or the free part of it, in the unit that has the price; bytes as such. */
 export function unitsOf(line: InvoiceLine, quantity: number | null): string {
   if (quantity === null || line.price_unit_size === null) return "–";
+  if (line.price_unit === "GiB") return formatBytes(quantity);
   return formatUnits(quantity / line.price_unit_size, line.price_unit);
 }

@@ -63,7 +63,10 @@ export function trafficPicture({ usage, by, nameOf }: Drawing): Drawn {
   };
   const up = side("ingress_bytes", "In", "up", "--series-1");
   const down = side("egress_bytes", "Out", "down", "--series-2");
-  const series = [...up.picture.series, ...down.picture.series];
+  const both = [...up.picture.series, ...down.picture.series];
+  // A direction without usage has one line at zero, which is no group.
+  const groups = both.filter(({ values }) => values.some((value) => value !== 0));
+  const series = grouped && groups.length > 0 ? groups : both;
   return {
     picture: { ...up.picture, series },
     totals: new Map([...up.totals, ...down.totals]),

@@ -16,3 +16,8 @@ test("a list is read to its last page", async () => {
   expect(items).toEqual([1, 2, 3]);
   expect(asked).toEqual([undefined, "b", "c"]);
 });
+
+test("an endless list is read as far as was asked", async () => {
+  const items = await allPages(() => Promise.resolve({ items: [1, 2], next_cursor: "on" }), 5);
+  expect(items).toHaveLength(6);
+});

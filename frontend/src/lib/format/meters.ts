@@ -119,6 +119,12 @@ export function inUnits(quantity: number, unit: string, monthMinutes: number): n
   return quantity / unitSize(unit, monthMinutes);
 }
 
+/** A quantity of a month in a unit that has a price; bytes in as many as they are. */
+export function formatPriced(quantity: number, unit: string, monthMinutes: number): string {
+  if (unit === "GiB") return formatBytes(quantity);
+  return formatUnits(inUnits(quantity, unit, monthMinutes), unit);
+}
+
 /** A count of such units: `2.5 GiB-months`. */
 export function formatUnits(count: number, unit: string): string {
   const plural = count === 1 || unit === "GiB" || unit === "" ? "" : "s";

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { exactQuantity, formatDecimal, formatQuantity, formatUnits, inUnits } from "./meters";
+import {
+  exactQuantity,
+  formatDecimal,
+  formatQuantity,
+  formatPriced,
+  formatUnits,
+  inUnits,
+} from "./meters";
 import { editMoney, formatMoney, formatUnitPrice, parseMoney } from "./money";
 import { formatWindow, minutesOfMonth, monthBefore, monthName, timeTick } from "./utc";
 
@@ -70,6 +77,8 @@ describe("quantities", () => {
     expect(formatUnits(2.5, "GiB-month")).toBe("2.5 GiB-months");
     expect(formatUnits(1, "partition-hour")).toBe("1 partition-hour");
     expect(formatUnits(3, "GiB")).toBe("3 GiB");
+    expect(formatPriced(552, "GiB", 43_200)).toBe("552 B");
+    expect(formatPriced(90, "partition-hour", 43_200)).toBe("1.5 partition-hours");
   });
 
   test("decimals are short, and a little is not nothing", () => {

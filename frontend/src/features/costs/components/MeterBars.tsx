@@ -2,7 +2,14 @@ import { Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import type { Costs, Price } from "@/lib/api/types";
-import { exactQuantity, formatUnits, inUnits, meterMeaning, meterName } from "@/lib/format/meters";
+import {
+  exactQuantity,
+  formatPriced,
+  formatUnits,
+  inUnits,
+  meterMeaning,
+  meterName,
+} from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
 import { minutesOfMonth, monthBefore, monthSpan } from "@/lib/format/utc";
 import { meterTotal } from "../clusters";
@@ -39,10 +46,10 @@ function MeterBar({ price, costs, before }: BarProps): ReactElement {
   const there = before && meterTotal(before, meter);
   const { free_unit: unit, free_units: free } = price;
   const now = inUnits(here.quantity, unit, minutesOfMonth(costs.month));
-  const then = inUnits(there?.quantity ?? 0, unit, minutesOfMonth(monthBefore(costs.month)));
+  const minutesBefore = minutesOfMonth(monthBefore(costs.month));
+  const then = inUnits(there?.quantity ?? 0, unit, minutesBefore);
   const scale = Math.max(now, then, free) || 1;
   const percent = (value: number): string => `${String((100 * value) / scale)}%`;
-  const words = (value: number): string => formatUnits(value, unit);
   return (
     <div className={classes.meter}>
       <div className={classes.name} title={meterMeaning(meter)}>
@@ -59,12 +66,13 @@ function MeterBar({ price, costs, before }: BarProps): ReactElement {
           search={{ ...monthSpan(costs.month), meter }}
           title={exactQuantity(meter, here.quantity)}
         >
-          {words(now)}
+          {formatPriced(here.quantity, unit, minutesOfMonth(costs.month))}
         </Link>
-        {free > 0 && <span className={classes.quiet}> of {words(free)} free</span>}
+        {free > 0 && <span className={classes.quiet}> of {formatUnits(free, unit)} free</span>}
         {there && (
           <div className={classes.quiet}>
-            month before: {words(then)}, {formatMoney(there.amount, costs.currency)}
+            month before: {formatPriced(there.quantity, unit, minutesBefore)},{" "}
+            {formatMoney(there.amount, costs.currency)}
           </div>
         )}
       </div>

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Tile, Tiles } from "@/components/Tile";
 import type { Costs } from "@/lib/api/types";
-import { formatUnits, inUnits, meterName } from "@/lib/format/meters";
+import { formatPriced, meterName } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
 import { minutesOfMonth, monthSpan } from "@/lib/format/utc";
 import { meterTotal } from "../clusters";
@@ -42,5 +42,5 @@ export function MonthSoFar({ costs }: { costs: Costs | undefined }): ReactElemen
 function words(costs: Costs, meter: string): string {
   const { quantity: counted } = meterTotal(costs, meter);
   const unit = meter === "storage_byte_minutes" ? "GiB-month" : "GiB";
-  return formatUnits(inUnits(counted, unit, minutesOfMonth(costs.month)), unit);
+  return formatPriced(counted, unit, minutesOfMonth(costs.month));
 }

@@ -11,6 +11,9 @@ import type { GroupBy } from "../series";
 /** The longest page that the API gives. */
 const PAGE = 2_000;
 
+/** So many sums a page holds with ease: a week by the hour of some sixty topics. */
+const SUMS_MAX = 40_000;
+
 /** Which usage is looked at. */
 export interface UsageFilter extends RangeChoice {
   cluster?: string;
@@ -25,6 +28,8 @@ export interface UsageSeries {
   readAt: Date;
   items: UsageItem[];
   completeUntil: string | null;
+  /** Whether there is more than was read: then the last windows are missing. */
+  cut: boolean;
 }
 
 const asked = (range: Range) => ({
@@ -53,8 +58,8 @@ export const usageSeriesQuery = (filter: UsageFilter, by: GroupBy) =>
         const page = await body(api.GET("/api/v1/usage", { params: { query } }));
         completeUntil = page.complete_until;
         return page;
-      });
-      return { range, readAt, items, completeUntil };
+      }, SUMS_MAX);
+      return { range, readAt, items, completeUntil, cut: items.length >= SUMS_MAX };
     },
     placeholderData: keepPreviousData,
     ...SLOW,

@@ -15,7 +15,7 @@ export function CompleteNote({ until }: { until: string | null | undefined }): R
   if (until === null) return <span>Nothing is complete yet</span>;
   const at = new Date(until);
   return (
-    <Tooltip label={WHY} multiline w={320}>
+    <Tooltip label={WHY} multiline w={320} events={{ hover: true, focus: true, touch: true }}>
       <span tabIndex={0}>
         Complete until {utcDayOfMonth(at)}, {utcTime(at)} UTC ({formatRelative(at, now)})
       </span>

@@ -23,11 +23,10 @@ const STEP = 100;
 export function UsageRows({ rows, names }: Props): ReactElement {
   const [shown, setShown] = useState(STEP);
   const columns = useMemo(() => columnsOf(names), [names]);
-  const first = useMemo(() => rows?.slice(0, shown), [rows, shown]);
   const rest = (rows?.length ?? 0) - shown;
   return (
     <>
-      <DataTable label="Usage rows" columns={columns} rows={first} rowId={rowKey} />
+      <DataTable label="Usage rows" columns={columns} rows={rows} rowId={rowKey} shown={shown} />
       {rest > 0 && (
         <Group justify="center" mt="sm">
           <Button

@@ -1,0 +1,41 @@
+"""What somebody who runs the service does at a terminal: roll-ups and invoices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date, timedelta
+
+from tests.supervisor.run import ROOT, Run
+
+# A roll-up starts Spark, and the machine may be busy with other suites.
+PATIENCE_S = 420
+
+
+def manage(service: Run, *words: str) -> str:
+    """Runs a command of `manage.py` against a running service; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=service.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def roll_up(service: Run, first: date, last: date) -> None:
+    """Publishes the usage of days; the last one may not be over."""
+    day = first
+    while day <= last:
+        manage(service, "rollup", "--day", day.isoformat(), "--early")
+        day += timedelta(days=1)
+
+
+def issue_invoice(service: Run, organization_id: str, month: str, reason: str) -> None:
+    """Issues the invoice of an organisation for a month that is not over."""
+    of = ("--month", month, "--organization", organization_id)
+    manage(service, "issue_invoices", *of, "--close-early", reason)

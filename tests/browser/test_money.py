@@ -1,0 +1,144 @@
+"""From a produced record to its usage, its cost, and an invoice that leads back to it."""
+
+import hashlib
+import io
+import re
+import zipfile
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.visitor import PATIENCE_MS
+
+# The first of them waits until usage is metered, and the roll-up starts Spark.
+pytestmark = pytest.mark.timeout(900)
+
+
+def rows_shown(page):
+    """Ids of the published rows in the table, without those that are not billed."""
+    rows = page.get_by_role("table", name="Usage rows").get_by_role("row")
+    billed = rows.filter(has=page.get_by_role("link")).filter(has_not_text="Not billed")
+    links = billed.get_by_role("link").evaluate_all("links => links.map(link => link.href)")
+    return {found[1] for link in links if (found := re.search(r"panel=(ur_\w+)", link))}
+
+
+def test_usage_appears_after_producing(visitor, counted):
+    visitor.follow("Usage")
+    visitor.sees("Complete until")
+    tile = visitor.page.get_by_role("link", name="In: show the rows")
+    expect(tile).to_have_text(re.compile(r"[1-9]"), timeout=PATIENCE_MS)
+    chart = visitor.page.get_by_role("figure", name="Traffic").locator("canvas")
+    expect(chart).to_be_visible(timeout=PATIENCE_MS)
+    tile.click()
+    table = visitor.page.get_by_role("table", name="Usage rows")
+    row = table.get_by_role("row").filter(has_text=counted.topic).first
+    expect(row).to_contain_text("In", timeout=PATIENCE_MS)
+    expect(row).to_contain_text(counted.credential)
+    expect(visitor.page).to_have_url(re.compile("meter=ingress_bytes"))
+
+
+def test_usage_is_split_by_topic_and_by_credential(visitor, counted):
+    visitor.open("/usage")
+    visitor.page.get_by_text("Topic", exact=True).first.click()
+    totals = visitor.page.get_by_role("table", name="Usage by topic")
+    expect(totals.get_by_role("row").filter(has_text=counted.topic).first).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    visitor.page.get_by_text("Credential", exact=True).first.click()
+    by_credential = visitor.page.get_by_role("table", name="Usage by credential")
+    expect(by_credential.get_by_role("row").filter(has_text=counted.credential)).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    expect(visitor.page).to_have_url(re.compile("by=principal"))
+
+
+def test_a_published_row_says_what_it_was_made_of(visitor, invoice):
+    visitor.open("/usage?range=30d&meter=ingress_bytes")
+    table = visitor.page.get_by_role("table", name="Usage rows")
+    table.get_by_role("link").first.click()
+    panel = visitor.page.get_by_role("dialog", name="Usage row")
+    expect(panel.get_by_text("SHA-256").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(panel.get_by_text(re.compile(r"^v1/cell=.*\.parquet$")).first).to_be_visible()
+    expect(panel.get_by_text(re.compile("^run_")).first).to_be_visible()
+    visitor.page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+
+
+def test_an_invoice_has_its_pdf_and_its_evidence(visitor, invoice):
+    visitor.follow("Invoices")
+    visitor.follow(invoice.number)
+    visitor.sees(invoice.reason)
+    document = visitor.page.get_by_role("article", name="Invoice")
+    expect(document.get_by_text("Data in").first).to_be_visible(timeout=PATIENCE_MS)
+    opens = visitor.page.get_by_role("link", name="Open the PDF")
+    expect(opens).to_be_visible(timeout=PATIENCE_MS)
+    pdf = visitor.page.request.get(opens.get_attribute("href"))
+    assert pdf.body().startswith(b"%PDF-")
+    visitor.sees(hashlib.sha256(pdf.body()).hexdigest(), within=document)
+    evidence = visitor.page.request.get(
+        visitor.page.get_by_role("link", name="Evidence").get_attribute("href")
+    )
+    with zipfile.ZipFile(io.BytesIO(evidence.body())) as files:
+        assert files.testzip() is None
+        assert files.namelist()
+
+
+def test_a_line_leads_to_the_rows_that_it_was_priced_from(visitor, invoice):
+    lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
+    line = next(line for line in lines if line["meter"] == "ingress_bytes")
+    assert line["usage_row_ids"]
+    visitor.open(f"/invoices/{invoice.id}")
+    visitor.page.get_by_role("link", name=re.compile("^Rows of Data in")).first.click()
+    expect(visitor.page).to_have_url(re.compile("meter=ingress_bytes"))
+    table = visitor.page.get_by_role("table", name="Usage rows")
+    expect(table.get_by_role("link").first).to_be_visible(timeout=PATIENCE_MS)
+    assert rows_shown(visitor.page) == set(line["usage_row_ids"])
+
+
+def test_a_month_has_a_cost_and_every_meter_its_bar(visitor, counted):
+    visitor.open("/")
+    visitor.page.get_by_role("link", name=re.compile(r"^\$\d")).click()
+    visitor.sees("Forecast")
+    expect(visitor.page.get_by_role("figure", name=re.compile("^Cost of"))).to_be_visible()
+    visitor.sees("of 10 GiB free")
+    costs = visitor.page.get_by_role("table", name="Cost by cluster")
+    expect(costs.get_by_role("row").filter(has_text=counted.cluster)).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    tabs = visitor.page.get_by_role("navigation", name="Usage", exact=True)
+    tabs.get_by_role("link", name="Prices").click()
+    prices = visitor.page.get_by_role("table", name="Prices")
+    expect(prices).to_contain_text("$0.04 per GiB", timeout=PATIENCE_MS)
+
+
+def test_a_suspending_budget_is_explained_before_it_is_saved(visitor):
+    visitor.open("/usage/budgets")
+    visitor.press("New budget")
+    panel = visitor.page.get_by_role("dialog", name="New budget")
+    panel.get_by_label("Name", exact=True).fill("hard stop")
+    panel.get_by_label("Amount a month, USD").fill("50")
+    panel.get_by_role("radio", name="suspend produce").check()
+    expect(panel).to_contain_text("When this month's cost reaches $50.00")
+    save = panel.get_by_role("button", name="Create budget")
+    save.click()
+    expect(panel.get_by_text("Confirm it before saving")).to_be_visible()
+    panel.get_by_role("checkbox").check()
+    save.click()
+    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    row = visitor.page.get_by_role("row").filter(has_text="hard stop")
+    expect(row).to_contain_text("of $50.00", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("Within")
+
+    visitor.page.get_by_role("link", name="Edit hard stop").click()
+    edit = visitor.page.get_by_role("dialog", name="Edit hard stop")
+    edit.get_by_label("Amount a month, USD").fill("75.50")
+    edit.get_by_role("radio", name="Send mail", exact=True).check()
+    edit.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("of $75.50", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("Mail only")
+
+    visitor.press("Remove hard stop")
+    dialog = visitor.page.get_by_role("dialog", name="Remove the budget")
+    dialog.get_by_role("textbox").fill("hard stop")
+    dialog.get_by_role("button", name="Remove the budget").click()
+    expect(row).to_have_count(0, timeout=PATIENCE_MS)
