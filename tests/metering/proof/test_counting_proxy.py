@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
+from threading import Semaphore, Thread
 
 import kafka
 import pytest
@@ -17,7 +18,7 @@ from tests.brokers.logscan import read_metadata
 from tests.clients.servers import BrokerServer
 from tests.metering.proof import frames
 from tests.metering.proof.counting_proxy import CountingProxy, total
-from tests.metering.proof.fetcher import Fetcher
+from tests.metering.proof.fetcher import Fetcher, FetchError
 from tests.metering.proof.stored import by_topic_and_principal, counted_egress, stored_bytes
 from tests.peer.kafka import free_ports
 
@@ -207,4 +208,33 @@ def test_every_fetch_version_is_weighed_alike(open_counting):
     expected = {(topic_id.hex, "User:ANONYMOUS"): sum(each) * len(frames.FETCH_VERSIONS)}
     assert total(open_counting.proxy.seen.handed, ids) == expected
     assert counted_egress(scan) == expected
+    assert open_counting.proxy.seen.errors == []
+
+
+def test_a_clean_stop_counts_all_that_it_handed_out(open_counting):
+    address = open_counting.proxy.address
+    create_topic({"bootstrap.servers": address})
+    produce({"bootstrap.servers": address})
+    topic_id = id_of_topic(open_counting.server)
+    reads = Semaphore(0)
+
+    def read(partition):
+        """Reads the partition over and over, until the broker is gone."""
+        with contextlib.suppress(OSError, FetchError), Fetcher(address) as fetcher:
+            while True:
+                fetcher.weigh(topic_id, partition, RECORDS // PARTITIONS, frames.FETCH_VERSIONS[-1])
+                reads.release()
+
+    readers = [Thread(target=read, args=[n % PARTITIONS], daemon=True) for n in range(6)]
+    for reader in readers:
+        reader.start()
+    assert all(reads.acquire(timeout=WAIT_S) for _ in range(100))
+    open_counting.server.stop()
+    for reader in readers:
+        reader.join(WAIT_S)
+    open_counting.stop()
+
+    scan = open_counting.server.scan()
+    handed = total(open_counting.proxy.seen.handed, {TOPIC: topic_id.hex})
+    assert handed == counted_egress(scan)
     assert open_counting.proxy.seen.errors == []

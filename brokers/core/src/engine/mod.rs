@@ -205,7 +205,8 @@ impl Engine {
         self.jobs.send(JobMessage::Drain(done)).map_err(|_| closed())?;
         drained.await.map_err(|_| closed())?;
         self.freshness.close();
-        // What was handed out meanwhile.
+        // What was handed out meanwhile; more is not.
+        self.egress.close().await;
         self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
         let end = self.lane.close().await?;
         self.metadata.close_incarnation(self.fence, end.into()).await?;

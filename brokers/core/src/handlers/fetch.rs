@@ -20,6 +20,7 @@ use crate::protocol::fetch::{
 };
 use crate::protocol::leader::CurrentLeader;
 use crate::server::Share;
+use crate::usage::Handing;
 
 /// From this version on topics are named by their ids.
 const TOPIC_IDS_FROM: i16 = 13;
@@ -36,6 +37,8 @@ pub struct Fetched {
     pub egress: Vec<(TopicId, u64)>,
     /// The memory that the records hold.
     pub memory: Option<Share>,
+    /// To be held until the bytes are counted.
+    pub handing: Option<Handing>,
 }
 
 /// A topic of the request.
@@ -70,7 +73,7 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     if !FULL_FETCH_EPOCHS.contains(&request.session_epoch) {
         let error_code = ResponseError::FetchSessionIdNotFound.code();
         let response = FetchResponse { error_code, ..FetchResponse::default() };
-        return Fetched { response, egress: Vec::new(), memory: None };
+        return Fetched { response, egress: Vec::new(), memory: None, handing: None };
     }
     let broker = context.broker();
     let limit = broker.config().fetch_max_bytes;
@@ -82,7 +85,12 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     let mut fetch =
         Fetch { context, request, bytes_max, wanted, bytes: 0, has_failed: false, memory: None };
     fetch.gather(bytes_min, Instant::now() + wait).await;
-    fetch.finish()
+    let handing = broker.engine.egress.begin();
+    if handing.is_none() && fetch.bytes > 0 {
+        // What is handed out now would be in no count.
+        fetch.fail_all(ResponseError::NotLeaderOrFollower);
+    }
+    fetch.finish(handing)
 }
 
 impl Wanted {
@@ -259,7 +267,7 @@ impl Fetch<'_> {
         })
     }
 
-    fn finish(self) -> Fetched {
+    fn finish(self, handing: Option<Handing>) -> Fetched {
         let names_leaders = self.context.api_version >= LEADERS_FROM;
         let this = self.context.endpoint();
         let mut names_this = false;
@@ -285,7 +293,7 @@ impl Fetch<'_> {
         }
         let node_endpoints = if names_this { vec![this] } else { Vec::new() };
         let response = FetchResponse { topics, node_endpoints, ..FetchResponse::default() };
-        Fetched { response, egress, memory: self.memory }
+        Fetched { response, egress, memory: self.memory, handing }
     }
 }
 

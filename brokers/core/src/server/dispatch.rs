@@ -262,7 +262,7 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
     Ok(Outcome::Waiting(Box::pin(async move {
         let fetched = handlers::fetch::handle(&context, request).await;
         let mut reply = call.frame(fetched.response.encode(call.version));
-        let (egress, memory) = (fetched.egress, fetched.memory);
+        let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
         reply.written = Some(Box::new(move || {
             let client = &context.client;
             let engine = &client.broker.engine;
@@ -273,7 +273,7 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
                     engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
                 }
             }
-            drop(memory);
+            drop(held);
         }));
         reply
     })))
