@@ -1,6 +1,7 @@
 //! Topics and their configs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,7 +20,9 @@ use crate::metadata::schema::{
 use crate::metadata::store::Entry;
 
 /// How often a change of configs is worked out anew because somebody else changed the same topic.
-const ATTEMPTS_MAX: usize = 8;
+const ATTEMPTS_MAX: u64 = 64;
+/// How many of these follow each other at once.
+const ATTEMPTS_AT_ONCE: u64 = 4;
 
 /// A topic that is wanted. What is none is as the cluster's brokers have it by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -243,7 +246,7 @@ impl ClusterAdmin {
         validate_only: bool,
     ) -> Result<TopicFacts, AdminError> {
         let mut broker = self.broker_config().await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
             let stored = self.known_topic(name).await?;
             let configs = altered(&stored.record.configs, changes, &broker)?;
             if validate_only {
@@ -256,7 +259,11 @@ impl ClusterAdmin {
                     return Ok(self.leaders_of(&stored.record).await?.facts(&stored.record));
                 }
                 // Somebody else was faster: what they set is to be looked at first.
-                Err(ClusterError::Contended(_)) => broker = self.broker_config().await?,
+                Err(ClusterError::Contended(_)) => {
+                    let wait_ms = attempt.saturating_sub(ATTEMPTS_AT_ONCE);
+                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                    broker = self.broker_config().await?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
