@@ -2,7 +2,8 @@
 //!
 //! They are written into the lane as usage blocks, each second in which they changed, in the same
 //! group commit as everything else. A clean stop hands nothing out after its last count. A broker
-//! that is killed loses at most the last second, in the customer's favour. Ingress needs no counter: it stands in the index of every data block.
+//! that is killed loses at most the last second, in the customer's favour. Ingress needs no
+//! counter: it stands in the index of every data block.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
