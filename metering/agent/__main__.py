@@ -12,6 +12,7 @@ import threading
 import time
 
 from brokers.errors import BrokerError
+from brokers.sections import SettingsError
 from metering.agent.agent import Agent, Share
 from metering.agent.clock import Clock
 from metering.agent.cluster import Cell
@@ -20,7 +21,7 @@ from metering.agent.health import Health
 from metering.agent.metrics import Metrics
 from metering.agent.pages import Pages
 from metering.agent.progress import ProgressFolder
-from metering.agent.settings import AgentSettings, SettingsError, load_settings
+from metering.agent.settings import AgentSettings, load_settings
 from metering.agent.source import CellSource
 from metering.events.store import FolderUsageStore
 

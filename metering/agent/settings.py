@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from brokers.config import toml_value
+from brokers.sections import SettingsError, read_section, refuse_unknown
 
 Value = TypeVar("Value")
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-
-
-class SettingsError(Exception):
-    """Settings that make no sense; the text names the setting."""
 
 
 def setting(doc: str, default: Value | None = None) -> Value:
@@ -102,11 +99,11 @@ def parse_settings(text: str) -> AgentSettings:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(str(error)) from error
-    _refuse_unknown(given, set(SECTIONS), "")
+    refuse_unknown(given, set(SECTIONS), "")
     settings = AgentSettings(
-        cell=CellSettings(**_section(CellSettings, given, "cell")),
-        usage=UsageSettings(**_section(UsageSettings, given, "usage")),
-        agent=LoopSettings(**_section(LoopSettings, given, "agent")),
+        cell=CellSettings(**read_section(CellSettings, given, "cell")),
+        usage=UsageSettings(**read_section(UsageSettings, given, "usage")),
+        agent=LoopSettings(**read_section(LoopSettings, given, "agent")),
     )
     _check(settings.agent)
     return settings
@@ -124,33 +121,6 @@ def settings_toml(settings: AgentSettings) -> str:
     return "\n".join(lines)
 
 
-def _section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:
-    table = given.get(name, {})
-    if not isinstance(table, dict):
-        message = f"{name} is a section"
-        raise SettingsError(message)
-    fields = {each.name: each for each in dataclasses.fields(kind)}
-    _refuse_unknown(table, set(fields), f"{name}.")
-    for each in fields.values():
-        if each.default is dataclasses.MISSING and each.name not in table:
-            message = f"{name}.{each.name} must be set"
-            raise SettingsError(message)
-    return {key: _value(value, fields[key].type, f"{name}.{key}") for key, value in table.items()}
-
-
-def _value(value: object, kind: object, name: str) -> object:
-    wanted: dict[object, tuple[type, Callable[[Any], object]]] = {
-        "str": (str, str),
-        "int": (int, int),
-        "Path": (str, lambda text: Path(text).absolute()),
-    }
-    plain, convert = wanted[kind]
-    if type(value) is not plain or value == "":
-        message = f"{name} is {value!r}, want {'a path' if kind == 'Path' else kind}"
-        raise SettingsError(message)
-    return convert(value)
-
-
 def _check(loop: LoopSettings) -> None:
     for name in ("period_ms", "agents", "window_minutes", "rows_max"):
         if getattr(loop, name) < 1:
@@ -164,11 +134,4 @@ def _check(loop: LoopSettings) -> None:
         raise SettingsError(message)
     if loop.log_level not in LOG_LEVELS:
         message = f"agent.log_level is {loop.log_level!r}, want one of {', '.join(LOG_LEVELS)}"
-        raise SettingsError(message)
-
-
-def _refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        message = f"unknown setting {prefix}{unknown[0]}"
         raise SettingsError(message)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from brokers.errors import BrokerError
 from brokers.secrets import read_cell_secret
+from brokers.sections import SettingsError
 from provisioning.drivers.backoff import Backoff
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.logs import LogLimits
@@ -24,7 +25,7 @@ from provisioning.keeper.http import Pages
 from provisioning.keeper.keeper import Keeper
 from provisioning.keeper.lock import KeeperLock
 from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.settings import KeeperSettings, SettingsError, load_settings
+from provisioning.keeper.settings import KeeperSettings, load_settings
 from provisioning.keeper.store import AsyncStore
 
 LOGGER = logging.getLogger("provisioning.keeper")

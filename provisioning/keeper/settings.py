@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from brokers.config import toml_value
+from brokers.sections import SettingsError, read_section, refuse_unknown
 
 Settings = Mapping[str, Mapping[str, object]]
 
 # Settings of brokers that the keeper decides itself.
 OWN = {"storage", "listener", "security", "broker"}
-
-
-class SettingsError(Exception):
-    """Settings that make no sense; the text names the setting."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +90,10 @@ def parse_settings(text: str) -> KeeperSettings:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(str(error)) from error
-    _refuse_unknown(given, {"cell", "keeper", "driver", "broker"}, "")
-    cell = CellSettings(**_section(CellSettings, given, "cell"))
-    loop = LoopSettings(**_section(LoopSettings, given, "keeper"))
-    driver = DriverSettings(**_section(DriverSettings, given, "driver"))
+    refuse_unknown(given, {"cell", "keeper", "driver", "broker"}, "")
+    cell = CellSettings(**read_section(CellSettings, given, "cell"))
+    loop = LoopSettings(**read_section(LoopSettings, given, "keeper"))
+    driver = DriverSettings(**read_section(DriverSettings, given, "driver"))
     settings = KeeperSettings(cell, loop, driver, _brokers(given.get("broker", {})))
     _check(settings)
     return settings
@@ -117,38 +113,6 @@ def settings_toml(settings: KeeperSettings) -> str:
         lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
         lines.append("")
     return "\n".join(lines)
-
-
-def _section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:
-    table = given.get(name, {})
-    if not isinstance(table, dict):
-        message = f"{name} is a section"
-        raise SettingsError(message)
-    fields = {each.name: each for each in dataclasses.fields(kind)}
-    _refuse_unknown(table, set(fields), f"{name}.")
-    missing = [
-        each.name
-        for each in fields.values()
-        if each.default is dataclasses.MISSING and each.name not in table
-    ]
-    if missing:
-        message = f"{name}.{missing[0]} must be set"
-        raise SettingsError(message)
-    return {key: _value(value, fields[key].type, f"{name}.{key}") for key, value in table.items()}
-
-
-def _value(value: object, kind: object, name: str) -> object:
-    wanted: dict[object, tuple[type, Callable[[Any], object]]] = {
-        "str": (str, str),
-        "int": (int, int),
-        "bool": (bool, bool),
-        "Path": (str, lambda text: Path(text).absolute()),
-    }
-    plain, convert = wanted[kind]
-    if type(value) is not plain or value == "":
-        message = f"{name} is {value!r}, want {'a path' if kind == 'Path' else kind}"
-        raise SettingsError(message)
-    return convert(value)
 
 
 def _brokers(given: object) -> Settings:
@@ -173,10 +137,3 @@ def _check(settings: KeeperSettings) -> None:
             if each.type == "int" and value < 1:
                 message = f"{name}.{each.name} is {value}, want 1 or more"
                 raise SettingsError(message)
-
-
-def _refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        message = f"unknown setting {prefix}{unknown[0]}"
-        raise SettingsError(message)

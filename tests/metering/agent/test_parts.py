@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brokers.sections import SettingsError
 from metering.agent.clock import Clock
 from metering.agent.health import Health
 from metering.agent.progress import (
@@ -20,7 +21,7 @@ from metering.agent.progress import (
 )
 from metering.agent.recovery import progress_of
 from metering.agent.rules import RuleHistory
-from metering.agent.settings import SettingsError, load_settings, parse_settings, settings_toml
+from metering.agent.settings import load_settings, parse_settings, settings_toml
 from metering.agent.slots import BrokerLife, broker_rows, window_end
 from metering.agent.storage import Rule
 from metering.events.errors import UsageFormatError

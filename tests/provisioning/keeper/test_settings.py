@@ -9,6 +9,7 @@ import pytest
 
 from brokers import _core
 from brokers.config import overrides_of
+from brokers.sections import SettingsError
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.records import Spec, SpecState
 from provisioning.keeper.settings import (
@@ -16,7 +17,6 @@ from provisioning.keeper.settings import (
     DriverSettings,
     KeeperSettings,
     LoopSettings,
-    SettingsError,
     load_settings,
     parse_settings,
     settings_toml,

@@ -1,0 +1,53 @@
+"""Sections of a settings file (TOML) as dataclasses, for a cell's processes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+class SettingsError(Exception):
+    """Settings that make no sense; the text names the setting."""
+
+
+def read_section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:
+    """The fields of dataclass `kind` that section `name` gives, of their types.
+
+    Raises `SettingsError` for what is unknown, missing or of another type. Relative paths are taken
+    from the working directory.
+    """
+    table = given.get(name, {})
+    if not isinstance(table, dict):
+        message = f"{name} is a section"
+        raise SettingsError(message)
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    refuse_unknown(table, set(fields), f"{name}.")
+    for each in fields.values():
+        if each.default is dataclasses.MISSING and each.name not in table:
+            message = f"{name}.{each.name} must be set"
+            raise SettingsError(message)
+    return {key: _value(value, fields[key].type, f"{name}.{key}") for key, value in table.items()}
+
+
+def refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) -> None:
+    """Raises `SettingsError` for a name in `table` that is not `known`."""
+    unknown = sorted(set(table) - known)
+    if unknown:
+        message = f"unknown setting {prefix}{unknown[0]}"
+        raise SettingsError(message)
+
+
+def _value(value: object, kind: object, name: str) -> object:
+    wanted: dict[object, tuple[type, Callable[[Any], object]]] = {
+        "str": (str, str),
+        "int": (int, int),
+        "bool": (bool, bool),
+        "Path": (str, lambda text: Path(text).absolute()),
+    }
+    plain, convert = wanted[kind]
+    if type(value) is not plain or value == "":
+        message = f"{name} is {value!r}, want {'a path' if kind == 'Path' else kind}"
+        raise SettingsError(message)
+    return convert(value)
