@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rest_framework import serializers
@@ -47,6 +48,20 @@ class CredentialCreatedSerializer(serializers.Serializer[Any]):
     status = EffectSerializer(source="effect")
 
 
+PASSWORD_CHARS_MIN = 16
+PASSWORD_CHARS_MAX = 128
+# What every client's SASLprep (RFC 4013) leaves as it is.
+PASSWORD = re.compile(r"[!-~]+")
+
+
+def validate_password(password: str) -> str:
+    """A password of the caller's own choice: visible ASCII characters."""
+    if not PASSWORD.fullmatch(password):
+        message = "A password has visible ASCII characters only."
+        raise serializers.ValidationError(message)
+    return password
+
+
 class CredentialCreateSerializer(serializers.Serializer[Any]):
     """What a new credential shall be."""
 
@@ -57,6 +72,15 @@ class CredentialCreateSerializer(serializers.Serializer[Any]):
     )
     mechanism = serializers.ChoiceField(
         choices=Mechanism.choices, default=Mechanism.SCRAM_SHA_512.value
+    )
+    password = serializers.CharField(
+        required=False,
+        write_only=True,
+        trim_whitespace=False,
+        min_length=PASSWORD_CHARS_MIN,
+        max_length=PASSWORD_CHARS_MAX,
+        validators=[validate_password],
+        help_text="For tools that keep secrets themselves; without it, a random one is made.",
     )
 
 

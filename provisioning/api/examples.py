@@ -214,6 +214,10 @@ CREDENTIALS = {
     "retrieve": [answer("Credential", CREDENTIAL)],
     "create": [
         body("Producer", {"name": "checkout", "role": "producer"}),
+        body(
+            "With a password of your own",
+            {"name": "checkout", "role": "none", "password": "taken-from-a-vault-of-yours"},
+        ),
         answer("Created", CREDENTIAL | {"password": "shown-this-once", "status": EFFECT}, 201),
     ],
 }

@@ -1,6 +1,7 @@
 """Credentials of Kafka clients: a row with a name, and a user with ACLs in the metadata store.
 
-The password is made here, shown once, and kept by nobody: the store holds what verifies it.
+The password is made here (or by a caller that keeps secrets itself), shown once, and kept by
+nobody: the store holds what verifies it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ class CreatedCredential:
     effect: Effect
 
 
-def create_credential(
+def create_credential(  # noqa: PLR0913 (what a credential consists of)
     *,
     actor: Actor,
     cluster: Cluster,
     name: str,
     role: str,
     mechanism: Mechanism = SCRAM_SHA_512,
+    password: str | None = None,
     validate_only: bool = False,
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
@@ -71,7 +73,7 @@ def create_credential(
         role=role,
         mechanism=mechanism,
     )
-    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    password = password or secrets.token_urlsafe(PASSWORD_BYTES)
     acls = acls_of_role(role=CredentialRole(role), principal=credential.principal)
     with metadata_errors():
         require_room(there=set(store.list_acls()), new=set(acls))

@@ -113,6 +113,23 @@ def test_a_password_is_shown_once_and_stored_by_nobody(api, credentials, tenant)
     assert password not in json.dumps(rows, default=str)
 
 
+def test_a_caller_may_choose_the_password(api, credentials, store):
+    chosen = "kept-in-a-vault/of+our~own"
+    body = {"name": "app", "role": "producer", "password": chosen}
+    made = api().post(credentials, body).json()
+    assert made["password"] == chosen
+    assert users(store) == [made["username"]]
+    assert chosen not in api().get(f"{credentials}/{made['id']}").content.decode()
+
+
+@pytest.mark.parametrize("chosen", ["fifteen-letters", "with a space in it", "ein-schönes-Passwort"])
+def test_a_chosen_password_is_long_and_of_visible_ascii(api, credentials, store, chosen):
+    body = {"name": "app", "role": "producer", "password": chosen}
+    problem = cases.assert_problem(api().post(credentials, body), 422, "validation_failed")
+    assert [error["pointer"] for error in problem["errors"]] == ["/password"]
+    assert users(store) == []
+
+
 def test_names_are_unique_in_a_cluster(api, credentials):
     made = api().post(credentials, {"name": "app", "role": "none"}).json()
     cases.assert_problem(api().post(credentials, {"name": "app", "role": "none"}), 409)
