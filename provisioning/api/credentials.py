@@ -54,12 +54,11 @@ PASSWORD_CHARS_MAX = 128
 PASSWORD = re.compile(r"[!-~]+")
 
 
-def validate_password(password: str) -> str:
+def validate_password(password: str) -> None:
     """A password of the caller's own choice: visible ASCII characters."""
     if not PASSWORD.fullmatch(password):
         message = "A password has visible ASCII characters only."
         raise serializers.ValidationError(message)
-    return password
 
 
 class CredentialCreateSerializer(serializers.Serializer[Any]):
