@@ -31,6 +31,8 @@ class OperationType(models.TextChoices):
     UNDELETE_CLUSTER = "undelete_cluster", "Undelete cluster"
     WAKE_CLUSTER = "wake_cluster", "Wake cluster"
     SLEEP_CLUSTER = "sleep_cluster", "Sleep cluster"
+    SUSPEND_CLUSTER = "suspend_cluster", "Suspend cluster"
+    RESUME_CLUSTER = "resume_cluster", "Resume cluster"
 
 
 class OperationState(models.TextChoices):

@@ -57,6 +57,20 @@ class ClusterSuspended(Conflict):
     title = "The cluster is suspended"
 
 
+class ClusterNotSuspended(Conflict):
+    """There is nothing to resume."""
+
+    code = "cluster_not_suspended"
+    title = "The cluster is not suspended"
+
+
+class ClusterNeverSleeps(Conflict):
+    """Its `scale.min` is 1."""
+
+    code = "cluster_never_sleeps"
+    title = "The cluster never sleeps"
+
+
 class ProduceSuspended(Conflict):
     """The organisation's clusters take no records at the moment; `detail` says why."""
 

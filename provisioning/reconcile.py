@@ -22,6 +22,8 @@ SLEEP_TIMEOUT_S = 60.0
 HEARD_LATE_MS = 30_000
 # For a cluster that is to sleep as soon as nobody is connected.
 SLEEP_SOON_MS = 1_000
+# For a cluster that never sleeps, and is started where it does not run.
+NEVER_MS = 0
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class Wanted:
 class Observed:
     """What the cell tells. `known` is False where it did not answer: the rest says nothing then.
 
-    `record`: the cluster has a record of its own. `sample_topic`: it has the sample topic.
-    `produce_suspension`: why its brokers refuse produce; None: they take records.
+    `record`: the cluster has a record of its own, which says its `scale`. `sample_topic`: it has
+    the sample topic. `produce_suspension`: why its brokers refuse produce; None: they take records.
     """
 
     known: bool
@@ -60,6 +62,7 @@ class Observed:
     status: ClusterStatus | None = None
     wake: bool = False
     record: bool = False
+    scale: int | None = None
     sample_topic: bool = False
     produce_suspension: str | None = None
 
@@ -99,6 +102,13 @@ def date_deletions(
 @dataclass(frozen=True)
 class CreateRecord:
     """Make the cluster's own record."""
+
+
+@dataclass(frozen=True)
+class SetScale:
+    """Tell the cluster's record how many brokers it has when awake."""
+
+    scale: int
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,7 @@ class LookAgain:
 
 Action = (
     CreateRecord
+    | SetScale
     | CreateSampleTopic
     | ProduceSamples
     | SuspendProduce
@@ -208,6 +219,8 @@ def _record(wanted: Wanted, observed: Observed) -> list[Action]:
     if wanted.spec.state != "deleted":
         if not observed.record:
             actions.append(CreateRecord())
+        elif observed.scale is not None and observed.scale != wanted.spec.scale:
+            actions.append(SetScale(wanted.spec.scale))
         if wanted.sample_data and not observed.sample_topic:
             actions.append(CreateSampleTopic())
     if observed.record or wanted.spec.state != "deleted":
@@ -237,9 +250,9 @@ def _operation(wanted: Wanted, observed: Observed) -> list[Action]:
     if operation is None:
         return []
     match operation.type:
-        case OperationType.UNDELETE_CLUSTER:
+        case OperationType.UNDELETE_CLUSTER | OperationType.RESUME_CLUSTER:
             return [Succeed()]
-        case OperationType.DELETE_CLUSTER:
+        case OperationType.DELETE_CLUSTER | OperationType.SUSPEND_CLUSTER:
             done = observed.at_rest and _has_seen(wanted, observed)
             return [Succeed()] if done else [Progress(50), LookAgain()]
         case OperationType.SLEEP_CLUSTER:

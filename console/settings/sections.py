@@ -162,6 +162,7 @@ class Limits:
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
     api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
     clusters: int = setting(20, "Clusters of an organisation.")
+    brokers: int = setting(1, "Brokers of a cluster when it is awake.")
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organisation.")
     acls: int = setting(2000, "Entries of a cluster's access control list.")

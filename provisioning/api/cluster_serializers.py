@@ -19,6 +19,8 @@ from provisioning.services.observation import Observation, observe_cluster
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$"
 LABELS_MAX = 32
+# Of the column; what is allowed is the limit `brokers`.
+SCALE_MAX = 100
 LABEL_CHARS_MAX = 63
 
 
@@ -56,7 +58,7 @@ class ShownCluster:
     @property
     def spec(self) -> dict[str, object]:
         """What is wanted of it."""
-        scale = {"min": 0, "max": self.cluster.scale_max}
+        scale = {"min": self.cluster.scale_min, "max": self.cluster.scale_max}
         return {"idle_timeout_s": self.cluster.idle_timeout_s, "scale": scale}
 
 
@@ -127,8 +129,24 @@ class ClusterSerializer(serializers.Serializer[Any]):
     status = StatusSerializer()
 
 
+class ScaleInputSerializer(serializers.Serializer[Any]):
+    """Bounds of the number of brokers. What is left out stays."""
+
+    min = serializers.IntegerField(
+        required=False, min_value=0, max_value=1, help_text="1: it never sleeps."
+    )
+    max = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=SCALE_MAX,
+        help_text="Brokers when awake, up to the limit `brokers`.",
+    )
+
+
 class SpecInputSerializer(serializers.Serializer[Any]):
     """The part of a cluster's spec that can be chosen."""
+
+    scale = ScaleInputSerializer(required=False)
 
     idle_timeout_s = serializers.IntegerField(
         required=False, min_value=IDLE_TIMEOUT_S_MIN, max_value=IDLE_TIMEOUT_S_MAX
@@ -166,7 +184,9 @@ class ClusterUpdateSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Puts the spec's members beside the others."""
-        return {**attrs.pop("spec", {}), **attrs}
+        spec = attrs.pop("spec", {})
+        scale = {f"scale_{bound}": value for bound, value in spec.pop("scale", {}).items()}
+        return {**spec, **scale, **attrs}
 
 
 class ClusterCreateSerializer(ClusterUpdateSerializer):

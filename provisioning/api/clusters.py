@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -41,8 +42,10 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         "undelete": shapes.UndeleteSerializer,
     }
     query_serializers = {"destroy": shapes.DeleteQuerySerializer}
-    responses = dict.fromkeys(["create", "destroy", "undelete", "wake", "sleep"], ACCEPTED)
-    validates = ("create",)
+    responses = dict.fromkeys(
+        ["create", "destroy", "undelete", "wake", "sleep", "suspend", "resume"], ACCEPTED
+    )
+    validates = ("create", "partial_update", "destroy", "undelete", "suspend", "resume")
     examples = examples.CLUSTERS
     lookup_value_regex = "cl_[a-z2-7]+"
 
@@ -82,14 +85,17 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         """Wants it gone."""
         body = self.request.data if isinstance(self.request.data, dict) else {}
         name = self.request.query_params.get("name") or body.get("name")
-        return accepted(clusters.delete_cluster(actor=self.actor, cluster=instance, name=name))
+        return self._begin(
+            lambda: clusters.delete_cluster(actor=self.actor, cluster=instance, name=name)
+        )
 
     def undelete(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Restores a deleted cluster."""
         del request, args, kwargs
         instance, data = self.get_object(), self.validated_input()
-        return accepted(
-            clusters.undelete_cluster(actor=self.actor, cluster=instance, name=data.get("name"))
+        name = data.get("name")
+        return self._begin(
+            lambda: clusters.undelete_cluster(actor=self.actor, cluster=instance, name=name)
         )
 
     def wake(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -101,6 +107,25 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         """Stops brokers as soon as nobody is connected, without waiting for the idle time."""
         del request, args, kwargs
         return accepted(clusters.sleep_cluster(actor=self.actor, cluster=self.get_object()))
+
+    def suspend(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Stops the cluster and keeps its data: it does not run, whoever connects, until resumed.
+
+        What it stores is still billed.
+        """
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.suspend_cluster(actor=self.actor, cluster=instance))
+
+    def resume(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Lets a suspended cluster run again; it wakes up when a client connects."""
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.resume_cluster(actor=self.actor, cluster=instance))
+
+    def _begin(self, change: Callable[[], Operation]) -> Response:
+        """Begins what a service wants, or only checks it."""
+        return self.validated(change) if self.validate_only else accepted(change())
 
 
 class OperationViewSet(ListAction, RetrieveAction):

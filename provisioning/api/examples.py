@@ -157,11 +157,17 @@ CLUSTERS = {
         body("With labels", {"name": "orders", "labels": {"team": "checkout"}}),
         _ACCEPTED,
     ],
-    "partial_update": [body("Idle time", {"idle_timeout_s": 600}), answer("Changed", CLUSTER)],
+    "partial_update": [
+        body("Idle time", {"idle_timeout_s": 600}),
+        body("Never to sleep", {"spec": {"scale": {"min": 1}}}),
+        answer("Changed", CLUSTER),
+    ],
     "destroy": [_ACCEPTED],
     "undelete": [body("Under another name", {"name": "orders-2"}), _ACCEPTED],
     "wake": [_ACCEPTED],
     "sleep": [_ACCEPTED],
+    "suspend": [_ACCEPTED],
+    "resume": [_ACCEPTED],
 }
 OPERATIONS = {
     "list": [answer("One", OPERATION)],

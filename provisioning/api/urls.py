@@ -36,6 +36,8 @@ urlpatterns = [
     re_path(rf"{CLUSTER}:undelete$", clusters({"post": "undelete"}), name="cluster-undelete"),
     re_path(rf"{CLUSTER}:wake$", clusters({"post": "wake"}), name="cluster-wake"),
     re_path(rf"{CLUSTER}:sleep$", clusters({"post": "sleep"}), name="cluster-sleep"),
+    re_path(rf"{CLUSTER}:suspend$", clusters({"post": "suspend"}), name="cluster-suspend"),
+    re_path(rf"{CLUSTER}:resume$", clusters({"post": "resume"}), name="cluster-resume"),
     re_path(
         rf"{IN_CLUSTER}/topics$",
         TopicViewSet.as_view({"get": "list", "post": "create"}),

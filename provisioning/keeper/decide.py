@@ -5,6 +5,7 @@ The table of it, for a cluster that may run:
 | phase | what is seen | becomes | what is done |
 |---|---|---|---|
 | asleep | a wake request | starting | apply |
+| asleep | it never sleeps | starting | apply |
 | starting, running | no broker serves | starting | apply, where that is not done |
 | starting, running | a broker serves | running | the wake request is removed |
 | running | idle for long enough | running | a sample is taken |
@@ -164,7 +165,9 @@ def _active(view: View, spec: Spec, rules: Rules) -> Decision:
         return _stay_failed_or_retry(view, spec, rules)
     if view.phase is Phase.STOPPING and view.wake is None:
         return _stopping(view, spec, rules)
-    if view.phase is Phase.ASLEEP and view.wake is None and not _was_started(view):
+    # One that never sleeps needs nobody to wake it.
+    waits = view.phase is Phase.ASLEEP and view.wake is None and spec.idle_timeout_ms > 0
+    if waits and not _was_started(view):
         return Decision((), _status(view, spec, Phase.ASLEEP))
     return _run(view, spec, rules)
 

@@ -44,9 +44,13 @@ class Cluster(models.Model):
     intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
     # By the organisation's standing, not by its own wish.
     suspended = models.BooleanField(default=False)
+    # By its own wish: it keeps its data and does not run until it is resumed.
+    suspend_wanted = models.BooleanField(default=False)
     # Why it refuses produce, by its organisation's suspension. None: it takes records.
     produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
     idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
+    # 1: it never sleeps.
+    scale_min = models.PositiveSmallIntegerField(default=0)
     # Brokers when awake.
     scale_max = models.PositiveSmallIntegerField(default=1)
     # To sleep as soon as nobody is connected, whatever the idle time.
@@ -86,6 +90,11 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def may_run(self) -> bool:
+        """Whether neither its organisation's standing nor its own wish suspends it."""
+        return not (self.suspended or self.suspend_wanted)
 
     @property
     def purge_at(self) -> datetime | None:

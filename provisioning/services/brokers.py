@@ -25,7 +25,7 @@ def require_brokers(*, cluster: Cluster, wake: bool) -> Access:
     """
     if cluster.intent != Intent.ACTIVE:
         raise ClusterDeleted
-    if cluster.suspended:
+    if not cluster.may_run:
         raise ClusterSuspended
     observation = observe_cluster(cluster)
     if not serving(observation) and wake:

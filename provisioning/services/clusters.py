@@ -17,7 +17,9 @@ from console.common.outbox import enqueue_task
 from provisioning.choices import Intent, OperationType, SampleData
 from provisioning.errors import (
     ClusterDeleted,
+    ClusterNeverSleeps,
     ClusterNotDeleted,
+    ClusterNotSuspended,
     ClusterSuspended,
     DeletionProtected,
     NameNotConfirmed,
@@ -31,6 +33,7 @@ from provisioning.services.placement import allocate_ports, choose_cell, host_la
 RECONCILE = "provisioning.reconcile_cluster"
 # They change nothing that another change of the spec could disturb.
 HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
+SUSPENSIONS = (OperationType.SUSPEND_CLUSTER, OperationType.RESUME_CLUSTER)
 
 
 def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
@@ -40,11 +43,14 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     region: str | None = None,
     labels: dict[str, str] | None = None,
     idle_timeout_s: int = IDLE_TIMEOUT_S_DEFAULT,
+    scale_min: int = 0,
+    scale_max: int = 1,
     deletion_protection: bool = True,
     sample_data: bool = False,
 ) -> Operation:
     """Wants a new cluster. Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`."""
     organization_id = actor.organization_id
+    _require_brokers_allowed(scale_max, used=0)
     # Of two requests at once the second sees the first's cluster.
     locks.lock("clusters", organization_id)
     clusters = Cluster.objects.for_organization(organization_id).active()
@@ -63,6 +69,8 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
         labels=labels or {},
         host=host_label(name),
         idle_timeout_s=idle_timeout_s,
+        scale_min=scale_min,
+        scale_max=scale_max,
         deletion_protection=deletion_protection,
         suspended=not organization.may_be_reached(local=config().local),
         produce_suspended_reason=organization.produce_suspended_reason,
@@ -74,9 +82,9 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
 
 
 def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
-    """Changes name, labels, idle time or protection of a cluster whose row is locked.
+    """Changes name, labels, idle time, scale or protection of a cluster whose row is locked.
 
-    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`.
+    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`.
     """
     _require_active(cluster)
     require_idle(cluster=cluster, but_for=HARMLESS)
@@ -86,7 +94,8 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
     if "name" in changed:
         locks.lock("clusters", cluster.organization_id)
         _require_free_name(cluster.organization_id, changed["name"])
-    bump_generation(cluster=cluster, **changed)
+    ports = _ports_for(cluster, changed.get("scale_max", cluster.scale_max))
+    bump_generation(cluster=cluster, **changed, **ports)
     record_audit(
         actor=actor,
         action="cluster.update",
@@ -109,7 +118,7 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
         raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
     if cluster.deletion_protection:
         raise DeletionProtected("Set deletion_protection to false first.")
-    superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER)
+    superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
     deleted_at = now()
     bump_generation(
@@ -156,7 +165,7 @@ def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     Raises `ClusterDeleted`, `ClusterSuspended`, `OperationInProgress`.
     """
     _require_active(cluster)
-    if cluster.suspended:
+    if not cluster.may_run:
         raise ClusterSuspended
     return _begin(actor, cluster, OperationType.WAKE_CLUSTER, {})
 
@@ -164,13 +173,44 @@ def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
 def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     """Wants brokers to stop as soon as nobody is connected. Its row is locked.
 
-    Raises `ClusterDeleted`, `OperationInProgress`.
+    Raises `ClusterDeleted`, `ClusterNeverSleeps`, `OperationInProgress`.
     """
     _require_active(cluster)
+    if cluster.scale_min:
+        raise ClusterNeverSleeps("Set scale.min to 0 first.")
     require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
     bump_generation(cluster=cluster, sleep_wanted=True)
     superseded = (OperationType.WAKE_CLUSTER,)
     return _begin(actor, cluster, OperationType.SLEEP_CLUSTER, {}, supersedes=superseded)
+
+
+def suspend_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants a cluster to keep its data and not to run, whoever connects. Its row is locked.
+
+    Its clients' connections end. Raises `ClusterDeleted`, `ClusterSuspended` where it is wanted
+    already, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if cluster.suspend_wanted:
+        raise ClusterSuspended
+    superseded = (OperationType.WAKE_CLUSTER, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
+    require_idle(cluster=cluster, but_for=superseded)
+    bump_generation(cluster=cluster, suspend_wanted=True, sleep_wanted=False)
+    return _begin(actor, cluster, OperationType.SUSPEND_CLUSTER, {}, supersedes=superseded)
+
+
+def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Takes `suspend_cluster` back: it sleeps until somebody connects. Its row is locked.
+
+    What the organisation's standing suspends stays so. Raises `ClusterDeleted`,
+    `ClusterNotSuspended`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if not cluster.suspend_wanted:
+        raise ClusterNotSuspended
+    require_idle(cluster=cluster, but_for=SUSPENSIONS)
+    bump_generation(cluster=cluster, suspend_wanted=False)
+    return _begin(actor, cluster, OperationType.RESUME_CLUSTER, {}, supersedes=SUSPENSIONS)
 
 
 def set_suspended(*, organization_id: str) -> int:
@@ -248,6 +288,25 @@ def _begin(
 def _require_active(cluster: Cluster) -> None:
     if cluster.intent != Intent.ACTIVE:
         raise ClusterDeleted
+
+
+def _require_brokers_allowed(count: int, *, used: int) -> None:
+    limit = config().limits.brokers
+    if count > limit:
+        raise LimitReached(quota=Quota("brokers", limit, used))
+
+
+def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
+    """The ports that change where it gets more brokers. Those of fewer stay its own."""
+    if count > cluster.scale_max:
+        _require_brokers_allowed(count, used=cluster.scale_max)
+    missing = count - len(cluster.ports)
+    if missing <= 0:
+        return {}
+    added = allocate_ports(
+        cell=cluster.cell, cluster_id=cluster.pk, count=missing, first_slot=len(cluster.ports)
+    )
+    return {"ports": [*cluster.ports, *added]}
 
 
 def _require_free_name(organization_id: str, name: str) -> None:

@@ -96,6 +96,9 @@ def _phase(  # noqa: PLR0911 (one line a case)
     if cluster.suspended:
         message = "The organisation is suspended, or its address is not verified."
         return Phase.SUSPENDED, _condition("Ready", "false", "Suspended", message)
+    if cluster.suspend_wanted:
+        message = "It was suspended on request, and runs again once it is resumed."
+        return Phase.SUSPENDED, _condition("Ready", "false", "SuspendedOnRequest", message)
     if status is not None and status.phase == "running":
         return Phase.RUNNING, _condition("Ready", "true", "Running", "Its brokers serve.")
     if status is not None and status.phase == "failed":

@@ -35,10 +35,10 @@ def host_label(name: str) -> str:
     return f"{slug}-{random_text(HOST_RANDOM_CHARS)}"
 
 
-def allocate_ports(*, cell: Cell, cluster_id: str, count: int) -> list[int]:
-    """The lowest free ports of the cell, by slot, for as long as the cluster is not purged.
+def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int = 0) -> list[int]:
+    """The lowest free ports of the cell, by slot from `first_slot` on.
 
-    Waits for others that allocate. Raises `CellFull`.
+    They are the cluster's until it is purged. Waits for others that allocate. Raises `CellFull`.
     """
     Cell.objects.select_for_update().get(pk=cell.pk)
     first, size = config().gateway.kafka_port, config().gateway.kafka_ports
@@ -48,7 +48,7 @@ def allocate_ports(*, cell: Cell, cluster_id: str, count: int) -> list[int]:
         raise CellFull(f"All {size} ports of the cell are taken.")
     CellPort.objects.bulk_create(
         CellPort(cell=cell, port=port, cluster_id=cluster_id, slot=slot)
-        for slot, port in enumerate(free)
+        for slot, port in enumerate(free, start=first_slot)
     )
     return free
 

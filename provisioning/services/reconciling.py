@@ -9,7 +9,7 @@ from django.db.models import F
 
 from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
-from brokers.metadata_records import ClusterSpec, SpecState
+from brokers.metadata_records import ClusterRecord, ClusterSpec, SpecState
 from console.common import locks
 from console.common.clock import now, unix_ms
 from console.common.conf import config
@@ -108,8 +108,10 @@ def sweep_clusters() -> int:
 def spec_of(cluster: Cluster) -> ClusterSpec:
     """What the cell is told. A pure function of the row and the published limits."""
     limits = config().limits
-    idle_ms = reconcile.SLEEP_SOON_MS if cluster.sleep_wanted else cluster.idle_timeout_s * 1000
-    state: SpecState = "suspended" if cluster.suspended else "active"
+    idle_ms = reconcile.NEVER_MS if cluster.scale_min else cluster.idle_timeout_s * 1000
+    if cluster.sleep_wanted:
+        idle_ms = reconcile.SLEEP_SOON_MS
+    state: SpecState = "active" if cluster.may_run else "suspended"
     if cluster.intent != Intent.ACTIVE:
         state = "deleted"
     return ClusterSpec(
@@ -180,27 +182,27 @@ def observe(cluster: Cluster) -> reconcile.Observed:
     cell, store = cell_store(), cluster_store(cluster.pk)
     try:
         wants_samples = cluster.sample_data == SampleData.WANTED
-        record = _has_record(store)
+        record = _record_of(store)
         return reconcile.Observed(
             known=True,
             spec=cell.spec(cluster.pk),
             status=cell.status(cluster.pk),
             wake=cell.wake(cluster.pk) is not None,
-            record=record,
-            sample_topic=wants_samples and record and has_sample_topic(store),
-            produce_suspension=store.produce_suspension() if record else None,
+            record=record is not None,
+            scale=None if record is None else record.scale,
+            sample_topic=wants_samples and record is not None and has_sample_topic(store),
+            produce_suspension=None if record is None else store.produce_suspension(),
         )
     except MetadataError as error:
         logger.warning("reconcile.unknown", extra={"cluster": cluster.pk, "error": str(error)})
         return reconcile.Observed(known=False)
 
 
-def _has_record(store: ClusterStore) -> bool:
+def _record_of(store: ClusterStore) -> ClusterRecord | None:
     try:
-        store.record()
+        return store.record()
     except NotFoundError:
-        return False
-    return True
+        return None
 
 
 def _perform(
@@ -232,6 +234,8 @@ def _write(cluster: Cluster, action: reconcile.Action) -> None:
     match action:
         case reconcile.CreateRecord():
             store.create(scale=cluster.scale_max)
+        case reconcile.SetScale():
+            store.set_scale(action.scale)
         case reconcile.CreateSampleTopic():
             create_sample_topic(store)
         case reconcile.SuspendProduce():

@@ -249,6 +249,13 @@ class ResourceViewSet(ApiViewSet):
             etags.check_if_match(self.request, found)
         return found
 
+    def validated(self, change: Any) -> Response:
+        """Runs a change and takes it back: 200 `{"valid": true}` if it would have worked."""
+        with transaction.atomic():
+            change()
+            transaction.set_rollback(True)
+        return Response({"valid": True})
+
 
 class ListAction(ResourceViewSet):
     """`GET` of the collection: keyset pages."""
@@ -290,13 +297,6 @@ class CreateAction(ResourceViewSet):
         """Calls the service; gives what the output serializer takes, or a `Response`."""
         raise TypeError(type(self))
 
-    def validated(self, change: Any) -> Response:
-        """Runs a change and takes it back: 200 `{"valid": true}` if it would have worked."""
-        with transaction.atomic():
-            change()
-            transaction.set_rollback(True)
-        return Response({"valid": True})
-
 
 class UpdateAction(ResourceViewSet):
     """`PATCH` of one row; only the members that the body has change."""
@@ -306,6 +306,8 @@ class UpdateAction(ResourceViewSet):
         del request, args, kwargs
         instance = self.get_object()
         data = self.validated_input(partial=True)
+        if self.validate_only:
+            return self.validated(lambda: self.perform_update(instance, data))
         return self.answer(self.perform_update(instance, data))
 
     def perform_update(self, instance: Any, data: dict[str, Any]) -> object:

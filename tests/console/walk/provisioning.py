@@ -64,6 +64,14 @@ def a_deleted_cluster(tenant: Tenant) -> Parameters:
     return {"id": cluster.pk}
 
 
+def a_suspended_cluster(tenant: Tenant) -> Parameters:
+    """A cluster that can be resumed."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        clusters.suspend_cluster(actor=system_actor(tenant.id), cluster=cluster)
+    return {"id": cluster.pk}
+
+
 def an_operation(tenant: Tenant) -> Parameters:
     """A finished operation."""
     cluster = made_cluster(tenant)
@@ -127,6 +135,8 @@ ROUTES = [
     Route("POST", f"{CLUSTER}:undelete", WRITE, body={}, parameters=a_deleted_cluster),
     Route("POST", f"{CLUSTER}:wake", WRITE, body={}, parameters=a_cluster),
     Route("POST", f"{CLUSTER}:sleep", WRITE, body={}, parameters=a_cluster),
+    Route("POST", f"{CLUSTER}:suspend", WRITE, body={}, parameters=a_cluster),
+    Route("POST", f"{CLUSTER}:resume", WRITE, body={}, parameters=a_suspended_cluster),
     Route("GET", f"{INSIDE}/topics", READ, parameters=inside),
     Route("POST", f"{INSIDE}/topics", WRITE, body={"name": "new"}, parameters=inside),
     Route("GET", TOPIC, READ, parameters=a_topic),

@@ -83,6 +83,11 @@ CASES = {
         Phase.STARTING,
     ),
     "asleep, an earlier stop still on its way": (view(Phase.ASLEEP, STOPS), [], Phase.ASLEEP),
+    "asleep, but it never sleeps": (
+        view(Phase.ASLEEP, spec=replace(SPEC, idle_timeout_ms=0)),
+        [Apply()],
+        Phase.STARTING,
+    ),
     # starting
     "starting": (view(Phase.STARTING, STARTS, applied=True, wake=WAKE), [], Phase.STARTING),
     "starting, the reply was lost": (view(Phase.STARTING, STARTS), [Apply()], Phase.STARTING),

@@ -341,6 +341,23 @@ export interface paths {
         patch: operations["clusters_partial_update"];
         trace?: never;
     };
+    "/api/v1/clusters/{id}:resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Lets a suspended cluster run again; it wakes up when a client connects. */
+        post: operations["clusters_:resume_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{id}:sleep": {
         parameters: {
             query?: never;
@@ -352,6 +369,27 @@ export interface paths {
         put?: never;
         /** @description Stops brokers as soon as nobody is connected, without waiting for the idle time. */
         post: operations["clusters_:sleep_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{id}:suspend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Stops the cluster and keeps its data: it does not run, whoever connects, until resumed.
+         *
+         *     What it stores is still billed.
+         */
+        post: operations["clusters_:suspend_create"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1020,6 +1058,8 @@ export interface components {
             role: components["schemas"]["CredentialRole"];
             /** @default SCRAM-SHA-512 */
             mechanism?: components["schemas"]["MechanismEnum"];
+            /** @description For tools that keep secrets themselves; without it, a random one is made. */
+            password?: string;
         };
         /** @description A new credential with its password, which is shown this once. */
         CredentialCreated: {
@@ -1625,6 +1665,13 @@ export interface components {
             min: number;
             max: number;
         };
+        /** @description Bounds of the number of brokers. What is left out stays. */
+        ScaleInputRequest: {
+            /** @description 1: it never sleeps. */
+            min?: number;
+            /** @description Brokers when awake, up to the limit `brokers`. */
+            max?: number;
+        };
         /** @description Who is signed in; `user` is null for nobody. */
         Session: {
             user: components["schemas"]["User"] | null;
@@ -1665,6 +1712,7 @@ export interface components {
         };
         /** @description The part of a cluster's spec that can be chosen. */
         SpecInputRequest: {
+            scale?: components["schemas"]["ScaleInputRequest"];
             idle_timeout_s?: number;
         };
         /** @enum {string} */
@@ -1756,7 +1804,7 @@ export interface components {
             readonly until: string | null;
         };
         /** @enum {string} */
-        TypeEnum: "create_cluster" | "delete_cluster" | "undelete_cluster" | "wake_cluster" | "sleep_cluster";
+        TypeEnum: "create_cluster" | "delete_cluster" | "undelete_cluster" | "wake_cluster" | "sleep_cluster" | "suspend_cluster" | "resume_cluster";
         /** @description How it comes back. */
         UndeleteRequest: {
             /** @description Another name, where its own was taken meanwhile. */
@@ -4457,6 +4505,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name, to confirm. */
                 name?: string;
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
             };
             header?: {
                 /** @description The ETag that the change is based on; another one is answered by 412. */
@@ -4553,7 +4603,10 @@ export interface operations {
     };
     clusters_partial_update: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description The ETag that the change is based on; another one is answered by 412. */
                 "If-Match"?: string;
@@ -4624,6 +4677,96 @@ export interface operations {
             };
             /** @description If-Match names another generation. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "clusters_:resume_create": {
+        parameters: {
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4738,9 +4881,102 @@ export interface operations {
             };
         };
     };
+    "clusters_:suspend_create": {
+        parameters: {
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "clusters_:undelete_create": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;

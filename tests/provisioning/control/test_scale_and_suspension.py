@@ -1,0 +1,118 @@
+"""Bounds of a cluster's brokers, and suspending it by its own wish."""
+
+import pytest
+
+from console.common.conf import config
+from provisioning.cells import cluster_store
+from tests.console import cases
+from tests.provisioning.control.world import put_status
+
+
+@pytest.fixture
+def three_brokers():
+    """Clusters may have three brokers."""
+    limits = config().limits
+    before = limits.brokers
+    object.__setattr__(limits, "brokers", 3)
+    yield
+    object.__setattr__(limits, "brokers", before)
+
+
+def test_a_cluster_that_never_sleeps_has_no_idle_time(api, cluster_id, cell, reconcile):
+    path = f"/clusters/{cluster_id}"
+    changed = api().patch(path, {"spec": {"scale": {"min": 1}}})
+    assert changed.json()["spec"]["scale"] == {"min": 1, "max": 1}
+    reconcile(cluster_id)
+    assert cell.spec(cluster_id).idle_timeout_ms == 0
+    cases.assert_problem(api().post(f"{path}:sleep"), 409, "cluster_never_sleeps")
+    api().patch(path, {"spec": {"scale": {"min": 0}}})
+    reconcile(cluster_id)
+    assert cell.spec(cluster_id).idle_timeout_ms == 300_000
+
+
+def test_more_brokers_have_ports_of_their_own(api, cluster_id, three_brokers, cell, reconcile, row):
+    path = f"/clusters/{cluster_id}"
+    assert api().patch(path, {"spec": {"scale": {"max": 3}}}).status_code == 200
+    reconcile(cluster_id)
+    spec = cell.spec(cluster_id)
+    assert (spec.scale, len(set(spec.ports))) == (3, 3)
+    assert cluster_store(cluster_id).record().scale == 3
+    # Fewer keep them: clients know the addresses.
+    api().patch(path, {"spec": {"scale": {"max": 2}}})
+    reconcile(cluster_id)
+    assert (cell.spec(cluster_id).scale, len(row(cluster_id).ports)) == (2, 3)
+    assert cluster_store(cluster_id).record().scale == 2
+    api().patch(path, {"spec": {"scale": {"max": 3}}})
+    assert row(cluster_id).ports == list(spec.ports)
+
+
+def test_the_limit_of_brokers_is_told(api, cluster_id):
+    body = {"spec": {"scale": {"max": 2}}}
+    document = cases.assert_problem(api().patch(f"/clusters/{cluster_id}", body), 403)
+    assert document["quota"] == {"name": "brokers", "limit": 1, "used": 1}
+    document = cases.assert_problem(api().post("/clusters", {"name": "big", **body}), 403)
+    assert document["quota"] == {"name": "brokers", "limit": 1, "used": 0}
+
+
+@pytest.mark.parametrize(("bound", "value"), [("min", 2), ("min", -1), ("max", 0)])
+def test_bounds_that_cannot_be_are_pointed_to(api, cluster_id, bound, value):
+    body = {"spec": {"scale": {bound: value}}}
+    document = cases.assert_problem(api().patch(f"/clusters/{cluster_id}", body), 422)
+    assert document["errors"][0]["pointer"] == f"/spec/scale/{bound}"
+
+
+def test_a_suspended_cluster_stops_and_keeps_all(api, cluster_id, cell, reconcile):
+    path = f"/clusters/{cluster_id}"
+    api().post(f"{path}/topics", {"name": "t"})
+    put_status(cluster_id, "running")
+    suspending = api().post(f"{path}:suspend").json()
+    assert suspending["type"] == "suspend_cluster"
+    assert reconcile(cluster_id) is True
+    assert cell.spec(cluster_id).state == "suspended"
+    put_status(cluster_id, "asleep", 2)
+    assert reconcile(cluster_id) is False
+    assert api().get(f"/operations/{suspending['id']}").json()["state"] == "succeeded"
+    shown = api().get(path).json()
+    assert shown["status"]["phase"] == "suspended"
+    assert shown["status"]["conditions"][0]["reason"] == "SuspendedOnRequest"
+    # Its addresses stay, for those who know them.
+    assert shown["bootstrap_servers"]
+    assert [each["name"] for each in api().get(f"{path}/topics").json()["items"]] == ["t"]
+    for call in (api().post(f"{path}:wake"), api().post(f"{path}:suspend")):
+        cases.assert_problem(call, 409, "cluster_suspended")
+    query = {"wake": "true"}
+    cases.assert_problem(
+        api().get(f"{path}/topics/t/messages", query=query), 409, "cluster_suspended"
+    )
+    resuming = api().post(f"{path}:resume").json()
+    assert reconcile(cluster_id) is False
+    assert api().get(f"/operations/{resuming['id']}").json()["state"] == "succeeded"
+    assert (cell.spec(cluster_id).state, cell.wake(cluster_id)) == ("active", None)
+    assert api().get(path).json()["status"]["phase"] == "asleep"
+    cases.assert_problem(api().post(f"{path}:resume"), 409, "cluster_not_suspended")
+
+
+def test_a_resumption_ends_a_suspension_under_way(api, cluster_id, reconcile):
+    path = f"/clusters/{cluster_id}"
+    put_status(cluster_id, "running")
+    suspending = api().post(f"{path}:suspend").json()
+    reconcile(cluster_id)
+    resuming = api().post(f"{path}:resume").json()
+    reconcile(cluster_id)
+    states = [api().get(f"/operations/{each['id']}").json() for each in (suspending, resuming)]
+    assert [each["state"] for each in states] == ["cancelled", "succeeded"]
+
+
+def test_validate_only_changes_no_cluster(api, cluster_id, row):
+    path, query = f"/clusters/{cluster_id}", {"validate_only": "true"}
+    for call in (
+        api().patch(path, {"name": "other"}, query=query),
+        api().delete(path, query={**query, "name": row(cluster_id).name}),
+        api().post(f"{path}:suspend", query=query),
+    ):
+        assert (call.status_code, call.json()) == (200, {"valid": True})
+    cases.assert_problem(api().delete(path, query=query), 422, "name_not_confirmed")
+    cases.assert_problem(api().post(f"{path}:resume", query=query), 409, "cluster_not_suspended")
+    cases.assert_problem(api().post(f"{path}:undelete", query=query), 409, "cluster_not_deleted")
+    assert row(cluster_id).generation == 1
+    assert api().get(path).json()["name"] != "other"
