@@ -10,6 +10,7 @@ from console.web import health, pages
 API_PREFIX = "api/v1/"
 
 api_urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("console.audit.api.urls")),
     path("", include("console.accounts.api.urls")),
     path("", include("provisioning.api.urls")),
     path("", include("metering.api.urls")),

@@ -10,3 +10,12 @@ class AccountsConfig(AppConfig):
 
     name = "console.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        """Tells the audit log what users and keys are called."""
+        from console.accounts import names  # noqa: PLC0415
+        from console.audit.names import register_namer  # noqa: PLC0415
+        from console.common.actor import ActorKind  # noqa: PLC0415
+
+        register_namer(ActorKind.SESSION, names.users_by_id)
+        register_namer(ActorKind.API_KEY, names.keys_by_id)

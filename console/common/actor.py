@@ -49,6 +49,10 @@ class ActorKind(StrEnum):
     API_KEY = "api_key"
     SESSION = "session"
     SYSTEM = "system"
+    # A client of a cluster, by the Kafka protocol.
+    KAFKA = "kafka"
+    # Somebody who runs the service.
+    STAFF = "staff"
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,6 +225,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "console.common.api.schema.Schema",
     "EXCEPTION_HANDLER": "console.common.api.problems.handle",
     "UNAUTHENTICATED_USER": None,
+    # `format` is a parameter of ours.
+    "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "COERCE_DECIMAL_TO_STRING": True,
 }

@@ -11,6 +11,8 @@ from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import ClusterRecord, ClusterSpec, SpecState
 from console.common import locks
+from console.common.actor import system_actor
+from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
 from console.common.conf import config
 from console.common.metered import is_metered
@@ -302,3 +304,10 @@ def _purge(cluster: Cluster) -> None:
         intent=Intent.PURGED, generation=F("generation") + 1
     )
     cluster.operations.unfinished().update(state=OperationState.SUCCEEDED, finished_at=now())
+    record_audit(
+        actor=system_actor(cluster.organization_id),
+        action="cluster.purge",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail={"name": cluster.name},
+    )

@@ -6,9 +6,21 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
+from asgiref.sync import async_to_sync
 from django.test import Client
 
 PREFIX = "/api/v1"
+
+
+def content_of(response: Any) -> bytes:  # noqa: ANN401 - Django's test response
+    """The body of an answer, of a streamed one too."""
+    if not response.streaming:
+        return bytes(response.content)
+
+    async def collect() -> bytes:
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(collect)()
 
 
 class ApiClient:

@@ -10,6 +10,9 @@ from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
 
 TARGET_CHARS_MAX = 512
+ACTION_CHARS_MAX = 64
+# A Kafka client is named by its principal; Kafka has no longest one.
+ACTOR_CHARS_MAX = 255
 
 
 class AuditEntry(models.Model):
@@ -21,9 +24,9 @@ class AuditEntry(models.Model):
     organization_id = models.CharField(max_length=ID_CHARS_MAX)
     created_at = models.DateTimeField(default=now)
     # `<noun>.<verb>`, such as `cluster.create`.
-    action = models.CharField(max_length=64)
+    action = models.CharField(max_length=ACTION_CHARS_MAX)
     actor_kind = models.CharField(max_length=16)
-    actor_id = models.CharField(max_length=ID_CHARS_MAX)
+    actor_id = models.CharField(max_length=ACTOR_CHARS_MAX)
     target_type = models.CharField(max_length=32)
     # An id, or the name of what has none (a topic: `<cluster id>/<topic>`); of one that is longer
     # (a group's may have 32,767 characters) its beginning.
@@ -36,6 +39,21 @@ class AuditEntry(models.Model):
     class Meta:
         indexes = (
             models.Index(fields=["organization_id", "-created_at", "-id"], name="audit_newest"),
+            # One for each filter of the list, in the list's order.
+            models.Index(
+                fields=["organization_id", "actor_id", "-created_at", "-id"], name="audit_by_actor"
+            ),
+            models.Index(
+                fields=["organization_id", "action", "-created_at", "-id"], name="audit_by_action"
+            ),
+            models.Index(
+                fields=["organization_id", "target_id", "-created_at", "-id"],
+                name="audit_by_target",
+            ),
+            models.Index(
+                fields=["organization_id", "target_type", "-created_at", "-id"],
+                name="audit_by_target_type",
+            ),
         )
 
     def __str__(self) -> str:

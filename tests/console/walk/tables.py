@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from tests.console.walk import accounts, billing, metering, provisioning, web
+from tests.console.walk import accounts, audit, billing, metering, provisioning, web
 
-ROUTES = [*accounts.ROUTES, *billing.ROUTES, *metering.ROUTES, *provisioning.ROUTES, *web.ROUTES]
+ROUTES = [
+    *accounts.ROUTES,
+    *audit.ROUTES,
+    *billing.ROUTES,
+    *metering.ROUTES,
+    *provisioning.ROUTES,
+    *web.ROUTES,
+]

@@ -9,6 +9,7 @@ from django.utils import timezone
 from console.common import metered
 from console.common.clock import unix_ms
 from console.common.conf import config
+from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope
 from provisioning.models import Cluster
 from provisioning.services import reconciling
@@ -124,6 +125,8 @@ def test_data_stays_until_every_meter_has_its_usage(make_cluster, delete, cell, 
     assert cell.spec(cluster_id) is None
     with organization_scope(tenant.id):
         assert Cluster.objects.get(pk=cluster_id).intent == "purged"
+        gone = AuditEntry.objects.get(action="cluster.purge")
+        assert (gone.target_id, gone.actor_kind) == (cluster_id, "system")
 
 
 def test_a_cluster_that_waits_for_its_meter_is_not_restored(make_cluster, delete, api, at, meters):
