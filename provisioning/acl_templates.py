@@ -1,4 +1,4 @@
-"""Roles of credentials as ACLs. Pure.
+"""Roles of credentials, and kinds of applications, as ACLs. Pure.
 
 `full` may do everything with topics, groups and transactions, and look at the cluster. It may not
 alter the cluster: whoever may can give any user a password, the service's own among them. Users and
@@ -6,6 +6,8 @@ ACLs are managed through the API.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from brokers.metadata_records import Acl
 from provisioning.choices import CredentialRole
@@ -49,3 +51,108 @@ def acls_of_role(*, role: CredentialRole, principal: str) -> list[Acl]:
         )
         for (resource_type, resource_name), operation in GRANTS[role]
     ]
+
+
+@dataclass(frozen=True)
+class TemplateValues:
+    """What a template is filled with. `pattern_type` is that of the topic's name."""
+
+    principal: str
+    topic: str
+    pattern_type: str = "LITERAL"
+    group: str | None = None
+    transactional_id: str | None = None
+
+
+@dataclass(frozen=True)
+class TemplateEntry:
+    """One entry of a template: `name` is the parameter that gives the resource's name.
+
+    `pattern_type` None: as of the topic. An entry whose parameter was not given is left out.
+    """
+
+    resource_type: str
+    name: str
+    operation: str
+    pattern_type: str | None = "LITERAL"
+
+
+@dataclass(frozen=True)
+class Template:
+    """What an application of a kind needs. `needs` are parameters beside principal and topic."""
+
+    name: str
+    description: str
+    needs: tuple[str, ...]
+    takes: tuple[str, ...]
+    entries: tuple[TemplateEntry, ...]
+
+
+def _entries(
+    resource_type: str, name: str, *operations: str, pattern_type: str | None = "LITERAL"
+) -> tuple[TemplateEntry, ...]:
+    return tuple(TemplateEntry(resource_type, name, each, pattern_type) for each in operations)
+
+
+# What Kafka's own `kafka-acls --producer` and `--consumer` give, but for CREATE: topics are made
+# on purpose. Streams: https://kafka.apache.org/documentation/streams/developer-guide/security
+TEMPLATES: dict[str, Template] = {
+    template.name: template
+    for template in (
+        Template(
+            "producer",
+            "Writes to topics; with a transactional id also in transactions.",
+            needs=(),
+            takes=("transactional_id",),
+            entries=(
+                *_entries("TOPIC", "topic", "WRITE", "DESCRIBE", pattern_type=None),
+                *_entries("TRANSACTIONAL_ID", "transactional_id", "WRITE", "DESCRIBE"),
+            ),
+        ),
+        Template(
+            "consumer",
+            "Reads topics as a member of a group.",
+            needs=("group",),
+            takes=(),
+            entries=(
+                *_entries("TOPIC", "topic", "READ", "DESCRIBE", pattern_type=None),
+                *_entries("GROUP", "group", "READ"),
+            ),
+        ),
+        Template(
+            "streams",
+            "A Kafka Streams application: reads and writes topics, and has topics, groups and "
+            "transactions of its own whose names begin with its application id, the group.",
+            needs=("group",),
+            takes=("transactional_id",),
+            entries=(
+                *_entries("TOPIC", "topic", "READ", "WRITE", "DESCRIBE", pattern_type=None),
+                *_entries("TOPIC", "group", "ALL", pattern_type="PREFIXED"),
+                *_entries("GROUP", "group", "ALL", pattern_type="PREFIXED"),
+                *_entries("TRANSACTIONAL_ID", "group", "ALL", pattern_type="PREFIXED"),
+                *_entries("TRANSACTIONAL_ID", "transactional_id", "WRITE", "DESCRIBE"),
+            ),
+        ),
+    )
+}
+
+
+def acls_of_template(*, template: Template, values: TemplateValues) -> list[Acl]:
+    """The entries that a template gives. What it `needs` is given: `missing_parameters`."""
+    given = {name: getattr(values, name) for name in ("topic", "group", "transactional_id")}
+    return [
+        Acl(
+            resource_type=entry.resource_type,
+            resource_name=given[entry.name],
+            pattern_type=entry.pattern_type or values.pattern_type,
+            principal=values.principal,
+            operation=entry.operation,
+        )
+        for entry in template.entries
+        if given[entry.name] is not None
+    ]
+
+
+def missing_parameters(*, template: Template, values: TemplateValues) -> list[str]:
+    """Parameters that the template needs and that were not given."""
+    return [name for name in template.needs if getattr(values, name) is None]

@@ -3,36 +3,55 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, astuple
+from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
+from django.http.response import HttpResponseBase
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from brokers.metadata_records import Acl
+from console.common.api.views import ApiView
 from console.common.errors import AppError
+from provisioning.acl_templates import TEMPLATES, TemplateValues
+from provisioning.api import acl_serializers as shapes
 from provisioning.api import examples
-from provisioning.api import topic_serializers as shapes
-from provisioning.api.bases import ClusterViewSet
+from provisioning.api.bases import ClusterSchema, ClusterViewSet
+from provisioning.api.topic_serializers import EffectSerializer
 from provisioning.errors import at_item
 from provisioning.services import acls
 
 LIST_LIMIT_MAX = 2_000
 SEVERAL = {200: shapes.AclListSerializer}
+CREATED = {201: shapes.AclsCreatedSerializer}
 
 
 class AclViewSet(ClusterViewSet):
-    """Entries of the access control list. They have no ids: an entry is all of its fields."""
+    """Entries of the access control list. The id of an entry is made of all of its fields."""
 
     serializer_class = shapes.AclSerializer
-    input_serializers = {"create": shapes.AclCreateSerializer}
+    input_serializers = {
+        "create": shapes.AclCreateSerializer,
+        "create_batch": shapes.AclBatchSerializer,
+        "apply_template": shapes.ApplyTemplateSerializer,
+    }
     output_serializers = {
         "create": shapes.AclCreatedSerializer,
-        "destroy": shapes.AclListSerializer,
+        "destroy_matching": shapes.AclListSerializer,
     }
-    query_serializers = {"list": shapes.AclQuerySerializer, "destroy": shapes.AclQuerySerializer}
-    responses = {"destroy": SEVERAL}
+    query_serializers = {
+        "list": shapes.AclQuerySerializer,
+        "destroy_matching": shapes.AclQuerySerializer,
+    }
+    responses = {
+        "destroy_matching": SEVERAL,
+        "create_batch": CREATED,
+        "apply_template": CREATED,
+    }
+    operation_ids = {"destroy_matching": "clusters_acls_destroy_matching"}
+    validates = ("create", "create_batch", "apply_template")
     examples = examples.ACLS
 
     def list(self, request: Request, **kwargs: Any) -> Response:
@@ -43,6 +62,11 @@ class AclViewSet(ClusterViewSet):
             found, key=lambda entry: json.dumps(astuple(entry)), limit_max=LIST_LIMIT_MAX
         )
 
+    def retrieve(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
+        """One entry."""
+        del request, kwargs
+        return self.answer(acls.get_acl(cluster=self.cluster, acl=id))
+
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Adds an entry, or several as `items`: all or none. Those that are there stay.
 
@@ -51,31 +75,80 @@ class AclViewSet(ClusterViewSet):
         del request, kwargs
         data = self.validated_input()
         several = "items" in data
-        wanted = [Acl(**each) for each in (data["items"] if several else [data])]
-        try:
-            effect = acls.create_acls(actor=self.actor, cluster=self.cluster, acls=wanted)
-        except AppError as error:
-            raise _placed(error, several=several) from error
-        made = [{**asdict(entry), "status": effect} for entry in wanted]
-        shown = shapes.AclCreatedSerializer(made, many=True).data
-        body: Any = {"items": shown, "next_cursor": None} if several else shown[0]
-        return Response(body, status=status.HTTP_201_CREATED)
+        return self._add(
+            [Acl(**each) for each in (data["items"] if several else [data])], several=several
+        )
 
-    def destroy(self, request: Request, **kwargs: Any) -> Response:
+    def create_batch(self, request: Request, **kwargs: Any) -> Response:
+        """Adds entries, all or none. Those that are there stay."""
+        del request, kwargs
+        wanted = [Acl(**each) for each in self.validated_input()["items"]]
+        return self._add(wanted, several=True)
+
+    def apply_template(self, request: Request, **kwargs: Any) -> Response:
+        """Adds the entries that a template (`/acl-templates`) gives; those that are there stay.
+
+        With `validate_only` it gives them and adds none.
+        """
+        del request, kwargs
+        data = self.validated_input()
+        template = data.pop("template")
+        wanted = acls.template_acls(template=template, values=TemplateValues(**data))
+        return self._add(wanted, several=True)
+
+    def destroy(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
+        """Removes one entry."""
+        del request, kwargs
+        acls.delete_acl(actor=self.actor, cluster=self.cluster, acl=id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def destroy_matching(self, request: Request, **kwargs: Any) -> Response:
         """Removes the entries that have the given fields (query or body), and gives them."""
         del request, kwargs
         going = acls.delete_acls(actor=self.actor, cluster=self.cluster, wanted=self._wanted())
         return Response({"items": shapes.AclSerializer(going, many=True).data})
 
+    def _add(self, wanted: Sequence[Acl], *, several: bool) -> Response:
+        try:
+            effect = acls.create_acls(
+                actor=self.actor,
+                cluster=self.cluster,
+                acls=wanted,
+                validate_only=self.validate_only,
+            )
+        except AppError as error:
+            raise _placed(error, several=several) from error
+        shown: list[Any] = list(shapes.AclSerializer(wanted, many=True).data)
+        if self.validate_only:
+            return Response({"valid": True, "items": shown})
+        told = EffectSerializer(effect).data
+        made = [{**each, "status": told} for each in shown]
+        body: Any = {"items": made, "next_cursor": None} if several else made[0]
+        return Response(body, status=status.HTTP_201_CREATED)
+
     def _wanted(self) -> dict[str, str]:
         wanted = self.query()
         body = self.request.data
-        if self.action == "destroy" and isinstance(body, dict) and body:
+        if self.action == "destroy_matching" and isinstance(body, dict) and body:
             fields = shapes.AclQuerySerializer(data=body)
             fields.is_valid(raise_exception=True)
             wanted = {**wanted, **fields.validated_data}
         # A multi-valued wish is none of this filter's.
         return {name: str(value) for name, value in wanted.items()}
+
+
+class AclTemplateView(ApiView):
+    """Templates of entries, for kinds of applications."""
+
+    schema = ClusterSchema()
+    serializer_class = shapes.AclTemplateListSerializer
+    examples = examples.ACL_TEMPLATES
+
+    def get(self, request: Request) -> HttpResponseBase:
+        """All of them, in one page."""
+        del request
+        shown = shapes.AclTemplateSerializer(TEMPLATES.values(), many=True).data
+        return Response({"items": shown, "next_cursor": None})
 
 
 def _placed(error: AppError, *, several: bool) -> AppError:

@@ -47,9 +47,16 @@ class ClusterSchema(Schema):
         named = getattr(self.view, "responses", {}).get(self._key())
         return named if named is not None else super().get_response_serializers()
 
+    def get_operation_id(self) -> str:
+        """Of two DELETEs, on a collection and on an item, the view names one."""
+        named: str | None = getattr(self.view, "operation_ids", {}).get(self._key())
+        return named or str(super().get_operation_id())
+
     def _is_list_view(self, serializer: Any = None) -> bool:
-        single = self._key() in getattr(self.view, "single", ())
-        return False if single else bool(super()._is_list_view(serializer))
+        if self._key() in getattr(self.view, "single", ()):
+            return False
+        listed = self._key() in getattr(self.view, "lists", ())
+        return listed or bool(super()._is_list_view(serializer))
 
 
 class ClusterViewSet(ApiViewSet):

@@ -162,7 +162,8 @@ class RegionView(ApiView):
     """Regions that clusters can be created in."""
 
     schema = ClusterSchema()
-    serializer_class = shapes.RegionSerializer
+    serializer_class = shapes.RegionListSerializer
+    examples = examples.REGIONS
 
     def get(self, request: Request) -> HttpResponseBase:
         """All of them, in one page."""

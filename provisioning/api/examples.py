@@ -81,6 +81,7 @@ TOPIC: dict[str, Any] = {
     },
 }
 ACL: dict[str, Any] = {
+    "id": "acl_xw4mzn6yt2ba3k2jq7v5",
     "principal": "User:cred_5xw4mzn6yt2ba3k2jq7v",
     "resource_type": "TOPIC",
     "resource_name": "payments",
@@ -169,6 +170,9 @@ CLUSTERS = {
     "suspend": [_ACCEPTED],
     "resume": [_ACCEPTED],
 }
+REGIONS = {
+    "GET": [answer("One", {"items": [{"id": "local", "name": "local"}], "next_cursor": None})]
+}
 OPERATIONS = {
     "list": [answer("One", OPERATION)],
     "retrieve": [
@@ -206,14 +210,59 @@ TOPICS = {
     "list_partitions": [answer("One", {"partition": 0, "leader": 0, "leader_epoch": 3})],
     "add_partitions": [body("Twelve", {"count": 12}), answer("Changed", TOPIC)],
 }
+NEW_ACL = {name: value for name, value in ACL.items() if name != "id"}
+_ADDED = answer("Added", {"items": [ACL | {"status": EFFECT}], "next_cursor": None}, 201)
 ACLS = {
     "list": [answer("One", ACL)],
     "create": [
-        body("One", {name: ACL[name] for name in ACL if name not in {"host", "pattern_type"}}),
-        body("Several", {"items": [ACL, ACL | {"resource_type": "GROUP"}]}),
+        body("One", {name: NEW_ACL[name] for name in NEW_ACL if name != "host"}),
+        body("Several", {"items": [NEW_ACL, NEW_ACL | {"resource_type": "GROUP"}]}),
         answer("Created", ACL | {"status": EFFECT}, 201),
     ],
-    "destroy": [answer("Removed", {"items": [ACL]})],
+    "retrieve": [answer("Entry", ACL)],
+    "create_batch": [
+        body("Two", {"items": [NEW_ACL, NEW_ACL | {"operation": "DESCRIBE"}]}),
+        _ADDED,
+    ],
+    "apply_template": [
+        body(
+            "A consumer",
+            {
+                "template": "consumer",
+                "principal": ACL["principal"],
+                "topic": "payments",
+                "group": "billing",
+            },
+        ),
+        _ADDED,
+    ],
+    "destroy_matching": [answer("Removed", {"items": [ACL]})],
+}
+ACL_TEMPLATES = {
+    "GET": [
+        answer(
+            "One",
+            {
+                "items": [
+                    {
+                        "template": "consumer",
+                        "description": "Reads topics as a member of a group.",
+                        "needs": ["group"],
+                        "takes": [],
+                        "entries": [
+                            {
+                                "resource_type": "GROUP",
+                                "resource_name": "group",
+                                "pattern_type": "LITERAL",
+                                "operation": "READ",
+                            }
+                        ],
+                    }
+                ],
+                "next_cursor": None,
+            },
+        )
+    ]
 }
 CREDENTIALS = {
     "list": [answer("One", CREDENTIAL)],
@@ -236,6 +285,7 @@ GROUPS = {
             {"to": "timestamp", "timestamp": "2026-11-21T14:00:00Z", "dry_run": True},
         ),
         body("Back by ten", {"to": "shift", "shift": -10, "topics": [{"topic": "payments"}]}),
+        body("Where another group stands", {"to": {"group": "billing-old"}}),
         answer(
             "Plan",
             {

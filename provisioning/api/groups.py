@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from rest_framework import serializers
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -80,10 +81,38 @@ class ResetPartitionSerializer(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": TARGETS},
+            {
+                "type": "object",
+                "required": ["group"],
+                "properties": {"group": {"type": "string"}},
+                "description": "Where another group stands.",
+            },
+        ]
+    }
+)
+class TargetField(serializers.Field[Any, Any, Any, Any]):
+    """A kind of target, or `{"group": …}`."""
+
+    def to_internal_value(self, data: Any) -> str | dict[str, str]:
+        """What is meant."""
+        if isinstance(data, str) and data in TARGETS:
+            return data
+        if isinstance(data, dict) and set(data) == {"group"}:
+            group = data["group"]
+            if isinstance(group, str) and group and "\0" not in group:
+                return {"group": group}
+        message = f'One of {", ".join(TARGETS)}, or {{"group": …}} is expected.'
+        raise serializers.ValidationError(message)
+
+
 class ResetSerializer(serializers.Serializer[Any]):
     """Where a group's offsets shall go."""
 
-    to = serializers.ChoiceField(choices=TARGETS)
+    to = TargetField(help_text="Other members of the body belong to some of these.")
     offset = serializers.IntegerField(required=False, min_value=0, help_text="With `to: offset`.")
     timestamp = serializers.DateTimeField(required=False, help_text="With `to: timestamp`.")
     shift = serializers.IntegerField(required=False, help_text="Records, with `to: shift`.")
@@ -95,7 +124,7 @@ class ResetSerializer(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """The value that belongs to the target."""
         to = attrs["to"]
-        if to in {"offset", "timestamp", "shift"} and to not in attrs:
+        if isinstance(to, str) and to in {"offset", "timestamp", "shift"} and to not in attrs:
             raise serializers.ValidationError({to: "This field is required."}, code="required")
         return attrs
 
@@ -130,7 +159,7 @@ class GroupViewSet(ClusterViewSet):
 
     serializer_class = GroupSerializer
     input_serializers = {"reset_offsets": ResetSerializer}
-    query_serializers = {"reset_offsets": WakeQuerySerializer}
+    query_serializers = {"reset_offsets": WakeQuerySerializer, "destroy": WakeQuerySerializer}
     responses = {"reset_offsets": {200: ResetPlanSerializer}}
     examples = examples.GROUPS
 
@@ -146,6 +175,14 @@ class GroupViewSet(ClusterViewSet):
         """One group, with members and lag by partition."""
         del request, kwargs
         return Response(_shown(groups.get_group(cluster=self.cluster, group=group)))
+
+    def destroy(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """Deletes a group with what it committed. It must be empty."""
+        del request, kwargs
+        groups.delete_group(
+            actor=self.actor, cluster=self.cluster, group=group, wake=self.query()["wake"]
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     def reset_offsets(self, request: Request, group: str, **kwargs: Any) -> Response:
         """Moves the group's offsets, or with `dry_run` shows where. The group must be empty."""
@@ -167,6 +204,8 @@ class GroupViewSet(ClusterViewSet):
 
 
 def _target(data: dict[str, Any]) -> kafka.Target:
+    if isinstance(data["to"], dict):
+        return kafka.Target("group", group=data["to"]["group"])
     value = data.get(data["to"], 0)
     if isinstance(value, datetime):
         value = int(value.timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""JSON shapes of topics and ACLs."""
+"""JSON shapes of topics."""
 
 from __future__ import annotations
 
@@ -10,25 +10,6 @@ from provisioning.api.cluster_serializers import ConditionSerializer
 
 ITEMS_MAX = 100
 PARTITIONS_MAX = 2**31 - 1
-RESOURCE_TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"]
-PATTERN_TYPES = ["LITERAL", "PREFIXED"]
-OPERATIONS = [
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-    "TWO_PHASE_COMMIT",
-]
-PERMISSIONS = ["ALLOW", "DENY"]
 
 
 class ConfigValueField(serializers.CharField):
@@ -152,64 +133,10 @@ class TopicListQuerySerializer(serializers.Serializer[Any]):
     name_contains = serializers.CharField(required=False)
 
 
-class AclSerializer(serializers.Serializer[Any]):
-    """An entry of the access control list. Its identity is all of it."""
-
-    principal = serializers.CharField(max_length=512, help_text="`User:<name>` or `User:*`.")
-    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES)
-    resource_name = serializers.CharField(
-        max_length=512, help_text="A name, a prefix, `*`, or `kafka-cluster`."
-    )
-    pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, default="LITERAL")
-    operation = serializers.ChoiceField(choices=OPERATIONS)
-    permission = serializers.ChoiceField(choices=PERMISSIONS, default="ALLOW")
-    host = serializers.CharField(max_length=256, default="*")
-
-
 class EffectSerializer(serializers.Serializer[Any]):
     """Whether brokers have what was made, or when they will."""
 
     conditions = ConditionSerializer(many=True)
-
-
-class AclCreatedSerializer(AclSerializer):
-    """A new entry."""
-
-    status = EffectSerializer()
-
-
-class AclCreateSerializer(AclSerializer):
-    """A new entry, or several as `items`."""
-
-    principal = serializers.CharField(max_length=512, required=False)
-    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
-    resource_name = serializers.CharField(max_length=512, required=False)
-    operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
-    items: Any = serializers.ListSerializer(
-        child=AclSerializer(), required=False, max_length=ITEMS_MAX
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One or several, not both."""
-        return one_or_items(attrs, "principal", "resource_type", "resource_name", "operation")
-
-
-class AclQuerySerializer(serializers.Serializer[Any]):
-    """Fields that entries must have. Without any, all entries."""
-
-    principal = serializers.CharField(required=False)
-    resource_type = serializers.ChoiceField(choices=RESOURCE_TYPES, required=False)
-    resource_name = serializers.CharField(required=False)
-    pattern_type = serializers.ChoiceField(choices=PATTERN_TYPES, required=False)
-    operation = serializers.ChoiceField(choices=OPERATIONS, required=False)
-    permission = serializers.ChoiceField(choices=PERMISSIONS, required=False)
-    host = serializers.CharField(required=False)
-
-
-class AclListSerializer(serializers.Serializer[Any]):
-    """Entries."""
-
-    items = AclSerializer(many=True)
 
 
 def one_or_items(attrs: dict[str, Any], *required: str) -> dict[str, Any]:

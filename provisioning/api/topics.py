@@ -9,6 +9,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.common.api import etags
 from provisioning.api import examples
 from provisioning.api import topic_serializers as shapes
 from provisioning.api.bases import ClusterViewSet
@@ -30,7 +31,8 @@ class TopicViewSet(ClusterViewSet):
     }
     output_serializers = {"list_partitions": shapes.PartitionSerializer}
     query_serializers = {"list": shapes.TopicListQuerySerializer}
-    validates = ("create", "partial_update")
+    validates = ("create", "partial_update", "destroy", "add_partitions")
+    lists = ("list_partitions",)
     examples = examples.TOPICS
 
     def list(self, request: Request, **kwargs: Any) -> Response:
@@ -69,6 +71,7 @@ class TopicViewSet(ClusterViewSet):
     def partial_update(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Changes configs."""
         del request, kwargs
+        self._hold(name)
         shown = topics.update_topic(
             actor=self.actor,
             cluster=self.cluster,
@@ -81,6 +84,10 @@ class TopicViewSet(ClusterViewSet):
     def destroy(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Deletes a topic with its records."""
         del request, kwargs
+        self._hold(name)
+        if self.validate_only:
+            topics.get_topic(cluster=self.cluster, name=name, full=False)
+            return Response({"valid": True})
         topics.delete_topic(actor=self.actor, cluster=self.cluster, name=name)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -96,10 +103,26 @@ class TopicViewSet(ClusterViewSet):
     def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
         """Raises the number of partitions; it cannot go down."""
         del request, kwargs
-        count = self.validated_input()["count"]
+        self._hold(name)
         return self.answer(
-            topics.add_partitions(actor=self.actor, cluster=self.cluster, name=name, count=count)
+            topics.add_partitions(
+                actor=self.actor,
+                cluster=self.cluster,
+                name=name,
+                count=self.validated_input()["count"],
+                validate_only=self.validate_only,
+            )
         )
+
+    def _hold(self, name: str) -> None:
+        """Keeps other requests from the topic; refuses a change of another state of it than named.
+
+        What Kafka's tools change in between is not seen.
+        """
+        topics.hold_topic(cluster=self.cluster, name=name)
+        if "If-Match" in self.request.headers:
+            there = topics.get_topic(cluster=self.cluster, name=name, full=False)
+            etags.check_if_match(self.request, there)
 
     def _create_several(self, items: Sequence[dict[str, Any]]) -> Response:
         """All are checked before the first is made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import re_path
 
-from provisioning.api.acls import AclViewSet
+from provisioning.api.acls import AclTemplateView, AclViewSet
 from provisioning.api.clusters import ClusterResourceViewSet, OperationViewSet, RegionView
 from provisioning.api.credentials import CredentialViewSet
 from provisioning.api.groups import GroupViewSet
@@ -75,11 +75,31 @@ urlpatterns = [
     ),
     re_path(
         rf"{IN_CLUSTER}/acls$",
-        AclViewSet.as_view({"get": "list", "post": "create", "delete": "destroy"}),
+        AclViewSet.as_view({"get": "list", "post": "create", "delete": "destroy_matching"}),
         name="acl-list",
     ),
+    re_path(
+        rf"{IN_CLUSTER}/acls:batch$",
+        AclViewSet.as_view({"post": "create_batch"}),
+        name="acl-batch",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/acls:apply-template$",
+        AclViewSet.as_view({"post": "apply_template"}),
+        name="acl-apply-template",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/acls/(?P<id>acl_[a-z2-7]+)$",
+        AclViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="acl-detail",
+    ),
+    re_path(r"^acl-templates$", AclTemplateView.as_view(), name="acl-template-list"),
     re_path(rf"{IN_CLUSTER}/groups$", GroupViewSet.as_view({"get": "list"}), name="group-list"),
-    re_path(rf"{GROUP}$", GroupViewSet.as_view({"get": "retrieve"}), name="group-detail"),
+    re_path(
+        rf"{GROUP}$",
+        GroupViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="group-detail",
+    ),
     re_path(
         rf"{GROUP}/reset-offsets$",
         GroupViewSet.as_view({"post": "reset_offsets"}),

@@ -15,6 +15,7 @@ from provisioning.kafka.errors import (
 from provisioning.kafka.groups import (
     Group,
     GroupListing,
+    delete_group,
     describe_group,
     describe_groups,
     list_groups,
@@ -48,6 +49,7 @@ __all__ = [
     "UnknownGroupError",
     "UnknownPartitionError",
     "browse",
+    "delete_group",
     "describe_group",
     "describe_groups",
     "list_groups",

@@ -152,6 +152,17 @@ def describe_groups(
     ]
 
 
+def delete_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Deletes a group with what it committed.
+
+    Raises `GroupActiveError` while it has members, `UnknownGroupError`, `UnavailableError`.
+    """
+    with access.admin() as admin:
+        asked = admin.delete_consumer_groups([group], request_timeout=timeout_s)
+        with kafka_errors():
+            asked[group].result()
+
+
 def sample_groups(
     access: Access,
     *,

@@ -29,10 +29,14 @@ INACTIVE = frozenset({"Empty", "Dead"})
 
 @dataclass(frozen=True)
 class Target:
-    """Where to. `value`: the offset, the moment (Unix ms), or the shift in records (may be < 0)."""
+    """Where to. `value`: the offset, the moment (Unix ms), or the shift in records (may be < 0).
 
-    to: Literal["earliest", "latest", "offset", "timestamp", "shift"]
+    `group`: whose commits are taken over, to go where another group stands.
+    """
+
+    to: Literal["earliest", "latest", "offset", "timestamp", "shift", "group"]
     value: int = 0
+    group: str = ""
 
 
 class PlannedOffset(TypedDict):
@@ -56,9 +60,10 @@ def reset_offsets(
 ) -> list[PlannedOffset]:
     """Moves the group's offsets and gives what was done, or with `dry_run` what would be.
 
-    `partitions`: by topic, None for all of a topic's; without it, all that the group committed.
-    Raises `GroupActiveError` while the group has members, `UnknownPartitionError`, and
-    `RefusedError` where there is nothing to reset or a shift has nothing to start from.
+    `partitions`: by topic, None for all of a topic's; without it, all that the group committed,
+    or that the other group of `target` did. Raises `GroupActiveError` while the group has members,
+    `UnknownPartitionError`, and `RefusedError` where there is nothing to reset, or a shift or the
+    other group has nothing to start from.
     """
     with access.admin() as admin:
         description = admin.describe_consumer_groups([group], request_timeout=timeout_s)
@@ -66,8 +71,11 @@ def reset_offsets(
         if state not in INACTIVE:
             raise GroupActiveError("NON_EMPTY_GROUP", active_reason(group, state))
         current = committed_offsets(admin, group, timeout_s)
-        chosen = _chosen(admin, current, partitions, timeout_s)
-        plan = _plan(admin, chosen, current, target, timeout_s)
+        other = committed_offsets(admin, target.group, timeout_s) if target.to == "group" else {}
+        committed = other if target.to == "group" else current
+        chosen = _chosen(admin, committed, partitions, timeout_s)
+        wanted = _wanted(admin, chosen, target, committed, timeout_s)
+        plan = _plan(admin, chosen, current, wanted, timeout_s)
         if not dry_run:
             _commit(admin, group, plan, timeout_s)
     return plan
@@ -98,31 +106,41 @@ def _chosen(
             )
         )
     if not chosen:
-        detail = "The group has no committed offsets: name the topics to reset."
+        detail = "There are no committed offsets: name the topics to reset."
         raise RefusedError("INVALID_REQUEST", detail)
     return chosen
+
+
+def _wanted(
+    admin: AdminClient,
+    chosen: list[Partition],
+    target: Target,
+    committed: Mapping[Partition, int],
+    timeout_s: float,
+) -> Mapping[Partition, int | None]:
+    """Where each partition shall go, by the target alone; None is behind its last record."""
+    match target.to:
+        case "earliest":
+            return dict.fromkeys(chosen, 0)
+        case "latest":
+            return dict.fromkeys(chosen, None)
+        case "offset":
+            return dict.fromkeys(chosen, target.value)
+        case "timestamp":
+            return offsets_at(admin, chosen, target.value, timeout_s)
+        case "shift" | "group":
+            return _shifted(chosen, committed, target)
 
 
 def _plan(
     admin: AdminClient,
     chosen: list[Partition],
     current: Mapping[Partition, int],
-    target: Target,
+    wanted: Mapping[Partition, int | None],
     timeout_s: float,
 ) -> list[PlannedOffset]:
     starts = earliest_offsets(admin, chosen, timeout_s)
     ends = end_offsets(admin, chosen, timeout_s)
-    wanted: Mapping[Partition, int | None]
-    if target.to == "earliest":
-        wanted = starts
-    elif target.to == "latest":
-        wanted = ends
-    elif target.to == "offset":
-        wanted = dict.fromkeys(chosen, target.value)
-    elif target.to == "timestamp":
-        wanted = offsets_at(admin, chosen, target.value, timeout_s)
-    else:
-        wanted = _shifted(chosen, current, target.value)
     plan = []
     for topic, number in chosen:
         start, end = starts[topic, number], ends[topic, number]
@@ -142,14 +160,16 @@ def _plan(
 
 
 def _shifted(
-    chosen: list[Partition], current: Mapping[Partition, int], shift: int
+    chosen: list[Partition], committed: Mapping[Partition, int], target: Target
 ) -> dict[Partition, int | None]:
-    missing = [partition for partition in chosen if partition not in current]
+    missing = [partition for partition in chosen if partition not in committed]
     if missing:
         topic, number = missing[0]
         detail = f"Nothing is committed for {topic}-{number}, so there is nothing to shift."
+        if target.to == "group":
+            detail = f"The group {target.group} committed nothing for {topic}-{number}."
         raise RefusedError("INVALID_REQUEST", detail)
-    return {partition: current[partition] + shift for partition in chosen}
+    return {partition: committed[partition] + target.value for partition in chosen}
 
 
 def _commit(admin: AdminClient, group: str, plan: list[PlannedOffset], timeout_s: float) -> None:

@@ -10,7 +10,14 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.conf import config
-from console.common.errors import FieldError, LimitReached, Quota, ValidationFailed
+from console.common.errors import FieldError, LimitReached, NotFound, Quota, ValidationFailed
+from provisioning.acl_ids import acl_id
+from provisioning.acl_templates import (
+    TEMPLATES,
+    TemplateValues,
+    acls_of_template,
+    missing_parameters,
+)
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
 from provisioning.services.effect import Effect, wait_effect
@@ -25,7 +32,31 @@ def list_acls(*, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
     return sorted(entry for entry in entries if _matches(entry, wanted))
 
 
-def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> Effect:
+def get_acl(*, cluster: Cluster, acl: str) -> Acl:
+    """The entry with an id. Raises `NotFound`."""
+    for entry in list_acls(cluster=cluster, wanted={}):
+        if acl_id(entry) == acl:
+            return entry
+    raise NotFound
+
+
+def template_acls(*, template: str, values: TemplateValues) -> list[Acl]:
+    """The entries that a template gives. Raises `ValidationFailed` for what it needs."""
+    chosen = TEMPLATES[template]
+    missing = missing_parameters(template=chosen, values=values)
+    if missing:
+        raise ValidationFailed(
+            errors=[
+                FieldError(f"/{name}", "required", f"The template {template} needs it.")
+                for name in missing
+            ]
+        )
+    return acls_of_template(template=chosen, values=values)
+
+
+def create_acls(
+    *, actor: Actor, cluster: Cluster, acls: Sequence[Acl], validate_only: bool = False
+) -> Effect:
     """Adds entries, all or none; those that are there stay. Raises `LimitReached`.
 
     Running brokers have them when this returns, or a condition says that it is not known.
@@ -36,6 +67,8 @@ def create_acls(*, actor: Actor, cluster: Cluster, acls: Sequence[Acl]) -> Effec
     with metadata_errors():
         there = set(store.list_acls())
         require_room(there=there, new=set(acls))
+        if validate_only:
+            return Effect(())
         repeat_unknown(lambda: store.add_acls(acls))
     _audit(actor, cluster, "acl.create", acls)
     return wait_effect(cluster=cluster, acls=acls)
@@ -52,6 +85,15 @@ def delete_acls(*, actor: Actor, cluster: Cluster, wanted: Mapping[str, str]) ->
         repeat_unknown(lambda: store.remove_acls(going))
     _audit(actor, cluster, "acl.delete", going)
     return going
+
+
+def delete_acl(*, actor: Actor, cluster: Cluster, acl: str) -> None:
+    """Removes the entry with an id. Raises `NotFound`."""
+    entry = get_acl(cluster=cluster, acl=acl)
+    store = writable_store(cluster)
+    with metadata_errors():
+        repeat_unknown(lambda: store.remove_acls([entry]))
+    _audit(actor, cluster, "acl.delete", [entry])
 
 
 def require_room(*, there: set[Acl], new: set[Acl]) -> None:

@@ -77,9 +77,26 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
             action="group.reset_offsets",
             target_type="group",
             target_id=f"{cluster.pk}/{group}",
-            detail={"to": target.to, "value": target.value, "partitions": len(plan)},
+            detail={
+                "to": target.to,
+                "value": target.group or target.value,
+                "partitions": len(plan),
+            },
         )
     return plan
+
+
+def delete_group(*, actor: Actor, cluster: Cluster, group: str, wake: bool) -> None:
+    """Deletes a group with what it committed. Raises `GroupActive`, `NotFound`."""
+    access = require_brokers(cluster=cluster, wake=wake)
+    with kafka_errors():
+        kafka.delete_group(access, group)
+    record_audit(
+        actor=actor,
+        action="group.delete",
+        target_type="group",
+        target_id=f"{cluster.pk}/{group}",
+    )
 
 
 def _running(cluster: Cluster) -> kafka.Access | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -9,16 +11,18 @@ from datetime import UTC, datetime
 from brokers.errors import ExistsError, NotFoundError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import Topic, TopicConfig
+from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.conf import config
-from console.common.errors import AppError, LimitReached, Quota
+from console.common.errors import AppError, FieldError, LimitReached, Quota, ValidationFailed
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
 from provisioning.services.observation import Condition, observe_cluster
 
+DIGEST_CHARS = 20
 # How long a change waits for running brokers to lead what it made.
 LED_TIMEOUT_S = 5.0
 
@@ -44,6 +48,12 @@ class ShownTopic:
     def created_at(self) -> datetime:
         """When it was made."""
         return datetime.fromtimestamp(self.topic.created_at_ms / 1000, UTC)
+
+    @property
+    def digest(self) -> str:
+        """Of all that can be asked for; a topic that was deleted and made again has another."""
+        wanted = [self.topic.id, self.topic.partitions, sorted(self.topic.configs.items())]
+        return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def list_topics(*, cluster: Cluster, internal: bool, full: bool) -> list[ShownTopic]:
@@ -167,15 +177,27 @@ def update_topic(
     return ShownTopic(topic, conditions_of(topic), details)
 
 
-def add_partitions(*, actor: Actor, cluster: Cluster, name: str, count: int) -> ShownTopic:
-    """Raises a topic's number of partitions to `count`."""
+def add_partitions(
+    *, actor: Actor, cluster: Cluster, name: str, count: int, validate_only: bool = False
+) -> ShownTopic:
+    """Raises a topic's number of partitions to `count`. Raises `ValidationFailed` below it."""
     store = writable_store(cluster)
     with metadata_errors():
         before = store.topic(name)
-        _require_room(store, topics=0, partitions=max(count - before.partitions, 0))
+        if count <= before.partitions:
+            detail = f"The topic has {before.partitions} partitions: they only go up."
+            raise ValidationFailed(errors=[FieldError("/count", "invalid", detail)])
+        _require_room(store, topics=0, partitions=count - before.partitions)
+        if validate_only:
+            return ShownTopic(replace(before, partitions=count), ())
         topic = store.create_partitions(name, count)
     _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
     return _wait_led(cluster, store, topic)
+
+
+def hold_topic(*, cluster: Cluster, name: str) -> None:
+    """Makes other requests that change the topic wait until this transaction ends."""
+    locks.lock("topic", f"{cluster.pk}/{name}")
 
 
 def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:

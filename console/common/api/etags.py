@@ -1,7 +1,8 @@
 """ETag and If-Match, from a resource's generation.
 
 The generation counts changes of what was asked for (the spec), so an ETag does not change with what
-is observed, and answers no `If-None-Match`.
+is observed, and answers no `If-None-Match`. What is no row has no generation: its `digest` of all
+that can be asked for stands in.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from console.common.errors import PreconditionFailed
 
 
 def etag(resource: object) -> str | None:
-    """The entity tag of a resource with a `generation`; None of any other."""
-    generation = getattr(resource, "generation", None)
-    return f'"{generation}"' if generation is not None else None
+    """The entity tag of a resource with a `generation` or a `digest`; None of any other."""
+    version = getattr(resource, "generation", None)
+    if version is None:
+        version = getattr(resource, "digest", None)
+    return f'"{version}"' if version is not None else None
 
 
 def headers(resource: object) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from brokers.metadata_records import Acl
 from console.common.actor import Permission, system_actor
 from console.common.tenancy import organization_scope
+from provisioning.acl_ids import acl_id
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
-from provisioning.services import clusters, credentials, reconciling, topics
+from provisioning.services import acls, clusters, credentials, reconciling, topics
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route
 from tests.provisioning.control.world import prepare_cell, put_status
@@ -24,6 +26,7 @@ ACL = {
     "resource_name": "walk",
     "operation": "READ",
 }
+TEMPLATE = {"template": "producer", "principal": "User:walk", "topic": "walk"}
 
 
 def made_cluster(tenant: Tenant) -> Cluster:
@@ -102,6 +105,15 @@ def a_credential(tenant: Tenant) -> Parameters:
     return {"cluster_id": cluster.pk, "id": made.credential.pk}
 
 
+def an_acl(tenant: Tenant) -> Parameters:
+    """An entry of an access control list."""
+    cluster = made_cluster(tenant)
+    entry = Acl(**ACL)
+    with organization_scope(tenant.id):
+        acls.create_acls(actor=system_actor(tenant.id), cluster=cluster, acls=[entry])
+    return {"cluster_id": cluster.pk, "id": acl_id(entry)}
+
+
 def a_group(tenant: Tenant) -> Parameters:
     """A group that the keeper saw before the cluster went to sleep."""
     from brokers.metadata_records import Sample  # noqa: PLC0415 (one use)
@@ -167,8 +179,14 @@ ROUTES = [
     Route("GET", f"{INSIDE}/acls", READ, parameters=inside),
     Route("POST", f"{INSIDE}/acls", WRITE, body=ACL, parameters=inside),
     Route("DELETE", f"{INSIDE}/acls", WRITE, query={"principal": "User:a"}, parameters=inside),
+    Route("GET", f"{INSIDE}/acls/<id>", READ, parameters=an_acl),
+    Route("DELETE", f"{INSIDE}/acls/<id>", WRITE, parameters=an_acl),
+    Route("POST", f"{INSIDE}/acls:batch", WRITE, body={"items": [ACL]}, parameters=inside),
+    Route("POST", f"{INSIDE}/acls:apply-template", WRITE, body=TEMPLATE, parameters=inside),
+    Route("GET", "/api/v1/acl-templates", READ),
     Route("GET", f"{INSIDE}/groups", READ, parameters=inside),
     Route("GET", GROUP, READ, parameters=a_group),
+    Route("DELETE", GROUP, WRITE, parameters=a_group, succeeds=ASLEEP),
     Route(
         "POST",
         f"{GROUP}/reset-offsets",

@@ -54,6 +54,7 @@ def test_entries_are_added_found_and_removed(api, acls):
     made = api().post(acls, {"items": given})
     assert made.status_code == 201
     assert made.json()["items"][0] == {
+        "id": made.json()["items"][0]["id"],
         **given[0],
         "pattern_type": "LITERAL",
         "permission": "ALLOW",
@@ -138,3 +139,99 @@ def test_one_lost_answer_is_repeated_and_two_are_told(api, acls, cluster_id, cal
         assert change().status_code in {200, 201}
     names = {acl.resource_name for acl in cluster_store(cluster_id).list_acls()}
     assert names == ({"a", "b"} if call == "add_acls" else {"b"})
+
+
+def test_an_entry_has_one_id_wherever_it_is_shown(api, acls, cluster_id):
+    made = api().post(acls, entry("a")).json()
+    again = api().post(acls, entry("a")).json()
+    (listed,) = api().get(acls).json()["items"]
+    path = f"{acls}/{made['id']}"
+    assert made["id"] == again["id"] == listed["id"]
+    assert api().get(path).json() == listed
+    other = api().post(acls, entry("a", permission="DENY")).json()
+    assert other["id"] != made["id"]
+    assert api().delete(path).status_code == 204
+    cases.assert_problem(api().get(path), 404, "not_found")
+    cases.assert_problem(api().delete(path), 404, "not_found")
+    assert [acl.permission for acl in cluster_store(cluster_id).list_acls()] == ["DENY"]
+
+
+def test_a_batch_is_added_whole_or_not_at_all(api, acls):
+    items = [entry(f"t-{n:03}") for n in range(500)]
+    made = api().post(f"{acls}:batch", {"items": items})
+    assert (made.status_code, len(made.json()["items"])) == (201, 500)
+    assert len(api().get(acls, query={"limit": 2_000}).json()["items"]) == 500
+    bad = {"items": [entry("new"), entry("bad", principal="x")]}
+    document = cases.assert_problem(api().post(f"{acls}:batch", bad), 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "/items/1/principal"
+    for items in ([], [entry("t")] * 501):
+        cases.assert_problem(api().post(f"{acls}:batch", {"items": items}), 422)
+    assert len(api().get(acls, query={"limit": 2_000}).json()["items"]) == 500
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"template": "producer"},
+            {("TOPIC", "orders", "LITERAL", "WRITE"), ("TOPIC", "orders", "LITERAL", "DESCRIBE")},
+        ),
+        (
+            {"template": "producer", "transactional_id": "tx", "pattern_type": "PREFIXED"},
+            {
+                ("TOPIC", "orders", "PREFIXED", "WRITE"),
+                ("TOPIC", "orders", "PREFIXED", "DESCRIBE"),
+                ("TRANSACTIONAL_ID", "tx", "LITERAL", "WRITE"),
+                ("TRANSACTIONAL_ID", "tx", "LITERAL", "DESCRIBE"),
+            },
+        ),
+        (
+            {"template": "consumer", "group": "g"},
+            {
+                ("TOPIC", "orders", "LITERAL", "READ"),
+                ("TOPIC", "orders", "LITERAL", "DESCRIBE"),
+                ("GROUP", "g", "LITERAL", "READ"),
+            },
+        ),
+        (
+            {"template": "streams", "group": "app"},
+            {
+                ("TOPIC", "orders", "LITERAL", "READ"),
+                ("TOPIC", "orders", "LITERAL", "WRITE"),
+                ("TOPIC", "orders", "LITERAL", "DESCRIBE"),
+                ("TOPIC", "app", "PREFIXED", "ALL"),
+                ("GROUP", "app", "PREFIXED", "ALL"),
+                ("TRANSACTIONAL_ID", "app", "PREFIXED", "ALL"),
+            },
+        ),
+    ],
+)
+def test_templates_give_what_an_application_needs(api, acls, given, expected):
+    body = {"principal": "User:alice", "topic": "orders", **given}
+    path = f"{acls}:apply-template"
+    shown = api().post(path, body, query={"validate_only": "true"}).json()
+    assert shown["valid"]
+    assert api().get(acls).json()["items"] == []
+    made = api().post(path, body)
+    assert made.status_code == 201
+    names = ("resource_type", "resource_name", "pattern_type", "operation")
+    for items in (shown["items"], made.json()["items"], api().get(acls).json()["items"]):
+        assert {tuple(each[name] for name in names) for each in items} == expected
+        assert {each["principal"] for each in items} == {"User:alice"}
+
+
+def test_what_a_template_needs_is_pointed_to(api, acls):
+    templates = {each["template"]: each for each in api().get("/acl-templates").json()["items"]}
+    assert set(templates) == {"producer", "consumer", "streams"}
+    body = {"template": "consumer", "principal": "User:alice", "topic": "orders"}
+    document = cases.assert_problem(api().post(f"{acls}:apply-template", body), 422)
+    assert [each["pointer"] for each in document["errors"]] == ["/group"]
+    assert templates["consumer"]["needs"] == ["group"]
+
+
+def test_validate_only_adds_no_entry(api, acls):
+    query = {"validate_only": "true"}
+    assert api().post(acls, entry("a"), query=query).json()["valid"]
+    assert api().post(f"{acls}:batch", {"items": [entry("a")]}, query=query).status_code == 200
+    cases.assert_problem(api().post(acls, entry("a", principal="x"), query=query), 422)
+    assert api().get(acls).json()["items"] == []

@@ -114,6 +114,39 @@ def test_offsets_are_planned_moved_and_refused(api, path, awake, topic):
     cases.assert_problem(api().post(reset, missing), 404, "not_found")
 
 
+def test_a_group_goes_where_another_stands(api, path, awake, topic):
+    for n in range(4):
+        api().post(f"{topic}/messages", {"value": str(n), "partition": 0})
+    member = join(awake, "old", "t")
+    member.close()
+    reset = f"{path}/groups/new/reset-offsets"
+    expected = [{"topic": "t", "partition": 0, "current": None, "target": 1, "lag_after": 3}]
+    planned = api().post(reset, {"to": {"group": "old"}, "dry_run": True}).json()
+    assert planned == {"dry_run": True, "items": expected}
+    cases.assert_problem(api().get(f"{path}/groups/new"), 404, "not_found")
+    assert api().post(reset, {"to": {"group": "old"}}).json()["items"] == expected
+    assert api().get(f"{path}/groups/new").json()["lag"] == 3
+    none = api().post(reset, {"to": {"group": "nobody"}})
+    assert cases.assert_problem(none, 422, "kafka_refused")["kafka_error"] == "INVALID_REQUEST"
+    elsewhere = {"to": {"group": "old"}, "topics": [{"topic": "t", "partitions": [1]}]}
+    cases.assert_problem(api().post(reset, elsewhere), 422, "kafka_refused")
+    for bad in ({"group": ""}, {"group": "a\0"}, {"groups": "old"}, 7):
+        document = cases.assert_problem(api().post(reset, {"to": bad}), 422, "validation_failed")
+        assert document["errors"][0]["pointer"] == "/to"
+
+
+def test_an_empty_group_is_deleted(api, path, awake, topic):
+    api().post(f"{topic}/messages", {"value": "x", "partition": 0})
+    group = f"{path}/groups/billing"
+    member = join(awake, "billing", "t")
+    cases.assert_problem(api().delete(group), 409, "group_active")
+    member.close()
+    assert api().delete(group).status_code == 204
+    cases.assert_problem(api().get(group), 404, "not_found")
+    cases.assert_problem(api().delete(group), 404, "not_found")
+    assert api().get(f"{path}/groups").json()["items"] == []
+
+
 def test_messages_are_produced_and_browsed(api, awake, topic):
     body = {
         "key": "k",
@@ -237,6 +270,7 @@ def test_a_sleeping_cluster_is_woken_only_where_asked(api, path, cluster_id, cel
         api().post(f"{path}/topics/t/messages", {"value": "x"}),
         api().get(f"{path}/topics/t/messages/stream"),
         api().post(f"{path}/groups/g/reset-offsets", {"to": "earliest"}),
+        api().delete(f"{path}/groups/g"),
     ):
         cases.assert_problem(call, 409, "cluster_asleep")
     assert cell.wake(cluster_id) is None

@@ -42,10 +42,6 @@ class TestTopics(cases.ListCases, cases.CreateCases, cases.UpdateCases, cases.De
         document = cases.assert_problem(owner.get(collection, query=query), 422)
         assert document["errors"][0]["pointer"] == "?limit"
 
-    def test_update_refuses_a_stale_etag(self, owner, item_path):
-        """A topic has no generation, and so no ETag."""
-        assert "ETag" not in owner.get(item_path)
-
 
 def test_a_sleeping_clusters_topic_says_when_it_is_served(api, topics, cluster_id, cell):
     made = api().post(topics, {"name": "orders", "partitions": 3}).json()
@@ -142,7 +138,34 @@ def test_partitions_go_up_only(api, topics):
     assert [each["partition"] for each in shown] == [0, 1, 2, 3]
     assert {each["leader"] for each in shown} == {None}
     document = cases.assert_problem(api().post(f"{topics}/t/partitions", {"count": 3}), 422)
-    assert document["errors"][0]["pointer"] == "/partitions"
+    assert document["errors"][0]["pointer"] == "/count"
+    query = {"validate_only": "true"}
+    assert api().post(f"{topics}/t/partitions", {"count": 9}, query=query).status_code == 200
+    assert api().get(f"{topics}/t").json()["partitions"] == 4
+
+
+def test_an_etag_is_of_what_was_asked_for(api, topics):
+    """Not of what is observed; and a topic made anew is another one."""
+
+    def tag():
+        return api().get(f"{topics}/t")["ETag"]
+
+    body = {"name": "t", "partitions": 2}
+    assert api().post(topics, body)["ETag"] == tag()
+    tags, configs = [tag()], {"configs": {"retention.ms": "5"}}
+    for change in (
+        lambda headers: api().patch(f"{topics}/t", configs, headers=headers),
+        lambda headers: api().post(f"{topics}/t/partitions", {"count": 3}, headers=headers),
+    ):
+        stale = change({"If-Match": '"other"'})
+        assert cases.assert_problem(stale, 412, "precondition_failed")["etag"] == tags[-1]
+        assert change({"If-Match": tags[-1]}).status_code == 200
+        tags.append(tag())
+    cases.assert_problem(api().delete(f"{topics}/t", headers={"If-Match": tags[0]}), 412)
+    assert api().delete(f"{topics}/t", headers={"If-Match": tags[-1]}).status_code == 204
+    api().post(topics, body)
+    assert tag() not in tags
+    assert len(set(tags)) == 3
 
 
 @pytest.mark.parametrize(
