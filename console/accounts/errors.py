@@ -35,6 +35,22 @@ class InvalidCredentials(NotAuthenticated):
     title = "Address or password is wrong"
 
 
+class ResetTokenInvalid(UserError):
+    """The link was used, the password or a sign-in came in between, it is too old, or not ours."""
+
+    code = "reset_token_invalid"
+    status = 422
+    title = "The link is not valid any more; ask for another one"
+
+
+class CurrentPasswordWrong(UserError):
+    """Who changes the password must know it."""
+
+    code = "current_password_wrong"
+    status = 422
+    title = "The current password is wrong"
+
+
 class TokenInvalid(UserError):
     """The link's token is not one that we made, or not for the address as it is now."""
 

@@ -65,6 +65,8 @@ class Actor:
     organization_id: str
     role: Role
     address: str = ""
+    # Of a user's session, whose end is the end of what it opened.
+    session_id: str = ""
 
     def may(self, permission: Permission) -> bool:
         """Tells whether the role grants a permission."""

@@ -55,6 +55,7 @@ def django_settings(config: Config) -> dict[str, Any]:
         "LANGUAGE_CODE": "en",
         "USE_I18N": False,
         "APPEND_SLASH": False,
+        "PASSWORD_RESET_TIMEOUT": 3600,
         "AUTH_PASSWORD_VALIDATORS": PASSWORD_VALIDATORS,
         "DATA_UPLOAD_MAX_MEMORY_SIZE": 2 * 1024 * 1024,
         "REST_FRAMEWORK": REST_FRAMEWORK,

@@ -8,6 +8,7 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep-outbox": {"task": "common.sweep_outbox", "schedule": 10.0},
     "purge-expired": {"task": "common.purge_expired", "schedule": 3600.0},
     "purge-address-events": {"task": "accounts.purge_address_events", "schedule": 3600.0},
+    "purge-sign-in": {"task": "accounts.purge_sign_in", "schedule": 3600.0},
     "sweep-clusters": {
         "task": "provisioning.sweep_clusters",
         "schedule": 5.0,

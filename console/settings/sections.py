@@ -160,6 +160,9 @@ class Limits:
 
     signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
+    password_resets_per_address: int = setting(
+        20, "Mails to set a new password that one address may ask for in an hour."
+    )
     api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
     clusters: int = setting(20, "Clusters of an organisation.")
     brokers: int = setting(1, "Brokers of a cluster when it is awake.")

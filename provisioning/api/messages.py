@@ -94,12 +94,13 @@ class MessageStreamViewSet(ClusterViewSet):
         """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
 
         Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
-        they are shown), `end` (`{"reason": …}`: ask again). At most ten minutes.
+        they are shown), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
+        within 5 seconds of a revoked key or an ended session). At most ten minutes.
         """
         del kwargs
         access = require_brokers(cluster=self.cluster, wake=self.query()["wake"])
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
-        stream = streams.Stream(self.organization_id, self.cluster, access, name, positions)
+        stream = streams.Stream(self.actor, self.cluster, access, name, positions)
         response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 
 from asgiref.sync import sync_to_async
 
+from console.accounts.services import renew_actor
+from console.common.actor import Actor, Permission
 from console.common.errors import Quota
 from provisioning import kafka
 from provisioning.errors import TooManyStreams
@@ -32,8 +34,9 @@ SECONDS_MAX = 600.0
 # Of one organisation, in one process.
 STREAMS_MAX = 20
 QUEUE_BATCHES = 4
-# A tail whose brokers were replaced hears nothing any more: so often is looked.
-LOOK_EVERY_BATCHES = 12
+# A tail whose brokers were replaced hears nothing any more, and one whose key was revoked must not:
+# so often is looked.
+LOOK_EVERY_S = 3.0
 
 _open: Counter[str] = Counter()
 _lock = threading.Lock()
@@ -43,7 +46,7 @@ _lock = threading.Lock()
 class Stream:
     """One live tail. Raises `TooManyStreams` when made."""
 
-    organization_id: str
+    actor: Actor
     cluster: Cluster
     access: kafka.Access
     topic: str
@@ -54,7 +57,7 @@ class Stream:
 
     def __post_init__(self) -> None:
         with _lock:
-            used = _open[self.organization_id]
+            used = _open[self.actor.organization_id]
             if used >= STREAMS_MAX:
                 quota = Quota("live_tails", STREAMS_MAX, used)
                 raise TooManyStreams(quota=quota, retry_after_s=5)
@@ -62,7 +65,7 @@ class Stream:
     async def events(self) -> AsyncIterator[bytes]:
         """The events, until the client goes, the brokers go, or the time is over."""
         with _lock:
-            _open[self.organization_id] += 1
+            _open[self.actor.organization_id] += 1
         queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
@@ -76,26 +79,27 @@ class Stream:
         finally:
             self._left.set()
             with _lock:
-                _open[self.organization_id] -= 1
+                _open[self.actor.organization_id] -= 1
 
     async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
-        quiet = 0
+        loop = asyncio.get_running_loop()
+        looked_at = loop.time()
         while True:
             batch = await queue.get()
             self._room.release()
             if isinstance(batch, str):
                 yield event("end", {"reason": batch})
                 return
+            if loop.time() - looked_at >= LOOK_EVERY_S:
+                over = await sync_to_async(self._why_over)()
+                if over is not None:
+                    yield event("end", {"reason": over})
+                    return
+                looked_at = loop.time()
+                # A comment: so that a client that is gone is noticed.
+                yield b": still live\n\n"
             for shown in events_of(batch):
                 yield shown
-            quiet = 0 if batch.records else quiet + 1
-            if quiet >= LOOK_EVERY_BATCHES:
-                quiet = 0
-                # A comment: so that a client that is gone is noticed.
-                yield b": nothing new\n\n"
-                if not await sync_to_async(self._still_there)():
-                    yield event("end", {"reason": "brokers_changed"})
-                    return
 
     def _read(
         self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
@@ -138,6 +142,13 @@ class Stream:
         except RuntimeError:
             return False  # the loop is closed
         return not self._left.is_set()
+
+    def _why_over(self) -> str | None:
+        """Why the tail must not go on; None if it may."""
+        actor = renew_actor(self.actor)
+        if actor is None or not actor.may(Permission.READ):
+            return "access_ended"
+        return None if self._still_there() else "brokers_changed"
 
     def _still_there(self) -> bool:
         observation = observe_cluster(self.cluster)

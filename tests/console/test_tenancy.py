@@ -30,7 +30,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
     ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
     ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
-    ("console/accounts/services/sessions.py", "organizations_of"),  # where the user belongs
+    ("console/accounts/services/memberships.py", "organizations_of"),  # where the user belongs
     ("console/accounts/services/verification.py", "request_verification"),  # whose address it is
     ("console/accounts/services/verification.py", "verify_email"),  # what the user owns
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
@@ -46,7 +46,12 @@ SYSTEM_SCOPE_CALLERS = {
 # Tables without an organisation: people, addresses, and Django's own.
 WITHOUT_ROW_SECURITY = {
     "accounts_addressevent",
+    "accounts_failedattempts",
+    "accounts_passwordreset",
+    "accounts_recoverycode",
+    "accounts_secondfactor",
     "accounts_user",
+    "accounts_usersession",
     "auth_group",
     "auth_group_permissions",
     "auth_permission",

@@ -11,6 +11,7 @@ from console.accounts.models import ApiKey
 from console.common.actor import Permission, Role
 from console.common.clock import now
 from console.common.tenancy import organization_scope
+from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.walk.resolver import served_routes
@@ -68,7 +69,9 @@ def spoil(who, tenant):
 
 def check(route, who, response, tenant):
     """What the actor may expect."""
-    if route.permission is None:
+    if route.session:
+        assert_problem(response, 401, "not_authenticated")
+    elif route.permission is None:
         assert response.status_code in route.succeeds, response.content
         assert tenant.id.encode() not in response.content
     elif who in {WhoCalls.ANONYMOUS, WhoCalls.REVOKED, WhoCalls.EXPIRED}:
@@ -145,7 +148,7 @@ def test_every_served_route_is_known():
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_other_methods_are_refused(address, tenant):
     routes = [route for route in ROUTES if route.path == address]
-    client = ApiClient(tenant.key)
+    client = signed_in(tenant.owner) if routes[0].session else ApiClient(tenant.key)
     parameters = routes[0].parameters(tenant)
     path = routes[0].address(parameters).removeprefix("/api/v1")
     for method in (*METHODS, "OPTIONS"):

@@ -5,15 +5,17 @@ Both set the tenancy scope of the request's transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied as FrameworkPermissionDenied
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from console.accounts import services
-from console.accounts.models import User
+from console.accounts.models import User, UserSession
 from console.common.actor import Actor
 from console.common.errors import NotAuthenticated, PermissionDenied
 from console.common.requests import client_address
@@ -21,8 +23,15 @@ from console.common.tenancy import enter_organization
 
 if TYPE_CHECKING:
     from drf_spectacular.openapi import AutoSchema
+    from rest_framework.views import APIView
 
 SCHEME = "bearer"
+COOKIE = {
+    "type": "apiKey",
+    "in": "cookie",
+    "name": "freshet_session",
+    "description": "The console's session; changes need the header X-CSRFToken too.",
+}
 
 
 class ApiKeyAuthentication(BaseAuthentication):
@@ -48,18 +57,33 @@ class ApiKeyAuthentication(BaseAuthentication):
         return 'Bearer realm="freshet"'
 
 
-class ConsoleSessionAuthentication(SessionAuthentication):
-    """The session cookie; changes need the CSRF header as well."""
+class PersonAuthentication(SessionAuthentication):
+    """The session cookie; changes need the CSRF header as well.
 
-    def authenticate(self, request: Request) -> tuple[User, Actor] | None:
-        """The signed-in user's actor in the session's organisation."""
-        user = getattr(request._request, "user", None)
-        if not isinstance(user, User) or not user.is_active:
+    For what is the person's own, whatever organisation they work in: `request.auth` is the session.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, Any] | None:
+        """The signed-in user, and their session."""
+        session = services.current_session(request._request)
+        if session is None:
             return None
         try:
             self.enforce_csrf(request)
         except FrameworkPermissionDenied as error:
             raise PermissionDenied(str(error.detail)) from error
+        return session.user, session
+
+
+class ConsoleSessionAuthentication(PersonAuthentication):
+    """The session, acting in one of its user's organisations."""
+
+    def authenticate(self, request: Request) -> tuple[User, Any] | None:
+        """The signed-in user's actor in the session's organisation."""
+        found = super().authenticate(request)
+        if found is None:
+            return None
+        user, session = found
         actor = services.actor_of_user(
             user=user,
             organization_id=request._request.session.get(services.SESSION_ORGANIZATION),
@@ -68,7 +92,18 @@ class ConsoleSessionAuthentication(SessionAuthentication):
         if actor is None:
             return None
         enter_organization(actor.organization_id)
-        return user, actor
+        return user, replace(actor, session_id=session.pk)
+
+
+class SignedIn(BasePermission):
+    """For what is the person's own: any session will do, and no API key."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises `NotAuthenticated` without a session."""
+        del view
+        if not isinstance(request.auth, UserSession):
+            raise NotAuthenticated
+        return True
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -92,9 +127,16 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
         """A cookie."""
         del auto_schema
-        return {
-            "type": "apiKey",
-            "in": "cookie",
-            "name": "freshet_session",
-            "description": "The console's session; changes need the header X-CSRFToken too.",
-        }
+        return dict(COOKIE)
+
+
+class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """The same for what is the person's own, which no API key opens."""
+
+    target_class = PersonAuthentication
+    name = "person"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        """A cookie."""
+        del auto_schema
+        return dict(COOKIE)

@@ -114,7 +114,7 @@ class UserSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     email_verified = serializers.SerializerMethodField()
 
-    def get_email_verified(self, user: Any) -> bool:  # noqa: ANN401 - a user, or none yet
+    def get_email_verified(self, user: Any) -> bool:
         """Whether the person proved to own the address."""
         return user.email_verified_at is not None
 

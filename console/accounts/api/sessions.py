@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from console.accounts import services
 from console.accounts.api import examples, serializers
-from console.accounts.api.authentication import ConsoleSessionAuthentication
+from console.accounts.api.authentication import PersonAuthentication
 from console.accounts.errors import InvalidCredentials
 from console.accounts.models import Membership, User
 from console.common.api.permissions import Anyone
@@ -20,7 +20,8 @@ from console.common.errors import NotAuthenticated
 
 def session_of(request: HttpRequest) -> dict[str, object]:
     """What `SessionSerializer` shows of a request's session."""
-    user = request.user if isinstance(request.user, User) else None
+    session = services.current_session(request)
+    user = session.user if session is not None else None
     memberships = services.organizations_of(user) if user is not None else []
     chosen = request.session.get(services.SESSION_ORGANIZATION)
     current = next((each for each in memberships if each.organization_id == chosen), None)
@@ -41,7 +42,7 @@ def _with_role(membership: Membership) -> object:
 class SessionView(ApiView):
     """The session of the cookie. Nobody needs to be signed in to look."""
 
-    authentication_classes = (ConsoleSessionAuthentication,)
+    authentication_classes = (PersonAuthentication,)
     permission_classes = (Anyone,)
     serializer_class = serializers.SessionSerializer
     input_serializers = {
@@ -55,7 +56,7 @@ class SessionView(ApiView):
         """Signing in does not look at an older session, which may be another person's."""
         if self.request is not None and self.request.method == "POST":
             return []
-        return [ConsoleSessionAuthentication()]
+        return [PersonAuthentication()]
 
     def get(self, request: Request) -> Response:
         """Who is signed in, and the token that changes need."""
@@ -64,12 +65,14 @@ class SessionView(ApiView):
     def post(self, request: Request) -> Response:
         """Signs in."""
         try:
-            services.sign_in(
+            user = services.sign_in(
                 request=request._request, **self.validated_input(), address=self.address
             )
         except InvalidCredentials as error:
             return self.refuse(error)
-        return self.answer(session_of(request._request))
+        response = self.answer(session_of(request._request))
+        services.remember_device(request._request, response, user.email)
+        return response
 
     def patch(self, request: Request) -> Response:
         """Works in another of the user's organisations from now on."""

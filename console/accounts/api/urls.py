@@ -5,16 +5,25 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from console.accounts.api import views
+from console.accounts.api import people, views
 from console.accounts.api.sessions import SessionView
 
 router = SimpleRouter(trailing_slash=False)
 router.register("api-keys", views.ApiKeyViewSet, basename="api-key")
+router.register("sessions", people.UserSessionViewSet, basename="user-session")
 
 urlpatterns = [
     *router.urls,
     path("organizations/current", views.CurrentOrganizationView.as_view(), name="organization"),
+    path("password-reset", people.PasswordResetView.as_view(), name="password-reset"),
+    path(
+        "password-reset/confirm",
+        people.PasswordResetConfirmView.as_view(),
+        name="password-reset-confirm",
+    ),
     path("session", SessionView.as_view(), name="session"),
+    path("session/password", people.PasswordView.as_view(), name="password"),
+    path("sessions:end-others", people.EndOtherSessionsView.as_view(), name="end-others"),
     path("signup", views.SignUpView.as_view(), name="signup"),
     path("signup/verify", views.VerifyView.as_view(), name="verify"),
     path("signup/verification", views.VerificationRequestView.as_view(), name="verification"),

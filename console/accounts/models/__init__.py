@@ -1,8 +1,23 @@
 """Rows of accounts."""
 
 from console.accounts.models.api_key import ApiKey
+from console.accounts.models.attempts import FailedAttempts
 from console.accounts.models.organization import Membership, Organization
+from console.accounts.models.password_reset import PasswordReset
+from console.accounts.models.second_factor import RecoveryCode, SecondFactor
+from console.accounts.models.session import UserSession
 from console.accounts.models.signup import AddressEvent
 from console.accounts.models.user import User
 
-__all__ = ["AddressEvent", "ApiKey", "Membership", "Organization", "User"]
+__all__ = [
+    "AddressEvent",
+    "ApiKey",
+    "FailedAttempts",
+    "Membership",
+    "Organization",
+    "PasswordReset",
+    "RecoveryCode",
+    "SecondFactor",
+    "User",
+    "UserSession",
+]

@@ -1,18 +1,32 @@
 """The only writers of accounts' rows, and who a credential belongs to."""
 
+from console.accounts.services.access import renew_actor
 from console.accounts.services.api_keys import CreatedKey, create_api_key, revoke_api_key
+from console.accounts.services.attempts import purge_attempts, remember_device
 from console.accounts.services.authentication import actor_of_user, authenticate_key
 from console.accounts.services.limits import purge_address_events
+from console.accounts.services.memberships import organizations_of
 from console.accounts.services.organizations import (
     billing_addresses,
     set_produce_suspension,
     set_standing,
     update_organization,
 )
+from console.accounts.services.passwords import (
+    change_password,
+    request_password_reset,
+    reset_password,
+    send_password_reset,
+)
+from console.accounts.services.people import send_security_mail
 from console.accounts.services.sessions import (
     SESSION_ORGANIZATION,
     begin_session,
-    organizations_of,
+    current_session,
+    end_session,
+    end_sessions,
+    purge_sessions,
+    sessions_of,
     sign_in,
     sign_out,
     switch_organization,
@@ -32,12 +46,25 @@ __all__ = [
     "authenticate_key",
     "begin_session",
     "billing_addresses",
+    "change_password",
     "create_api_key",
+    "current_session",
+    "end_session",
+    "end_sessions",
     "organizations_of",
     "purge_address_events",
+    "purge_attempts",
+    "purge_sessions",
+    "remember_device",
+    "renew_actor",
+    "request_password_reset",
     "request_verification",
+    "reset_password",
     "revoke_api_key",
+    "send_password_reset",
+    "send_security_mail",
     "send_verification",
+    "sessions_of",
     "set_produce_suspension",
     "set_standing",
     "sign_in",

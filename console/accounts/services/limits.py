@@ -41,6 +41,13 @@ def note_address(*, kind: str, address: str) -> None:
     AddressEvent.objects.create(kind=kind, address=network_of(address))
 
 
+def events_of_address(*, kind: str, address: str) -> int:
+    """How often it was counted within the last hour."""
+    since = now() - WINDOW
+    events = AddressEvent.objects.filter(kind=kind, created_at__gt=since)
+    return events.filter(address=network_of(address)).count()
+
+
 def network_of(address: str) -> str:
     """What counts as one address: in IPv6 the /64 network, which one customer line has."""
     try:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
-
 from console.accounts.errors import EmailTaken
 from console.accounts.models import Membership, Organization, User
 from console.accounts.models.user import normal_email
 from console.accounts.services.api_keys import CreatedKey, create_api_key
 from console.accounts.services.limits import check_address, note_address
+from console.accounts.services.passwords import check_password
 from console.accounts.services.verification import enqueue_verification
 from console.accounts.signals import organization_signed_up
 from console.common import locks
 from console.common.actor import Actor, ActorKind, Role
 from console.common.audit import record_audit
 from console.common.conf import config
-from console.common.errors import FieldError, ValidationFailed
+from console.common.errors import FieldError
 from console.common.tenancy import organization_scope
 
 FIRST_KEY = "First key"
@@ -43,7 +41,7 @@ def sign_up(
     """
     check_address(kind="signup", address=address, limit=config().limits.signups_per_address)
     user = User(email=normal_email(email))
-    _check_password(password, user)
+    check_password(password=password, user=user, pointer="/password")
     note_address(kind="signup", address=address)
     # Two sign-ups with one address at once: the second waits, and sees the first.
     locks.lock("email", user.email)
@@ -73,15 +71,3 @@ def sign_up(
         enqueue_verification(user=user, organization_id=organization.pk)
         organization_signed_up.send(sender=Organization, actor=actor, from_console=from_console)
     return SignedUp(user=user, organization=organization, api_key=api_key)
-
-
-def _check_password(password: str, user: User) -> None:
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise ValidationFailed(
-            errors=[
-                FieldError("/password", each.code or "invalid", str(each.messages[0]))
-                for each in error.error_list
-            ]
-        ) from error

@@ -8,7 +8,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from console.common.api.permissions import Anyone, needed_permission
+from console.common.api.permissions import ActorMay, Anyone, needed_permission
 from console.common.api.problem_serializers import ProblemSerializer
 
 IDEMPOTENCY_KEY = OpenApiParameter(
@@ -81,7 +81,7 @@ class Schema(AutoSchema):
                 operation["responses"].setdefault(code, self._problem(description))
         if open_to_all:
             operation["security"] = []
-        else:
+        elif any(isinstance(p, ActorMay) for p in self.view.get_permissions()):
             operation["x-permission"] = str(needed_permission(self.method, self.view))
         return operation
 

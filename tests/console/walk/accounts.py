@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from console.accounts import services
+from console.accounts.models import UserSession
 from console.common.actor import Permission, Role, system_actor
 from console.common.tenancy import organization_scope
+from tests.console.browsers import signed_in
 from tests.console.factories import PASSWORD, Tenant
 from tests.console.walk.routes import Parameters, Route
 
@@ -20,12 +22,37 @@ def an_api_key(tenant: Tenant) -> Parameters:
     return {"id": made.key.pk}
 
 
+def a_session(tenant: Tenant) -> Parameters:
+    """A session of the owner's."""
+    signed_in(tenant.owner)
+    return {"id": UserSession.objects.filter(user=tenant.owner).latest("created_at").pk}
+
+
 ROUTES = [
     Route("GET", "/api/v1/api-keys", Permission.READ),
     Route("POST", "/api/v1/api-keys", Permission.MANAGE, body={"name": "walk", "role": "viewer"}),
     Route("DELETE", "/api/v1/api-keys/<id>", Permission.MANAGE, parameters=an_api_key),
     Route("GET", "/api/v1/organizations/current", Permission.READ),
     Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
+    Route("POST", "/api/v1/password-reset", None, body={"email": "nobody@walk.example"}),
+    Route(
+        "POST",
+        "/api/v1/password-reset/confirm",
+        None,
+        body={"token": "made up", "password": PASSWORD},
+        succeeds=frozenset({422}),
+    ),
+    # What is a person's own: no API key opens it.
+    Route("GET", "/api/v1/sessions", None, session=True),
+    Route("DELETE", "/api/v1/sessions/<id>", None, parameters=a_session, session=True),
+    Route("POST", "/api/v1/sessions:end-others", None, parameters=a_session, session=True),
+    Route(
+        "POST",
+        "/api/v1/session/password",
+        None,
+        body={"current_password": PASSWORD, "new_password": PASSWORD},
+        session=True,
+    ),
     Route("GET", "/api/v1/session", None),
     # Every other key, and no key, is nobody to the session: wrong password, nobody's organisation.
     Route(

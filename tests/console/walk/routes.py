@@ -43,6 +43,8 @@ class Route:
     query: Mapping[str, object] = field(default_factory=dict)
     # Makes what the address names, in the tenant's organisation.
     parameters: Callable[[Tenant], Parameters] = no_parameters
+    # Only a person's session opens it, and no API key.
+    session: bool = False
     # Statuses of a request that nothing speaks against.
     succeeds: frozenset[int] = frozenset({200, 201, 202, 204})
 

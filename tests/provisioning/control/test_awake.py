@@ -7,10 +7,14 @@ import threading
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from confluent_kafka import Consumer
 from django.test import AsyncClient
 
 from brokers.metadata_records import BrokerStatus, Sample
+from console.accounts.models import ApiKey
+from console.common.clock import now
+from console.common.tenancy import organization_scope
 from provisioning import kafka
 from provisioning.api import streams
 from provisioning.kafka.messages import NewRecord
@@ -400,6 +404,23 @@ def test_a_tail_ends_when_the_brokers_are_others(api, path, awake, topic, tenant
         return await read_events(response.streaming_content, 1)
 
     assert asyncio.run(watch()) == [("end", {"reason": "brokers_changed"}, None)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tail_ends_with_the_key_that_opened_it(api, path, awake, topic, tenant):
+    headers = {"Authorization": f"Bearer {tenant.key}"}
+
+    def revoke():
+        with organization_scope(tenant.id):
+            ApiKey.objects.update(revoked_at=now())
+
+    async def watch():
+        response: Any = await AsyncClient().get(f"/api/v1{topic}/messages/stream", headers=headers)
+        await sync_to_async(revoke)()
+        async with asyncio.timeout(LIMIT_S):
+            return await read_events(response.streaming_content, 1)
+
+    assert asyncio.run(watch()) == [("end", {"reason": "access_ended"}, None)]
 
 
 @pytest.mark.django_db(transaction=True)

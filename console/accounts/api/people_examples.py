@@ -1,0 +1,44 @@
+"""Examples of what is a person's own, for the OpenAPI file."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiExample
+
+SESSIONS = [
+    OpenApiExample(
+        "A session",
+        response_only=True,
+        status_codes=["200"],
+        value={
+            "id": "ses_k3zv5n7x2mwl4ahdtc6y",
+            "created_at": "2026-03-01T09:30:00Z",
+            "last_seen_at": "2026-03-01T11:05:00Z",
+            "address": "192.0.2.17",
+            "user_agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+            "current": True,
+        },
+    ),
+]
+PASSWORD_CHANGE = [
+    OpenApiExample(
+        "Change it",
+        request_only=True,
+        value={
+            "current_password": "a sentence that only Ada knows",
+            "new_password": "another sentence that only Ada knows",
+        },
+    ),
+]
+PASSWORD_RESET = [
+    OpenApiExample("Forgotten", request_only=True, value={"email": "ada@example.com"}),
+]
+PASSWORD_RESET_CONFIRM = [
+    OpenApiExample(
+        "Set it",
+        request_only=True,
+        value={
+            "token": "usr_7mwl5zc2kq3xv4ahdn6t.d2x8ft-3f1c9a5e7b4d2086f1c9a5e7b4d20861",
+            "password": "another sentence that only Ada knows",
+        },
+    ),
+]

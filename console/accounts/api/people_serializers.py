@@ -1,0 +1,51 @@
+"""JSON shapes of what is a person's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from console.accounts.api.serializers import PASSWORD_CHARS_MAX
+from console.accounts.models import UserSession
+
+
+class UserSessionSerializer(serializers.ModelSerializer[UserSession]):
+    """A place where the person is signed in."""
+
+    current = serializers.SerializerMethodField(help_text="The session that asks.")
+
+    class Meta:
+        model = UserSession
+        fields = ("id", "created_at", "last_seen_at", "address", "user_agent", "current")
+        read_only_fields = fields
+
+    def get_current(self, session: UserSession) -> bool:
+        """Whether it is the session that asks."""
+        return session.pk == self.context.get("current")
+
+
+class PasswordChangeSerializer(serializers.Serializer[Any]):
+    """The password now, and the one to be."""
+
+    current_password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+    new_password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+
+
+class PasswordResetSerializer(serializers.Serializer[Any]):
+    """Whose password."""
+
+    email = serializers.EmailField(max_length=254)
+
+
+class PasswordResetConfirmSerializer(serializers.Serializer[Any]):
+    """The token behind `#` in the mail's link, and the new password."""
+
+    token = serializers.CharField(max_length=256)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )

@@ -1,0 +1,48 @@
+"""Whether an actor would still be let in: asked again by what stays open after its request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from console.accounts.models import ApiKey, UserSession
+from console.accounts.services.authentication import actor_of_user
+from console.common.actor import Actor, ActorKind, Role
+from console.common.clock import now
+from console.common.tenancy import organization_scope
+
+
+def renew_actor(actor: Actor) -> Actor | None:
+    """The actor as it would authenticate now; None if it would not.
+
+    A stream asks every few seconds, so that a revoked key, an ended session and a member who left
+    see nothing more within five.
+    """
+    match actor.kind:
+        case ActorKind.API_KEY:
+            return _renew_key(actor)
+        case ActorKind.SESSION:
+            return _renew_session(actor)
+    return actor
+
+
+def _renew_key(actor: Actor) -> Actor | None:
+    with organization_scope(actor.organization_id):
+        keys = ApiKey.objects.for_organization(actor.organization_id).usable()
+        key = keys.filter(pk=actor.id).first()
+    return None if key is None else replace(actor, role=Role(key.role))
+
+
+def _renew_session(actor: Actor) -> Actor | None:
+    session = (
+        UserSession.objects.filter(
+            pk=actor.session_id, user=actor.id, user__is_active=True, expires_at__gt=now()
+        )
+        .select_related("user")
+        .first()
+    )
+    if session is None:
+        return None
+    found = actor_of_user(
+        user=session.user, organization_id=actor.organization_id, address=actor.address
+    )
+    return None if found is None else replace(found, session_id=session.pk)

@@ -1,0 +1,62 @@
+"""A client of the API as a browser is one: cookies, and the CSRF token on every change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from console.accounts.models import User
+from tests.console.clients import ApiClient
+from tests.console.factories import PASSWORD
+
+
+class Browser(ApiClient):
+    """Keeps cookies, and sends the CSRF token that the session last gave."""
+
+    def __init__(self) -> None:
+        super().__init__(client=Client(enforce_csrf_checks=True, raise_request_exception=False))
+        self.csrf_token = ""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:  # noqa: ANN401 - Django's test response has no public type
+        """One request, with the token."""
+        given = {"X-CSRFToken": self.csrf_token, **(headers or {})}
+        return super().request(method, path, body, query=query, headers=given)
+
+    def sign_in(
+        self,
+        user: User,
+        password: str = PASSWORD,
+        *,
+        code: str | None = None,
+    ) -> Any:  # noqa: ANN401 - as above
+        """Signs in; gives the answer."""
+        body = {"email": user.email, "password": password}
+        if code is not None:
+            body["code"] = code
+        response = self.post("/session", body)
+        if response.status_code == 200:
+            self.csrf_token = response.json()["csrf_token"]
+        return response
+
+    @property
+    def user_id(self) -> str | None:
+        """Who is signed in."""
+        user = self.get("/session").json()["user"]
+        return user["id"] if user else None
+
+
+def signed_in(user: User, password: str = PASSWORD, code: str | None = None) -> Browser:
+    """A new browser in which somebody has signed in."""
+    browser = Browser()
+    response = browser.sign_in(user, password, code=code)
+    assert response.status_code == 200, response.content
+    return browser

@@ -1,0 +1,184 @@
+"""Passwords: set anew by mail, and changed by who knows the old one."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.tokens import default_token_generator
+from django.core import mail
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from console.accounts.models import PasswordReset, User
+from console.accounts.services import passwords
+from console.common.conf import config
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from tests.console.browsers import Browser, signed_in
+from tests.console.cases import assert_problem
+from tests.console.clients import ApiClient
+from tests.console.factories import PASSWORD, make_user
+from tests.console.outbox import run_outbox
+
+NEW = "staple battery horse"
+
+
+@pytest.fixture
+def anybody(db):
+    return ApiClient()
+
+
+def ask(client, user):
+    """Asks for the mail and has a worker send it; gives its token."""
+    assert client.post("/password-reset", {"email": user.email}).status_code == 204
+    run_outbox()
+    return re.findall(r"/password-reset#(\S+)", str(mail.outbox[-1].body))[0]
+
+
+def confirm(client, token, password=NEW):
+    return client.post("/password-reset/confirm", {"token": token, "password": password})
+
+
+def actions(tenant):
+    with organization_scope(tenant.id):
+        return list(AuditEntry.objects.order_by("created_at").values_list("action", flat=True))
+
+
+def test_the_mail_sets_a_new_password_and_ends_every_session(anybody, tenant):
+    before = signed_in(tenant.owner)
+    response = confirm(anybody, ask(anybody, tenant.owner))
+    assert response.status_code == 204, response.content
+    assert before.user_id is None
+    assert_problem(before.get("/sessions"), 401, "not_authenticated")
+    assert_problem(Browser().sign_in(tenant.owner), 401, "invalid_credentials")
+    assert Browser().sign_in(tenant.owner, NEW).status_code == 200
+    assert "user.reset_password" in actions(tenant)
+    run_outbox()
+    assert mail.outbox[-1].subject == "Your password was changed"
+
+
+def test_a_token_is_good_once(anybody, tenant):
+    token = ask(anybody, tenant.owner)
+    assert confirm(anybody, token).status_code == 204
+    assert_problem(confirm(anybody, token, PASSWORD), 422, "reset_token_invalid")
+    assert Browser().sign_in(tenant.owner, NEW).status_code == 200
+
+
+def test_of_two_tokens_the_second_dies_with_the_first(anybody, tenant):
+    first, second = ask(anybody, tenant.owner), ask(anybody, tenant.owner)
+    assert confirm(anybody, second).status_code == 204
+    assert_problem(confirm(anybody, first, PASSWORD), 422, "reset_token_invalid")
+
+
+def test_a_token_dies_with_a_sign_in_and_with_another_password(anybody, tenant):
+    token = ask(anybody, tenant.owner)
+    browser = signed_in(tenant.owner)
+    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+    token = ask(anybody, tenant.owner)
+    body = {"current_password": PASSWORD, "new_password": NEW}
+    assert browser.post("/session/password", body).status_code == 204
+    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+
+
+def test_a_token_is_good_for_an_hour(anybody, tenant, monkeypatch):
+    token = ask(anybody, tenant.owner)
+    now = default_token_generator._now
+    monkeypatch.setattr(default_token_generator, "_now", lambda: now() + timedelta(minutes=61))
+    assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+    monkeypatch.setattr(default_token_generator, "_now", lambda: now() + timedelta(minutes=59))
+    assert confirm(anybody, token).status_code == 204
+
+
+def test_a_token_is_of_one_user(anybody, tenant, other_tenant):
+    _, _, proof = ask(anybody, tenant.owner).partition(".")
+    for token in (f"{other_tenant.owner.pk}.{proof}", proof, tenant.owner.pk, "."):
+        assert_problem(confirm(anybody, token), 422, "reset_token_invalid")
+
+
+def test_a_weak_password_is_refused_and_the_token_is_still_good(anybody, tenant):
+    token = ask(anybody, tenant.owner)
+    document = assert_problem(confirm(anybody, token, "short"), 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "/password"
+    assert confirm(anybody, token).status_code == 204
+
+
+def test_nobody_is_told_whether_there_is_an_account(anybody, tenant):
+    """Not by the answer, nor by what the request does."""
+    did = []
+    for email in (tenant.owner.email, "nobody@acme.example"):
+        with CaptureQueriesContext(connection) as queries:
+            response = anybody.post("/password-reset", {"email": email})
+        assert (response.status_code, response.content) == (204, b"")
+        did.append([query["sql"].split(" ")[0] for query in queries])
+    assert did[0] == did[1]
+    run_outbox()
+    assert [message.to for message in mail.outbox] == [[tenant.owner.email]]
+    assert not PasswordReset.objects.exists()
+
+
+def test_who_may_not_sign_in_gets_no_mail(anybody, tenant):
+    User.objects.update(is_active=False)
+    anybody.post("/password-reset", {"email": tenant.owner.email})
+    run_outbox()
+    assert mail.outbox == []
+
+
+def test_mails_of_an_address_and_of_an_account_are_limited(anybody, tenant, monkeypatch):
+    limit = config().limits.password_resets_per_address
+    for _ in range(limit):
+        response = anybody.post("/password-reset", {"email": tenant.owner.email})
+        assert response.status_code == 204
+    response = anybody.post("/password-reset", {"email": tenant.owner.email})
+    assert_problem(response, 429, "too_many_requests")
+    run_outbox()
+    assert len(mail.outbox) == passwords.MAILS_MAX < limit
+
+
+def test_a_password_is_changed_by_who_knows_it(tenant):
+    browser, other = signed_in(tenant.owner), signed_in(tenant.owner)
+    key = browser.client.cookies["freshet_session"].value
+    body = {"current_password": PASSWORD, "new_password": NEW}
+    assert browser.post("/session/password", body).status_code == 204
+    assert browser.user_id == tenant.owner.pk
+    assert browser.client.cookies["freshet_session"].value != key
+    assert other.user_id is None
+    assert "user.change_password" in actions(tenant)
+    run_outbox()
+    assert mail.outbox[-1].subject == "Your password was changed"
+    assert Browser().sign_in(tenant.owner, NEW).status_code == 200
+
+
+def test_a_wrong_current_password_changes_nothing_and_makes_wait(tenant):
+    browser = signed_in(tenant.owner)
+    body = {"current_password": "wrong", "new_password": NEW}
+    for _ in range(5):
+        document = assert_problem(
+            browser.post("/session/password", body), 422, "current_password_wrong"
+        )
+        assert document["errors"][0]["pointer"] == "/current_password"
+    body["current_password"] = PASSWORD
+    response = browser.post("/session/password", body)
+    assert_problem(response, 429, "too_many_requests")
+    # Signing in is counted by itself.
+    assert Browser().sign_in(tenant.owner).status_code == 200
+
+
+def test_a_weak_new_password_is_refused(tenant):
+    body = {"current_password": PASSWORD, "new_password": "1234567890"}
+    response = signed_in(tenant.owner).post("/session/password", body)
+    document = assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "/new_password"
+
+
+def test_a_password_is_a_matter_of_a_session(tenant):
+    body = {"current_password": PASSWORD, "new_password": NEW}
+    assert_problem(ApiClient(tenant.key).post("/session/password", body), 401, "not_authenticated")
+    browser = signed_in(tenant.owner)
+    browser.csrf_token = ""
+    assert_problem(browser.post("/session/password", body), 403, "permission_denied")
+
+
+def test_a_person_of_no_organization_has_a_password_too(anybody):
+    user = make_user("alone@acme.example")
+    assert confirm(anybody, ask(anybody, user)).status_code == 204
+    assert signed_in(user, password=NEW).user_id == user.pk
