@@ -92,6 +92,20 @@ class ClusterStarting(Unavailable):
     title = "The cluster is starting"
 
 
+class RotationInProgress(Conflict):
+    """Of a credential and the one that it replaces both authenticate: end the older one first."""
+
+    code = "rotation_in_progress"
+    title = "A rotation is in progress"
+
+
+class CredentialReplaced(Conflict):
+    """Another credential was made in its place; it only ends."""
+
+    code = "credential_replaced"
+    title = "The credential was replaced"
+
+
 class GroupActive(Conflict):
     """The group has members."""
 

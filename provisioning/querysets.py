@@ -61,3 +61,11 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
     def current(self) -> Self:
         """Those that authenticate."""
         return self.filter(removed_at=None)
+
+    def named(self) -> Self:
+        """Those whose name no other may have: not those that a rotation leaves for a while."""
+        return self.current().filter(replaced_at=None)
+
+    def due(self, *, moment: datetime) -> Self:
+        """Those whose time is over, of every organisation."""
+        return self.current().filter(expires_at__lte=moment)

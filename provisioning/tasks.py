@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import Task, shared_task
 
-from provisioning.services import reconciling
+from provisioning.services import credential_expiry, reconciling
 
 AGAIN_S = 0.5
 
@@ -23,3 +23,9 @@ def reconcile_cluster(self: Task[..., None], *, organization_id: str, cluster_id
 def sweep_clusters() -> None:
     """Looks at every cluster with something left to do."""
     reconciling.sweep_clusters()
+
+
+@shared_task(name="provisioning.expire_credentials")
+def expire_credentials() -> None:
+    """Ends credentials whose time is over."""
+    credential_expiry.expire_credentials()

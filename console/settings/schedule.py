@@ -15,6 +15,12 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         # Where a sweep takes longer, the next ones need not wait in a row behind it.
         "options": {"expires": 5.0},
     },
+    # What expires at a moment is promised to be cut off within five seconds of it.
+    "expire-credentials": {
+        "task": "provisioning.expire_credentials",
+        "schedule": 2.0,
+        "options": {"expires": 2.0},
+    },
     "ingest-usage": {
         "task": "metering.ingest_usage",
         "schedule": 15.0,

@@ -2,95 +2,46 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from rest_framework import serializers
+from rest_framework import status
+from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.api.views import CreateAction, DestroyAction, ListAction, RetrieveAction
+from console.common.api.views import (
+    CreateAction,
+    DestroyAction,
+    ListAction,
+    RetrieveAction,
+    UpdateAction,
+)
+from provisioning.api import credential_serializers as shapes
 from provisioning.api import examples
 from provisioning.api.bases import ClusterViewSet
-from provisioning.api.topic_serializers import EffectSerializer
-from provisioning.choices import CredentialRole, Mechanism
 from provisioning.models import Credential
-from provisioning.models.credential import NAME_CHARS_MAX
-from provisioning.services import credentials
+from provisioning.services import credential_rotation, credentials
+
+CREATED = {201: shapes.CredentialCreatedSerializer}
 
 
-class CredentialSerializer(serializers.ModelSerializer[Credential]):
-    """A credential, without its password."""
+class CredentialViewSet(
+    ClusterViewSet, ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction
+):
+    """Credentials of a cluster's Kafka clients.
 
-    username = serializers.CharField()
-    principal = serializers.CharField(help_text="For ACLs.")
-
-    class Meta:
-        model = Credential
-        fields = ("id", "name", "username", "principal", "role", "mechanism", "created_at")
-        read_only_fields = fields
-
-
-class CredentialCreatedSerializer(serializers.Serializer[Any]):
-    """A new credential with its password, which is shown this once."""
-
-    id = serializers.CharField(source="credential.id")
-    name = serializers.CharField(source="credential.name")
-    username = serializers.CharField(source="credential.username")
-    password = serializers.CharField(help_text="It cannot be read again.")
-    mechanism = serializers.ChoiceField(
-        source="credential.mechanism",
-        choices=Mechanism.choices,
-        help_text="PLAIN works with it too.",
-    )
-    principal = serializers.CharField(source="credential.principal")
-    role = serializers.ChoiceField(source="credential.role", choices=CredentialRole.choices)
-    created_at = serializers.DateTimeField(source="credential.created_at")
-    status = EffectSerializer(source="effect")
-
-
-PASSWORD_CHARS_MIN = 16
-PASSWORD_CHARS_MAX = 128
-# What every client's SASLprep (RFC 4013) leaves as it is.
-PASSWORD = re.compile(r"[!-~]+")
-
-
-def validate_password(password: str) -> None:
-    """A password of the caller's own choice: visible ASCII characters."""
-    if not PASSWORD.fullmatch(password):
-        message = "A password has visible ASCII characters only."
-        raise serializers.ValidationError(message)
-
-
-class CredentialCreateSerializer(serializers.Serializer[Any]):
-    """What a new credential shall be."""
-
-    name = serializers.CharField(max_length=NAME_CHARS_MAX)
-    role = serializers.ChoiceField(
-        choices=CredentialRole.choices,
-        help_text="Which ACLs it begins with: `none` has no rights until ACLs give some.",
-    )
-    mechanism = serializers.ChoiceField(
-        choices=Mechanism.choices, default=Mechanism.SCRAM_SHA_512.value
-    )
-    password = serializers.CharField(
-        required=False,
-        write_only=True,
-        trim_whitespace=False,
-        min_length=PASSWORD_CHARS_MIN,
-        max_length=PASSWORD_CHARS_MAX,
-        validators=[validate_password],
-        help_text="For tools that keep secrets themselves; without it, a random one is made.",
-    )
-
-
-class CredentialViewSet(ClusterViewSet, ListAction, RetrieveAction, CreateAction, DestroyAction):
-    """Credentials of a cluster's Kafka clients. Deleting one closes its connections within 5 s."""
+    One that is deleted or expires loses its connections within 5 s.
+    """
 
     queryset = Credential.objects.current()
-    serializer_class = CredentialSerializer
-    input_serializers = {"create": CredentialCreateSerializer}
-    output_serializers = {"create": CredentialCreatedSerializer}
-    validates = ()
+    serializer_class = shapes.CredentialSerializer
+    input_serializers = {
+        "create": shapes.CredentialCreateSerializer,
+        "partial_update": shapes.CredentialUpdateSerializer,
+        "rotate": shapes.RotateSerializer,
+    }
+    output_serializers = {"create": shapes.CredentialCreatedSerializer}
+    responses = {"rotate": CREATED}
+    validates = ("create", "partial_update", "rotate")
     examples = examples.CREDENTIALS
 
     def get_queryset(self) -> Any:
@@ -98,7 +49,7 @@ class CredentialViewSet(ClusterViewSet, ListAction, RetrieveAction, CreateAction
         found = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return found
-        return found.filter(cluster=self.cluster).select_related("cluster")
+        return found.filter(cluster=self.cluster).select_related("cluster", "replaces", "successor")
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """A credential, and its password for this once."""
@@ -106,7 +57,36 @@ class CredentialViewSet(ClusterViewSet, ListAction, RetrieveAction, CreateAction
             actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
         )
 
+    def perform_update(self, instance: Credential, data: dict[str, Any]) -> object:
+        """Another name or expiry."""
+        return credentials.update_credential(actor=self.actor, credential=instance, changes=data)
+
     def perform_destroy(self, instance: Credential) -> Response | None:
         """Ends it. What could not be confirmed goes on, so the row's change is kept."""
         error = credentials.delete_credential(actor=self.actor, credential=instance)
         return None if error is None else self.refuse(error)
+
+    def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Makes another credential with the same rights; this one ends after the overlap.
+
+        The new one has this one's name, role and ACLs, and a user name and password of its own.
+        """
+        del request, args, kwargs
+        instance, data = self.get_object(), self.validated_input()
+        if self.validate_only:
+            return self.validated(lambda: self._rotate(instance, data, validate_only=True))
+        made = self._rotate(instance, data, validate_only=False)
+        place = self.request.path.rpartition("/")[0] + f"/{made.credential.pk}"
+        return self.answer(
+            made,
+            status=status.HTTP_201_CREATED,
+            serializer=shapes.CredentialCreatedSerializer,
+            headers={"Location": place},
+        )
+
+    def _rotate(
+        self, instance: Credential, data: dict[str, Any], *, validate_only: bool
+    ) -> credentials.CreatedCredential:
+        return credential_rotation.rotate_credential(
+            actor=self.actor, credential=instance, validate_only=validate_only, **data
+        )

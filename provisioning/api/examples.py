@@ -97,7 +97,11 @@ CREDENTIAL: dict[str, Any] = {
     "principal": "User:cred_5xw4mzn6yt2ba3k2jq7v",
     "role": "producer",
     "mechanism": "SCRAM-SHA-512",
+    "generation": 1,
     "created_at": "2026-11-21T15:03:00Z",
+    "expires_at": None,
+    "replaces": None,
+    "replaced_by": None,
 }
 EFFECT = {
     "conditions": [
@@ -264,6 +268,11 @@ ACL_TEMPLATES = {
         )
     ]
 }
+_NEW_CREDENTIAL = {
+    name: value
+    for name, value in (CREDENTIAL | {"password": "shown-this-once", "status": EFFECT}).items()
+    if name != "replaced_by"
+}
 CREDENTIALS = {
     "list": [answer("One", CREDENTIAL)],
     "retrieve": [answer("Credential", CREDENTIAL)],
@@ -273,7 +282,15 @@ CREDENTIALS = {
             "With a password of your own",
             {"name": "checkout", "role": "none", "password": "taken-from-a-vault-of-yours"},
         ),
-        answer("Created", CREDENTIAL | {"password": "shown-this-once", "status": EFFECT}, 201),
+        answer("Created", _NEW_CREDENTIAL, 201),
+    ],
+    "partial_update": [
+        body("Until the end of the year", {"expires_at": "2026-12-31T23:59:59Z"}),
+        answer("Changed", CREDENTIAL | {"generation": 2, "expires_at": "2026-12-31T23:59:59Z"}),
+    ],
+    "rotate": [
+        body("Both for an hour", {"overlap_s": 3600}),
+        answer("Rotated", _NEW_CREDENTIAL | {"replaces": "cred_t2ba3k2jq7v5xw4mzn6y"}, 201),
     ],
 }
 GROUPS = {

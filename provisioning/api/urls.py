@@ -70,8 +70,15 @@ urlpatterns = [
     ),
     re_path(
         rf"{IN_CLUSTER}/credentials/(?P<id>cred_[a-z2-7]+)$",
-        CredentialViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        CredentialViewSet.as_view(
+            {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
+        ),
         name="credential-detail",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/credentials/(?P<id>cred_[a-z2-7]+):rotate$",
+        CredentialViewSet.as_view({"post": "rotate"}),
+        name="credential-rotate",
     ),
     re_path(
         rf"{IN_CLUSTER}/acls$",

@@ -33,7 +33,17 @@ class Credential(models.Model):
     mechanism = models.CharField(
         max_length=16, choices=Mechanism.choices, default=Mechanism.SCRAM_SHA_512.value
     )
+    # Counts changes of name and expiry: the ETag.
+    generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
+    # When it ends by itself; None: never.
+    expires_at = models.DateTimeField(null=True, blank=True)
+    # The one in whose place it was made. Both authenticate until that one expires.
+    replaces = models.OneToOneField(
+        "self", on_delete=models.SET_NULL, related_name="successor", null=True, blank=True
+    )
+    # Another was made in its place: its name is that one's too, and its ACLs end with it.
+    replaced_at = models.DateTimeField(null=True, blank=True)
     # Its removal from the metadata store is under way: the sweep ends what a lost answer began.
     removed_at = models.DateTimeField(null=True, blank=True)
 
@@ -43,16 +53,27 @@ class Credential(models.Model):
         constraints = (
             models.UniqueConstraint(
                 fields=["cluster", "name"],
-                condition=Q(removed_at=None),
+                condition=Q(removed_at=None, replaced_at=None),
                 name="one_credential_a_name",
             ),
         )
         indexes = (
             models.Index(fields=["cluster", "-created_at", "-id"], name="credentials_newest"),
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(removed_at=None, expires_at__isnull=False),
+                name="credentials_to_expire",
+            ),
         )
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def replaced_by(self) -> str | None:
+        """The id of the one that was made in its place, where that one is still there."""
+        successor: Credential | None = getattr(self, "successor", None)
+        return None if successor is None else successor.pk
 
     @property
     def username(self) -> str:

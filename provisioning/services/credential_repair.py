@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from console.common.ids import is_id
-from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store
-from provisioning.choices import CredentialRole
 from provisioning.models import Cluster
+from provisioning.services.credentials import acls_to_end
 
 
 def repair_credentials(*, cluster: Cluster) -> int:
-    """Removes such users with their role's ACLs; gives how many.
+    """Removes such users with their ACLs; gives how many.
 
     The caller holds the cluster's lock, as whoever makes a credential does: no user is taken for a
     leftover while its row is about to be committed. Raises `MetadataError`.
@@ -22,8 +21,12 @@ def repair_credentials(*, cluster: Cluster) -> int:
     gone = sorted((users - set(rows)) | leaving)
     for username in gone:
         store.remove_user(username)
-        # Of a user without a row the role is not known: any of them may have been written.
-        for role in CredentialRole:
-            store.remove_acls(acls_of_role(role=role, principal=f"User:{username}"))
+        row = rows.get(username)
+        if row is not None:
+            store.remove_acls(acls_to_end(store=store, credential=row))
+        else:
+            # Nobody ever had its password: all that there is of it was made with it.
+            principal = f"User:{username}"
+            store.remove_acls([acl for acl in store.list_acls() if acl.principal == principal])
     cluster.credentials.filter(pk__in=gone).delete()
     return len(gone)

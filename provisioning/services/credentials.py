@@ -7,20 +7,24 @@ nobody: the store holds what verifies it.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
 
 from brokers.errors import MetadataError
-from brokers.metadata_records import Mechanism
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Acl, Mechanism
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
 from console.common.conf import config
-from console.common.errors import AppError, FieldError, LimitReached, Quota
+from console.common.errors import AppError, FieldError, LimitReached, Quota, ValidationFailed
 from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import CredentialRole
-from provisioning.errors import NameTaken, OutcomeUnknown
+from provisioning.errors import CredentialReplaced, NameTaken, OutcomeUnknown
 from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
 from provisioning.services.clusters import enqueue_reconcile
@@ -49,6 +53,7 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
     role: str,
     mechanism: Mechanism = SCRAM_SHA_512,
     password: str | None = None,
+    expires_at: datetime | None = None,
     validate_only: bool = False,
 ) -> CreatedCredential:
     """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
@@ -59,22 +64,42 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
     store = writable_store(cluster)
     # The sweep holds it too: it takes a user without a row for a leftover.
     locks.lock("cluster", cluster.pk)
-    current = cluster.credentials.current()
-    used, limit = current.count(), config().limits.credentials
-    if used >= limit:
-        raise LimitReached(quota=Quota("credentials", limit, used))
-    if current.filter(name=name).exists():
-        detail = f"A credential of this cluster is named {name}."
-        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+    require_room_for_credential(cluster=cluster)
+    _require_free_name(cluster, name)
+    require_future(expires_at)
     credential = Credential.objects.create(
         organization_id=cluster.organization_id,
         cluster=cluster,
         name=name,
         role=role,
         mechanism=mechanism,
+        expires_at=expires_at,
     )
-    password = password or secrets.token_urlsafe(PASSWORD_BYTES)
     acls = acls_of_role(role=CredentialRole(role), principal=credential.principal)
+    created = make_user(
+        store=store,
+        credential=credential,
+        acls=acls,
+        password=password,
+        validate_only=validate_only,
+    )
+    if not validate_only:
+        detail = {"name": name, "role": role, "expires_at": shown_moment(expires_at)}
+        audit_credential(actor, credential, "credential.create", detail)
+    return created
+
+
+def make_user(
+    *,
+    store: ClusterStore,
+    credential: Credential,
+    acls: Sequence[Acl],
+    password: str | None,
+    validate_only: bool,
+) -> CreatedCredential:
+    """Makes a new credential's user and ACLs in the metadata store, and waits for brokers."""
+    password = password or secrets.token_urlsafe(PASSWORD_BYTES)
+    mechanism = cast("Mechanism", credential.mechanism)
     with metadata_errors():
         require_room(there=set(store.list_acls()), new=set(acls))
         if validate_only:
@@ -82,9 +107,36 @@ def create_credential(  # noqa: PLR0913 (what a credential consists of)
         # ACLs first: a user that authenticates can do what it may.
         repeat_unknown(lambda: store.add_acls(acls))
         repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
-    _audit(actor, credential, "credential.create", {"name": name, "role": role})
-    effect = wait_effect(cluster=cluster, acls=acls, user=credential.username)
+    effect = wait_effect(cluster=credential.cluster, acls=acls, user=credential.username)
     return CreatedCredential(credential, password, effect)
+
+
+def update_credential(
+    *, actor: Actor, credential: Credential, changes: Mapping[str, Any]
+) -> Credential:
+    """Changes name or expiry of a credential whose row is locked.
+
+    Raises `NameTaken`, `ValidationFailed`, `CredentialReplaced` (it has no name of its own, and
+    must end).
+    """
+    changed = {name: value for name, value in changes.items() if getattr(credential, name) != value}
+    if not changed:
+        return credential
+    if credential.replaced_at is not None and (
+        "name" in changed or changed.get("expires_at", now()) is None
+    ):
+        raise CredentialReplaced("Only when it ends can be changed.")
+    if "name" in changed:
+        locks.lock("cluster", credential.cluster_id)
+        _require_free_name(credential.cluster, changed["name"])
+    require_future(changed.get("expires_at"))
+    for name, value in changed.items():
+        setattr(credential, name, value)
+    credential.generation += 1
+    credential.save(update_fields=[*changed, "generation"])
+    detail = {name: shown_moment(value) for name, value in changed.items()}
+    audit_credential(actor, credential, "credential.update", detail)
+    return credential
 
 
 def delete_credential(*, actor: Actor, credential: Credential) -> AppError | None:
@@ -93,25 +145,71 @@ def delete_credential(*, actor: Actor, credential: Credential) -> AppError | Non
     Gives the error to answer with where the metadata store did not confirm it; the removal then
     goes on by itself, so the change must be kept.
     """
+    locks.lock("cluster", credential.cluster_id)
+    audit_credential(actor, credential, "credential.delete", {"name": credential.name})
+    if end_credential(credential=credential):
+        return None
+    return OutcomeUnknown("The removal has begun and goes on by itself.")
+
+
+def end_credential(*, credential: Credential) -> bool:
+    """Removes user, ACLs and row; tells whether it is done. Otherwise the sweep goes on with it.
+
+    The caller holds the cluster's lock.
+    """
     cluster = credential.cluster
-    locks.lock("cluster", cluster.pk)
     credential.removed_at = now()
     credential.save(update_fields=["removed_at"])
-    _audit(actor, credential, "credential.delete", {"name": credential.name})
     store = cluster_store(cluster.pk)
-    role = CredentialRole(credential.role)
-    acls = acls_of_role(role=role, principal=credential.principal)
     try:
         repeat_unknown(lambda: store.remove_user(credential.username))
-        repeat_unknown(lambda: store.remove_acls(acls))
+        going = acls_to_end(store=store, credential=credential)
+        repeat_unknown(lambda: store.remove_acls(going))
     except MetadataError:
         enqueue_reconcile(cluster=cluster)
-        return OutcomeUnknown("The removal has begun and goes on by itself.")
+        return False
     credential.delete()
-    return None
+    return True
 
 
-def _audit(actor: Actor, credential: Credential, action: str, detail: dict[str, str]) -> None:
+def acls_to_end(*, store: ClusterStore, credential: Credential) -> list[Acl]:
+    """Its role's entries; of one that was replaced all, which its successor has too."""
+    role = CredentialRole(credential.role)
+    going = set(acls_of_role(role=role, principal=credential.principal))
+    if credential.replaced_at is not None:
+        going |= {entry for entry in store.list_acls() if entry.principal == credential.principal}
+    return sorted(going)
+
+
+def require_room_for_credential(*, cluster: Cluster) -> None:
+    """Raises `LimitReached`. What a rotation leaves for a while does not count."""
+    used, limit = cluster.credentials.named().count(), config().limits.credentials
+    if used >= limit:
+        raise LimitReached(quota=Quota("credentials", limit, used))
+
+
+def require_future(expires_at: datetime | None) -> None:
+    """Raises `ValidationFailed` for an expiry that is over."""
+    if expires_at is not None and expires_at <= now():
+        detail = "It lies in the past."
+        raise ValidationFailed(errors=[FieldError("/expires_at", "invalid", detail)])
+
+
+def shown_moment(value: object) -> object:
+    """A moment as text, for the audit log; anything else as it is."""
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _require_free_name(cluster: Cluster, name: str) -> None:
+    if cluster.credentials.named().filter(name=name).exists():
+        detail = f"A credential of this cluster is named {name}."
+        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+
+
+def audit_credential(
+    actor: Actor, credential: Credential, action: str, detail: Mapping[str, object]
+) -> None:
+    """Adds an entry about a credential to the audit log."""
     record_audit(
         actor=actor,
         action=action,

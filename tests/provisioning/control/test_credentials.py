@@ -25,8 +25,11 @@ def store(cluster_id):
     return cluster_store(cluster_id)
 
 
-class TestCredentials(cases.ListCases, cases.CreateCases, cases.DestroyCases):
+class TestCredentials(
+    cases.ListCases, cases.CreateCases, cases.RetrieveCases, cases.UpdateCases, cases.DestroyCases
+):
     path = "/clusters/<cluster_id>/credentials"
+    update_body = {"name": "renamed", "expires_at": "2099-12-31T23:59:59Z"}
 
     @pytest.fixture
     def collection(self, credentials):

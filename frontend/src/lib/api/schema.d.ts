@@ -272,6 +272,28 @@ export interface paths {
         delete: operations["clusters_credentials_destroy"];
         options?: never;
         head?: never;
+        /** @description The row as it is after the change, with its new ETag. */
+        patch: operations["clusters_credentials_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster_id}/credentials/{id}:rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Makes another credential with the same rights; this one ends after the overlap.
+         *
+         *     The new one has this one's name, role and ACLs, and a user name and password of its own.
+         */
+        post: operations["clusters_credentials_:rotate_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
         patch?: never;
         trace?: never;
     };
@@ -1315,18 +1337,30 @@ export interface components {
             principal: string;
             readonly role: components["schemas"]["CredentialRole"];
             readonly mechanism: components["schemas"]["MechanismEnum"];
+            readonly generation: number;
             /** Format: date-time */
             readonly created_at: string;
+            /** Format: date-time */
+            readonly expires_at: string | null;
+            /** @description The one in whose place it was made. */
+            replaces: string | null;
+            /** @description The one that was made in its place. */
+            replaced_by: string | null;
         };
         /** @description What a new credential shall be. */
         CredentialCreateRequest: {
+            /** @description For tools that keep secrets themselves; without it, a random one is made. */
+            password?: string;
+            /**
+             * Format: date-time
+             * @description When it ends by itself; null: never.
+             */
+            expires_at?: string | null;
             name: string;
             /** @description Which ACLs it begins with: `none` has no rights until ACLs give some. */
             role: components["schemas"]["CredentialRole"];
             /** @default SCRAM-SHA-512 */
             mechanism?: components["schemas"]["MechanismEnum"];
-            /** @description For tools that keep secrets themselves; without it, a random one is made. */
-            password?: string;
         };
         /** @description A new credential with its password, which is shown this once. */
         CredentialCreated: {
@@ -1339,8 +1373,13 @@ export interface components {
             mechanism: components["schemas"]["MechanismEnum"];
             principal: string;
             role: components["schemas"]["CredentialRole"];
+            generation: number;
             /** Format: date-time */
             created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** @description The one in whose place it was made. */
+            replaces: string | null;
             status: components["schemas"]["Effect"];
         };
         /** @enum {string} */
@@ -1825,6 +1864,15 @@ export interface components {
             spec?: components["schemas"]["SpecInputRequest"];
             deletion_protection?: boolean;
         };
+        /** @description What changes. What is left out stays. */
+        PatchedCredentialUpdateRequest: {
+            name?: string;
+            /**
+             * Format: date-time
+             * @description When it ends by itself; null: never.
+             */
+            expires_at?: string | null;
+        };
         /** @description What of an organisation changes. */
         PatchedOrganizationUpdateRequest: {
             name?: string;
@@ -1977,6 +2025,21 @@ export interface components {
         ResourceTypeEnum: "TOPIC" | "GROUP" | "CLUSTER" | "TRANSACTIONAL_ID" | "DELEGATION_TOKEN" | "USER";
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "billing" | "viewer";
+        /** @description How a credential is replaced. `password` and `expires_at` are of the new one. */
+        RotateRequest: {
+            /** @description For tools that keep secrets themselves; without it, a random one is made. */
+            password?: string;
+            /**
+             * Format: date-time
+             * @description When it ends by itself; null: never.
+             */
+            expires_at?: string | null;
+            /**
+             * @description Seconds in which both authenticate.
+             * @default 86400
+             */
+            overlap_s?: number;
+        };
         /** @description The roll-up that a row is of. */
         Run: {
             id: string;
@@ -4022,7 +4085,10 @@ export interface operations {
     };
     clusters_credentials_create: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;
@@ -4241,6 +4307,207 @@ export interface operations {
             };
             /** @description If-Match names another generation. */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    clusters_credentials_partial_update: {
+        parameters: {
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description The ETag that the change is based on; another one is answered by 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description The cluster's id. */
+                cluster_id: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedCredentialUpdateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Credential"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description If-Match names another generation. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "clusters_credentials_:rotate_create": {
+        parameters: {
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The cluster's id. */
+                cluster_id: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CredentialCreated"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
