@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.common.errors import NotAuthenticated, PermissionDenied, UserError
+from console.common.errors import Conflict, NotAuthenticated, PermissionDenied, UserError
 
 
 class RoleTooHigh(PermissionDenied):
@@ -49,6 +49,42 @@ class CurrentPasswordWrong(UserError):
     code = "current_password_wrong"
     status = 422
     title = "The current password is wrong"
+
+
+class CodeRequired(NotAuthenticated):
+    """Address and password are right, and the account has a second factor."""
+
+    code = "code_required"
+    title = "A code of the authenticator app is required"
+
+
+class CodeWrong(NotAuthenticated):
+    """Address and password are right, and the code is not, or it was used before."""
+
+    code = "code_wrong"
+    title = "The code is wrong, or was used before"
+
+
+class SecondFactorCodeWrong(UserError):
+    """The same, of somebody who is signed in."""
+
+    code = "code_wrong"
+    status = 422
+    title = "The code is wrong, or was used before"
+
+
+class SecondFactorExists(Conflict):
+    """There is one already; remove it to have another."""
+
+    code = "second_factor_exists"
+    title = "The account has a second factor"
+
+
+class SecondFactorMissing(Conflict):
+    """There is none, or its enrolment did not begin."""
+
+    code = "second_factor_missing"
+    title = "The account has no second factor"
 
 
 class TokenInvalid(UserError):

@@ -42,3 +42,25 @@ PASSWORD_RESET_CONFIRM = [
         },
     ),
 ]
+ENROLMENT = [
+    OpenApiExample(
+        "A new secret",
+        response_only=True,
+        status_codes=["200"],
+        value={
+            "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+            "otpauth_uri": "otpauth://totp/Freshet:ada%40example.com"
+            "?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Freshet",
+            "qr_svg": '<svg xmlns="http://www.w3.org/2000/svg" width="164" height="164">…</svg>',
+        },
+    ),
+]
+TOTP_CONFIRM = [
+    OpenApiExample("The app's code", request_only=True, value={"code": "492039"}),
+    OpenApiExample(
+        "Recovery codes",
+        response_only=True,
+        status_codes=["200"],
+        value={"recovery_codes": ["k3zv-5n7x-2mwl-4ahd", "tc6y-b3e7-fgu5-ijo2"]},
+    ),
+]

@@ -36,6 +36,26 @@ class PasswordChangeSerializer(serializers.Serializer[Any]):
     )
 
 
+class EnrolmentSerializer(serializers.Serializer[Any]):
+    """A new secret for an authenticator app. It is shown this once."""
+
+    secret = serializers.CharField(help_text="Base32, to type in.")
+    otpauth_uri = serializers.CharField(help_text="For a link on a phone.")
+    qr_svg = serializers.CharField(help_text="The address as a QR code: an SVG document.")
+
+
+class CodeSerializer(serializers.Serializer[Any]):
+    """A code of the authenticator app; where there is a second factor, a recovery code too."""
+
+    code = serializers.CharField(max_length=40)
+
+
+class RecoveryCodesSerializer(serializers.Serializer[Any]):
+    """Codes that stand in for the app, each of them once. They are shown this once."""
+
+    recovery_codes = serializers.ListField(child=serializers.CharField())
+
+
 class PasswordResetSerializer(serializers.Serializer[Any]):
     """Whose password."""
 

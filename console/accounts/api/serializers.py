@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from console.accounts import services
 from console.accounts.choices import ROLES, Standing
 from console.accounts.models import ApiKey, Organization
 from console.accounts.models.api_key import NAME_CHARS_MAX
@@ -113,10 +114,15 @@ class UserSerializer(serializers.Serializer[Any]):
     email = serializers.EmailField()
     name = serializers.CharField()
     email_verified = serializers.SerializerMethodField()
+    two_factor = serializers.SerializerMethodField(help_text="Whether signing in asks for a code.")
 
     def get_email_verified(self, user: Any) -> bool:
         """Whether the person proved to own the address."""
         return user.email_verified_at is not None
+
+    def get_two_factor(self, user: Any) -> bool:
+        """Whether the person has a second factor."""
+        return services.has_second_factor(user)
 
 
 class SignInSerializer(serializers.Serializer[Any]):
@@ -125,6 +131,14 @@ class SignInSerializer(serializers.Serializer[Any]):
     email = serializers.EmailField(max_length=254)
     password = serializers.CharField(
         max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+
+    code = serializers.CharField(
+        max_length=40,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="Of the authenticator app, or a recovery code: where the account has them.",
     )
 
 

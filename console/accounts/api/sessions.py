@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from console.accounts import services
 from console.accounts.api import examples, serializers
 from console.accounts.api.authentication import PersonAuthentication
-from console.accounts.errors import InvalidCredentials
+from console.accounts.errors import CodeWrong, InvalidCredentials
 from console.accounts.models import Membership, User
 from console.common.api.permissions import Anyone
 from console.common.api.views import ApiView
@@ -63,12 +63,12 @@ class SessionView(ApiView):
         return self.answer(session_of(request._request))
 
     def post(self, request: Request) -> Response:
-        """Signs in."""
+        """Signs in. `code_required`: send the same again, with a code of the authenticator app."""
         try:
             user = services.sign_in(
                 request=request._request, **self.validated_input(), address=self.address
             )
-        except InvalidCredentials as error:
+        except (InvalidCredentials, CodeWrong) as error:
             return self.refuse(error)
         response = self.answer(session_of(request._request))
         services.remember_device(request._request, response, user.email)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from console.accounts.api import people, views
+from console.accounts.api import people, second_factors, views
 from console.accounts.api.sessions import SessionView
 
 router = SimpleRouter(trailing_slash=False)
@@ -22,6 +22,13 @@ urlpatterns = [
         name="password-reset-confirm",
     ),
     path("session", SessionView.as_view(), name="session"),
+    path("session/totp", second_factors.TotpView.as_view(), name="totp"),
+    path("session/totp/confirm", second_factors.TotpConfirmView.as_view(), name="totp-confirm"),
+    path(
+        "session/recovery-codes",
+        second_factors.RecoveryCodesView.as_view(),
+        name="recovery-codes",
+    ),
     path("session/password", people.PasswordView.as_view(), name="password"),
     path("sessions:end-others", people.EndOtherSessionsView.as_view(), name="end-others"),
     path("signup", views.SignUpView.as_view(), name="signup"),

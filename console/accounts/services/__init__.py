@@ -19,6 +19,16 @@ from console.accounts.services.passwords import (
     send_password_reset,
 )
 from console.accounts.services.people import send_security_mail
+from console.accounts.services.second_factors import (
+    Enrolment,
+    begin_enrolment,
+    confirm_enrolment,
+    has_second_factor,
+    remove_second_factor,
+    renew_recovery_codes,
+    require_code,
+    reset_second_factor,
+)
 from console.accounts.services.sessions import (
     SESSION_ORGANIZATION,
     begin_session,
@@ -27,10 +37,10 @@ from console.accounts.services.sessions import (
     end_sessions,
     purge_sessions,
     sessions_of,
-    sign_in,
     sign_out,
     switch_organization,
 )
+from console.accounts.services.signing_in import sign_in
 from console.accounts.services.signup import SignedUp, sign_up
 from console.accounts.services.verification import (
     request_verification,
@@ -41,25 +51,33 @@ from console.accounts.services.verification import (
 __all__ = [
     "SESSION_ORGANIZATION",
     "CreatedKey",
+    "Enrolment",
     "SignedUp",
     "actor_of_user",
     "authenticate_key",
+    "begin_enrolment",
     "begin_session",
     "billing_addresses",
     "change_password",
+    "confirm_enrolment",
     "create_api_key",
     "current_session",
     "end_session",
     "end_sessions",
+    "has_second_factor",
     "organizations_of",
     "purge_address_events",
     "purge_attempts",
     "purge_sessions",
     "remember_device",
+    "remove_second_factor",
     "renew_actor",
+    "renew_recovery_codes",
     "request_password_reset",
     "request_verification",
+    "require_code",
     "reset_password",
+    "reset_second_factor",
     "revoke_api_key",
     "send_password_reset",
     "send_security_mail",

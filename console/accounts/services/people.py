@@ -20,7 +20,7 @@ SUBJECTS = {
     "password_changed": "Your password was changed",
     "second_factor_added": "A second factor was added to your account",
     "second_factor_removed": "The second factor of your account was removed",
-    "recovery_code_used": "A recovery code was used to sign in",
+    "recovery_code_used": "A recovery code of your account was used",
     "recovery_codes_made": "New recovery codes were made for your account",
 }
 TEXTS = {
@@ -29,8 +29,8 @@ TEXTS = {
     "second_factor_added": "Signing in to your account now asks for a code of your authenticator "
     "app as well. All other sessions were ended.",
     "second_factor_removed": "Signing in to your account asks for the password alone from now on.",
-    "recovery_code_used": "Somebody signed in to your account with one of your recovery codes in "
-    "place of a code of your authenticator app. That code is used up.",
+    "recovery_code_used": "One of your recovery codes was used in place of a code of your "
+    "authenticator app. It is used up.",
     "recovery_codes_made": "New recovery codes were made for your account. The older ones have no "
     "effect any more.",
 }

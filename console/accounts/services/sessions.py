@@ -14,17 +14,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from console.accounts.errors import InvalidCredentials
 from console.accounts.models import User, UserSession
 from console.accounts.models.session import USER_AGENT_CHARS_MAX
-from console.accounts.models.user import normal_email
-from console.accounts.services.attempts import (
-    check_attempts,
-    clear_attempts,
-    note_failure,
-    sign_in_subject,
-)
-from console.accounts.services.limits import check_address, note_address
 from console.accounts.services.memberships import organizations_of
 from console.accounts.services.people import audit_person
 from console.common.clock import now
@@ -37,27 +28,6 @@ SESSION_ORGANIZATION = "organization_id"
 LAST_SEEN_STEP = timedelta(minutes=5)
 # Of one user: beyond it the oldest end.
 SESSIONS_MAX = 100
-
-
-def sign_in(*, request: HttpRequest, email: str, password: str, address: str) -> User:
-    """Begins a session under a fresh key.
-
-    Raises `TooManyRequests`, and `InvalidCredentials`, before which the attempt has been counted
-    against the address and the account. An unknown address takes as long as a wrong password.
-    """
-    limit = config().limits.signins_failed_per_address
-    check_address(kind="signin_failed", address=address, limit=limit)
-    email = normal_email(email)
-    subject = sign_in_subject(request, email)
-    check_attempts(subject)
-    user = auth.authenticate(request, username=email, password=password)
-    if not isinstance(user, User):
-        note_address(kind="signin_failed", address=address)
-        note_failure(subject)
-        raise InvalidCredentials
-    clear_attempts(subject)
-    begin_session(request=request, user=user)
-    return user
 
 
 def begin_session(*, request: HttpRequest, user: User, second_factor: bool = False) -> UserSession:

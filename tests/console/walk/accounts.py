@@ -10,6 +10,9 @@ from tests.console.browsers import signed_in
 from tests.console.factories import PASSWORD, Tenant
 from tests.console.walk.routes import Parameters, Route
 
+CODE = {"code": "123456"}
+# Nobody has a second factor.
+CONFLICT = frozenset({409})
 SIGN_UP = {"email": "new@walk.example", "password": PASSWORD, "organization_name": "New"}
 
 
@@ -52,6 +55,12 @@ ROUTES = [
         None,
         body={"current_password": PASSWORD, "new_password": PASSWORD},
         session=True,
+    ),
+    Route("POST", "/api/v1/session/totp", None, session=True),
+    Route("DELETE", "/api/v1/session/totp", None, body=CODE, session=True, succeeds=CONFLICT),
+    Route("POST", "/api/v1/session/totp/confirm", None, body=CODE, session=True, succeeds=CONFLICT),
+    Route(
+        "POST", "/api/v1/session/recovery-codes", None, body=CODE, session=True, succeeds=CONFLICT
     ),
     Route("GET", "/api/v1/session", None),
     # Every other key, and no key, is nobody to the session: wrong password, nobody's organisation.
