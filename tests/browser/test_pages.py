@@ -48,6 +48,7 @@ PAGES = {
     "prices": ("/prices", "$0.04 per GiB"),
     "invoices": ("/invoices", "Issued"),
     "invoice": ("{i}", "Data in"),
+    "billing-details": ("/billing-details", "Legal name"),
     "access": ("/access", "API keys"),
     "new-key": ("/access?panel=new", "Create key"),
     "mail": ("/mail", "/verify?token="),

@@ -60,3 +60,31 @@ export function costsSearch(search: Record<string, unknown>): CostsSearch {
     by: oneOf(GROUPS, search.by),
   };
 }
+
+/** `panel` names the side panel that is open, so that every view is a URL. */
+export interface PanelSearch {
+  panel?: string;
+}
+
+export const panelSearch = (search: Record<string, unknown>): PanelSearch => ({
+  panel: text(search.panel),
+});
+
+export interface MessagesSearch {
+  from?: "newest" | "oldest" | "offset" | "timestamp" | "live";
+  partition?: number;
+  offset?: number;
+  timestamp?: string;
+  panel?: string;
+}
+
+const STARTS = ["newest", "oldest", "offset", "timestamp", "live"] as const;
+
+/** A topic's messages: where reading begins, and in which partition. */
+export const messagesSearch = (search: Record<string, unknown>): MessagesSearch => ({
+  from: oneOf(STARTS, search.from),
+  partition: whole(search.partition),
+  offset: whole(search.offset),
+  timestamp: text(search.timestamp),
+  panel: text(search.panel),
+});

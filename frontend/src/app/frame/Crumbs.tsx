@@ -15,6 +15,7 @@ const TITLES: Record<string, string> = {
   usage: "Usage",
   prices: "Prices",
   invoices: "Invoices",
+  "billing-details": "Billing details",
   access: "Access",
   mail: "Local mail",
   settings: "Settings",

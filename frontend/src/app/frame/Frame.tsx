@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useEffect } from "react";
-import { sessionQuery } from "@/features/session/api/session";
+import { sessionQuery } from "@/lib/api/session";
 import classes from "./Frame.module.css";
 import { Palette } from "./Palette";
 import { Rail } from "./Rail";

@@ -14,6 +14,7 @@ const PAGES = [
   { to: "/usage/budgets", label: "Budgets" },
   { to: "/prices", label: "Prices" },
   { to: "/invoices", label: "Invoices" },
+  { to: "/billing-details", label: "Billing details" },
   { to: "/access", label: "Access: API keys" },
   { to: "/settings", label: "Settings" },
 ] as const;

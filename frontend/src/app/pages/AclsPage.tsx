@@ -1,9 +1,9 @@
-import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useMemo } from "react";
 import { Empty } from "@/components/Empty";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
+import { Listed } from "@/components/Listed";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
 import { aclsQuery } from "@/features/acls/api/acls";
@@ -11,13 +11,14 @@ import { AclTable } from "@/features/acls/components/AclTable";
 import { NewAclForm } from "@/features/acls/components/NewAclForm";
 import { credentialsQuery } from "@/features/credentials/api/credentials";
 import { topicListQuery } from "@/features/topics/api/topics";
-import { useClusterId } from "./useCluster";
+import { useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 export function AclsPage(): ReactElement {
   const clusterId = useClusterId();
   const panel = usePanel("new");
-  const { data, error, refetch } = useQuery(aclsQuery(clusterId));
+  const list = useQuery(aclsQuery(clusterId));
+  const refused = useClusterRefusal();
   const credentials = useQuery(credentialsQuery(clusterId)).data;
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
   const names = useMemo(
@@ -25,9 +26,9 @@ export function AclsPage(): ReactElement {
     [credentials],
   );
   const button = (
-    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+    <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       Add ACLs
-    </Button>
+    </GuardedButton>
   );
   return (
     <>
@@ -36,24 +37,21 @@ export function AclsPage(): ReactElement {
         lead="What no rule allows is refused; a deny is stronger than any allow."
         actions={button}
       >
-        {error && !data && (
-          <ErrorPanel
-            error={error}
-            what="The ACLs could not be read"
-            onRetry={() => void refetch()}
-          />
-        )}
-        {data?.length === 0 ? (
-          <Empty title="No ACL yet" action={button}>
-            Credentials with a role bring their rules along. For a credential with the role None,
-            add here what it may do.
-          </Empty>
-        ) : (
-          (data ?? !error) && <AclTable clusterId={clusterId} acls={data} names={names} />
-        )}
+        <Listed
+          query={list}
+          what="The ACLs could not be read"
+          empty={
+            <Empty title="No ACL yet" action={button}>
+              Credentials with a role bring their rules along. For a credential with the role None,
+              add here what it may do.
+            </Empty>
+          }
+        >
+          {(rows) => <AclTable clusterId={clusterId} acls={rows} names={names} refused={refused} />}
+        </Listed>
       </Section>
       <SidePanel
-        opened={panel.opened && credentials !== undefined}
+        opened={panel.opened && !refused && credentials !== undefined}
         onClose={panel.close}
         title="Add ACLs"
       >

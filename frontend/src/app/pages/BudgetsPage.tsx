@@ -1,10 +1,12 @@
-import { Button, Stack } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
 import { Empty } from "@/components/Empty";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
+import { Listed } from "@/components/Listed";
+import { Note } from "@/components/Note";
 import { PageHead } from "@/components/PageHead";
 import { SidePanel } from "@/components/SidePanel";
 import { budgetListQuery } from "@/features/budgets/api/budgets";
@@ -13,6 +15,7 @@ import { EditBudgetForm, NewBudgetForm } from "@/features/budgets/components/Bud
 import { BudgetTable } from "@/features/budgets/components/BudgetTable";
 import { costsQuery } from "@/features/costs/api/costs";
 import { monthOf } from "@/lib/format/utc";
+import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
 /** The same by REST: what a script would send. */
@@ -28,15 +31,16 @@ function command(): string {
 /** Amounts that a month is meant to stay below, and what happens at them. */
 export function BudgetsPage(): ReactElement {
   const panel = usePanel("new");
-  const { data: budgets, error, refetch } = useQuery(budgetListQuery);
+  const refused = useRefusal("billing");
+  const budgets = useQuery(budgetListQuery);
   const costs = useQuery(costsQuery(monthOf(new Date()))).data;
   const currency = costs?.currency ?? "USD";
-  const edited = budgets?.find(({ id }) => id === panel.name);
+  const edited = budgets.data?.find(({ id }) => id === panel.name);
   const form = { currency, spentMinor: costs?.total_minor, onDone: panel.close };
   const button = (
-    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+    <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New budget
-    </Button>
+    </GuardedButton>
   );
   return (
     <>
@@ -45,32 +49,33 @@ export function BudgetsPage(): ReactElement {
         lead="What a month may cost. A budget sends mail at its thresholds, and can stop produce."
         actions={button}
       />
-      {error && !budgets && (
-        <ErrorPanel
-          error={error}
-          what="The budgets could not be read"
-          onRetry={() => void refetch()}
-        />
-      )}
-      {budgets?.length === 0 ? (
-        <Empty title="No budget" action={<CodeBlock title="Or by REST" code={command()} />}>
-          A budget watches the cost of each month and sends mail before it is spent. One that
-          suspends is a hard stop: what slips past it is not billed.
-        </Empty>
-      ) : (
-        (budgets ?? !error) && <BudgetTable budgets={budgets} />
-      )}
-      <SidePanel opened={panel.opened} onClose={panel.close} title="New budget">
+      <Listed
+        query={budgets}
+        what="The budgets could not be read"
+        empty={
+          <Empty title="No budget" action={<CodeBlock title="Or by REST" code={command()} />}>
+            A budget watches the cost of each month and sends mail before it is spent. One that
+            suspends is a hard stop: what slips past it is not billed.
+          </Empty>
+        }
+      >
+        {(rows) => <BudgetTable budgets={rows} />}
+      </Listed>
+      <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New budget">
         <NewBudgetForm {...form} />
       </SidePanel>
       <SidePanel
         opened={edited !== undefined}
         onClose={panel.close}
-        title={`Edit ${edited?.name ?? "the budget"}`}
+        title={`${refused ? "" : "Edit "}${edited?.name ?? "the budget"}`}
       >
         {edited && (
           <Stack gap="xl">
-            <EditBudgetForm key={edited.generation} budget={edited} {...form} />
+            {refused ? (
+              <Note tone="quiet">{refused}</Note>
+            ) : (
+              <EditBudgetForm key={edited.generation} budget={edited} {...form} />
+            )}
             <BudgetEvents budget={edited} />
           </Stack>
         )}

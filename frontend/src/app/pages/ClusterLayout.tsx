@@ -11,11 +11,12 @@ import { ProduceSuspended } from "@/features/clusters/components/ProduceSuspende
 import { PowerButton } from "@/features/clusters/components/PowerButton";
 import classes from "./ClusterLayout.module.css";
 import { TabLinks, tabProps } from "./TabLinks";
-import { useClusterId } from "./useCluster";
+import { useClusterId, useClusterRefusal } from "./useCluster";
 
 /** The head and the tabs of a cluster's pages. */
 export function ClusterLayout(): ReactElement {
   const clusterId = useClusterId();
+  const refused = useClusterRefusal();
   const { data: cluster, error, refetch } = useQuery(clusterQuery(clusterId));
   if (error && !cluster) {
     return (
@@ -51,7 +52,7 @@ export function ClusterLayout(): ReactElement {
             <Skeleton height={12} width={320} mt={8} />
           )
         }
-        actions={cluster && <PowerButton cluster={cluster} />}
+        actions={cluster && <PowerButton cluster={cluster} refused={refused} />}
       />
       {cluster && (
         <ProduceSuspended cluster={cluster} action={<Link to="/usage/budgets">Budgets</Link>} />

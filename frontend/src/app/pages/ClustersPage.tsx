@@ -1,25 +1,27 @@
-import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Empty } from "@/components/Empty";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
+import { Listed } from "@/components/Listed";
 import { PageHead } from "@/components/PageHead";
 import { SidePanel } from "@/components/SidePanel";
 import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { ClusterTable } from "@/features/clusters/components/ClusterTable";
 import { NewClusterForm } from "@/features/clusters/components/NewClusterForm";
+import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
 export function ClustersPage(): ReactElement {
   const navigate = useNavigate();
   const panel = usePanel("new");
-  const { data, error, refetch } = useQuery(clusterListQuery);
+  const clusters = useQuery(clusterListQuery);
+  const refused = useRefusal("write");
   const button = (
-    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+    <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New cluster
-    </Button>
+    </GuardedButton>
   );
   return (
     <>
@@ -28,21 +30,18 @@ export function ClustersPage(): ReactElement {
         lead="Each one a Kafka of its own. A cluster sleeps when nobody is connected."
         actions={button}
       />
-      {error && !data && (
-        <ErrorPanel
-          error={error}
-          what="The clusters could not be read"
-          onRetry={() => void refetch()}
-        />
-      )}
-      {data?.length === 0 ? (
-        <Empty title="No cluster yet" action={button}>
-          A cluster is made in a moment and costs nothing while it sleeps.
-        </Empty>
-      ) : (
-        (data ?? !error) && <ClusterTable clusters={data} />
-      )}
-      <SidePanel opened={panel.opened} onClose={panel.close} title="New cluster">
+      <Listed
+        query={clusters}
+        what="The clusters could not be read"
+        empty={
+          <Empty title="No cluster yet" action={button}>
+            A cluster is made in a moment and costs nothing while it sleeps.
+          </Empty>
+        }
+      >
+        {(rows) => <ClusterTable clusters={rows} />}
+      </Listed>
+      <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New cluster">
         <NewClusterForm
           onCancel={panel.close}
           onDone={(clusterId) =>

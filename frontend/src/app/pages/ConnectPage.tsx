@@ -9,7 +9,7 @@ import { useConnect } from "./useConnect";
 export function ConnectPage(): ReactElement {
   const clusterId = useClusterId();
   const cluster = useCluster();
-  const { topics, createCredential, creating, error } = useConnect(clusterId);
+  const { topics, createCredential, creating, error, refused } = useConnect(clusterId);
   if (!cluster) {
     return (
       <Stack gap="md">
@@ -26,6 +26,7 @@ export function ConnectPage(): ReactElement {
         cluster={cluster}
         topics={topics}
         creating={creating}
+        refused={refused}
         onCreateCredential={createCredential}
       />
     </Stack>

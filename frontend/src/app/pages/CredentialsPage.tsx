@@ -1,26 +1,27 @@
-import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Empty } from "@/components/Empty";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
+import { Listed } from "@/components/Listed";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
 import { credentialsQuery } from "@/features/credentials/api/credentials";
 import { CredentialTable } from "@/features/credentials/components/CredentialTable";
 import { NewCredentialPanel } from "@/features/credentials/components/NewCredentialPanel";
-import { useClusterId } from "./useCluster";
+import { useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 export function CredentialsPage(): ReactElement {
   const clusterId = useClusterId();
   const panel = usePanel("new");
-  const { data, error, refetch } = useQuery(credentialsQuery(clusterId));
+  const list = useQuery(credentialsQuery(clusterId));
+  const refused = useClusterRefusal();
   const button = (
-    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+    <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New credential
-    </Button>
+    </GuardedButton>
   );
   return (
     <>
@@ -29,23 +30,20 @@ export function CredentialsPage(): ReactElement {
         lead="User names and passwords for Kafka clients of this cluster."
         actions={button}
       >
-        {error && !data && (
-          <ErrorPanel
-            error={error}
-            what="The credentials could not be read"
-            onRetry={() => void refetch()}
-          />
-        )}
-        {data?.length === 0 ? (
-          <Empty title="No credential yet" action={button}>
-            Clients sign in with a credential. Make one for each application, so that one can be
-            taken away without the others.
-          </Empty>
-        ) : (
-          (data ?? !error) && <CredentialTable clusterId={clusterId} credentials={data} />
-        )}
+        <Listed
+          query={list}
+          what="The credentials could not be read"
+          empty={
+            <Empty title="No credential yet" action={button}>
+              Clients sign in with a credential. Make one for each application, so that one can be
+              taken away without the others.
+            </Empty>
+          }
+        >
+          {(rows) => <CredentialTable clusterId={clusterId} credentials={rows} refused={refused} />}
+        </Listed>
       </Section>
-      <SidePanel opened={panel.opened} onClose={panel.close} title="New credential">
+      <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New credential">
         <NewCredentialPanel
           clusterId={clusterId}
           onDone={panel.close}

@@ -1,9 +1,10 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
 import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
@@ -15,6 +16,7 @@ import { PartitionLag } from "@/features/groups/components/PartitionLag";
 import { ResetPanel } from "@/features/groups/components/ResetPanel";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
 import { SampleNote } from "./SampleNote";
+import { useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 /** A consumer group: its members, its lag by partition, and the reset of its offsets. */
@@ -23,6 +25,7 @@ export function GroupPage(): ReactElement {
     from: "/frame/clusters/$clusterId/groups/$group",
   });
   const panel = usePanel("reset");
+  const refused = useClusterRefusal();
   const { data: group, error, refetch } = useQuery(groupQuery(clusterId, name));
   if (error && !group) {
     return (
@@ -37,9 +40,9 @@ export function GroupPage(): ReactElement {
           group ? <GroupState state={group.state} /> : <Skeleton height={12} width={90} mt={6} />
         }
         actions={
-          <Button variant="default" onClick={panel.open} disabled={!group}>
+          <GuardedButton refused={refused} variant="default" onClick={panel.open} disabled={!group}>
             Reset offsets
-          </Button>
+          </GuardedButton>
         }
       />
       {group?.sampled_at && (
@@ -66,7 +69,7 @@ export function GroupPage(): ReactElement {
         )}
       </Section>
       <SidePanel
-        opened={panel.opened && group !== undefined}
+        opened={panel.opened && !refused && group !== undefined}
         onClose={panel.close}
         title="Reset offsets"
         size={560}

@@ -12,7 +12,7 @@ import { ClusterTable } from "@/features/clusters/components/ClusterTable";
 import { costsQuery } from "@/features/costs/api/costs";
 import { MonthSoFar } from "@/features/costs/components/MonthSoFar";
 import { ConnectPanel } from "@/features/connect/components/ConnectPanel";
-import { sessionQuery } from "@/features/session/api/session";
+import { sessionQuery } from "@/lib/api/session";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { monthOf } from "@/lib/format/utc";
 import { useConnect } from "./useConnect";
@@ -90,7 +90,7 @@ function MonthTiles(): ReactElement | null {
 }
 
 function FirstSteps({ cluster }: { cluster: Cluster }): ReactElement {
-  const { topics, createCredential, creating, error } = useConnect(cluster.id);
+  const { topics, createCredential, creating, error, refused } = useConnect(cluster.id);
   const topic = topics[0];
   return (
     <Section
@@ -120,6 +120,7 @@ function FirstSteps({ cluster }: { cluster: Cluster }): ReactElement {
           cluster={cluster}
           topics={topics}
           creating={creating}
+          refused={refused}
           onCreateCredential={createCredential}
         />
       </Stack>

@@ -4,11 +4,14 @@ import { useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { topicQuery } from "@/features/topics/api/topics";
 import { ConfigTable } from "@/features/topics/components/ConfigTable";
+import { useClusterRefusal } from "./useCluster";
 
 export function TopicConfigurationPage(): ReactElement {
   const { clusterId, topic: name } = useParams({
     from: "/frame/clusters/$clusterId/topics/$topic",
   });
+  const refused = useClusterRefusal();
   const { data: topic } = useQuery(topicQuery(clusterId, name));
-  return topic ? <ConfigTable clusterId={clusterId} topic={topic} /> : <Skeleton height={320} />;
+  if (!topic) return <Skeleton height={320} />;
+  return <ConfigTable clusterId={clusterId} topic={topic} refused={refused} />;
 }

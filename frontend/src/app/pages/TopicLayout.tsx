@@ -8,6 +8,7 @@ import { DeleteTopic } from "@/features/topics/components/DeleteTopic";
 import { readableConfig } from "@/features/topics/configs";
 import type { Topic } from "@/lib/api/types";
 import { TabLinks, tabProps } from "./TabLinks";
+import { useClusterRefusal } from "./useCluster";
 
 function leadOf(topic: Topic): string {
   const value = (name: string): string | null =>
@@ -25,6 +26,7 @@ export function TopicLayout(): ReactElement {
     from: "/frame/clusters/$clusterId/topics/$topic",
   });
   const navigate = useNavigate();
+  const refused = useClusterRefusal();
   const { data: topic, error, refetch } = useQuery(topicQuery(clusterId, name));
   if (error && !topic) {
     return (
@@ -41,6 +43,7 @@ export function TopicLayout(): ReactElement {
           <DeleteTopic
             clusterId={clusterId}
             topic={name}
+            refused={refused}
             onDeleted={() =>
               void navigate({ to: "/clusters/$clusterId/topics", params: { clusterId } })
             }

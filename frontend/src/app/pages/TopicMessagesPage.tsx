@@ -1,13 +1,13 @@
-import { Button } from "@mantine/core";
 import { IconPencilPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { GuardedButton } from "@/components/GuardedButton";
 import { SidePanel } from "@/components/SidePanel";
 import { MessageExplorer } from "@/features/messages/components/MessageExplorer";
 import { ProduceForm } from "@/features/messages/components/ProduceForm";
 import { topicQuery } from "@/features/topics/api/topics";
-import { useCluster } from "./useCluster";
+import { useCluster, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 export function TopicMessagesPage(): ReactElement {
@@ -18,6 +18,7 @@ export function TopicMessagesPage(): ReactElement {
   const navigate = useNavigate();
   const panel = usePanel("produce");
   const cluster = useCluster();
+  const refused = useClusterRefusal();
   const partitions = useQuery(topicQuery(clusterId, name)).data?.partitions ?? 1;
   const { from = "newest", partition, offset, timestamp } = search;
   return (
@@ -39,12 +40,20 @@ export function TopicMessagesPage(): ReactElement {
           </>
         }
         actions={
-          <Button leftSection={<IconPencilPlus size={14} />} onClick={panel.open}>
+          <GuardedButton
+            refused={refused}
+            leftSection={<IconPencilPlus size={14} />}
+            onClick={panel.open}
+          >
             Produce
-          </Button>
+          </GuardedButton>
         }
       />
-      <SidePanel opened={panel.opened} onClose={panel.close} title={`Produce to ${name}`}>
+      <SidePanel
+        opened={panel.opened && !refused}
+        onClose={panel.close}
+        title={`Produce to ${name}`}
+      >
         <ProduceForm clusterId={clusterId} topic={name} partitions={partitions} />
       </SidePanel>
     </>

@@ -1,12 +1,14 @@
-import { Button, Group } from "@mantine/core";
+import { Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
 import { SidePanel } from "@/components/SidePanel";
 import { partitionsQuery } from "@/features/topics/api/topics";
 import { AddPartitions } from "@/features/topics/components/AddPartitions";
 import { PartitionTable } from "@/features/topics/components/PartitionTable";
+import { useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 /** The partitions of a topic, and the way to more of them. */
@@ -14,6 +16,7 @@ export function TopicPartitionsPage(): ReactElement {
   const { clusterId, topic } = useParams({ from: "/frame/clusters/$clusterId/topics/$topic" });
   const { data, error, refetch } = useQuery(partitionsQuery(clusterId, topic));
   const panel = usePanel("add");
+  const refused = useClusterRefusal();
   if (error && !data) {
     const retry = (): void => void refetch();
     return <ErrorPanel error={error} what="The partitions could not be read" onRetry={retry} />;
@@ -21,13 +24,13 @@ export function TopicPartitionsPage(): ReactElement {
   return (
     <>
       <Group justify="flex-end" mb="sm">
-        <Button variant="default" onClick={panel.open} disabled={!data}>
+        <GuardedButton refused={refused} variant="default" onClick={panel.open} disabled={!data}>
           Add partitions
-        </Button>
+        </GuardedButton>
       </Group>
       <PartitionTable partitions={data} />
       <SidePanel
-        opened={panel.opened && data !== undefined}
+        opened={panel.opened && !refused && data !== undefined}
         onClose={panel.close}
         title="Add partitions"
       >

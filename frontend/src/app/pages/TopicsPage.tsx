@@ -1,17 +1,17 @@
-import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
 import { Empty } from "@/components/Empty";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
+import { Listed } from "@/components/Listed";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { NewTopicForm } from "@/features/topics/components/NewTopicForm";
 import { TopicTable } from "@/features/topics/components/TopicTable";
-import { useClusterId } from "./useCluster";
+import { useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
 /** The same by REST: what a script would send. */
@@ -27,11 +27,12 @@ export function TopicsPage(): ReactElement {
   const clusterId = useClusterId();
   const navigate = useNavigate();
   const panel = usePanel("new");
-  const { data, error, refetch } = useQuery(topicListQuery(clusterId));
+  const list = useQuery(topicListQuery(clusterId));
+  const refused = useClusterRefusal();
   const button = (
-    <Button leftSection={<IconPlus size={14} />} onClick={panel.open}>
+    <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New topic
-    </Button>
+    </GuardedButton>
   );
   return (
     <>
@@ -40,26 +41,23 @@ export function TopicsPage(): ReactElement {
         lead="Named logs. They can be looked at and made while the cluster sleeps."
         actions={button}
       >
-        {error && !data && (
-          <ErrorPanel
-            error={error}
-            what="The topics could not be read"
-            onRetry={() => void refetch()}
-          />
-        )}
-        {data?.length === 0 ? (
-          <Empty
-            title="No topic yet"
-            action={<CodeBlock title="Or by REST" code={command(clusterId)} />}
-          >
-            Create one here, or let a program do it. A client whose credential may create topics
-            also makes one by writing to it.
-          </Empty>
-        ) : (
-          (data ?? !error) && <TopicTable clusterId={clusterId} topics={data} />
-        )}
+        <Listed
+          query={list}
+          what="The topics could not be read"
+          empty={
+            <Empty
+              title="No topic yet"
+              action={<CodeBlock title="Or by REST" code={command(clusterId)} />}
+            >
+              Create one here, or let a program do it. A client whose credential may create topics
+              also makes one by writing to it.
+            </Empty>
+          }
+        >
+          {(rows) => <TopicTable clusterId={clusterId} topics={rows} />}
+        </Listed>
       </Section>
-      <SidePanel opened={panel.opened} onClose={panel.close} title="New topic">
+      <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New topic">
         <NewTopicForm
           clusterId={clusterId}
           onCancel={panel.close}

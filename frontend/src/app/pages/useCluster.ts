@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { clusterQuery } from "@/features/clusters/api/clusters";
 import type { Cluster } from "@/lib/api/types";
+import { useRefusal } from "@/lib/permissions";
 
 /** The id of the cluster that the address names. */
 export function useClusterId(): string {
@@ -13,4 +14,9 @@ export function useClusterId(): string {
 /** The cluster that the address names, once it is read. */
 export function useCluster(): Cluster | undefined {
   return useQuery(clusterQuery(useClusterId())).data;
+}
+
+/** Why the person at this page may change nothing in the cluster; undefined where they may. */
+export function useClusterRefusal(): string | undefined {
+  return useRefusal("write");
 }

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useCreateCredential } from "@/features/credentials/api/credentials";
 import { topicListQuery } from "@/features/topics/api/topics";
+import { useRefusal } from "@/lib/permissions";
 
 /** `console-20260301-140509`: says where the credential is from, and differs each time. */
 function credentialName(now: Date): string {
@@ -12,11 +13,13 @@ interface Connect {
   createCredential: () => void;
   creating: boolean;
   error: Error | null;
+  refused: string | undefined;
 }
 
 /** What the snippets of a cluster need besides the cluster: topics, and a way to a credential. */
 export function useConnect(clusterId: string): Connect {
   const topics = useQuery(topicListQuery(clusterId)).data ?? [];
+  const refused = useRefusal("write");
   const create = useCreateCredential(clusterId);
   return {
     topics: topics.map((topic) => topic.name),
@@ -25,5 +28,6 @@ export function useConnect(clusterId: string): Connect {
     },
     creating: create.isPending,
     error: create.error,
+    refused,
   };
 }

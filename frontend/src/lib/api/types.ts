@@ -68,3 +68,5 @@ export type PrincipalShare = Schemas["PrincipalShare"];
 export type TopicShare = Schemas["TopicShare"];
 export type ClosedEarly = Schemas["ClosedEarly"];
 export type Party = Schemas["Party"];
+export type BillingDetails = Schemas["BillingDetails"];
+export type BillingDetailsChange = Schemas["PatchedBillingDetailsRequest"];

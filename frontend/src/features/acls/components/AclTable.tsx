@@ -4,6 +4,7 @@ import { IconSearch } from "@tabler/icons-react";
 import { type ReactElement, useMemo, useState } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { RowButton } from "@/components/GuardedButton";
 import type { Acl } from "@/lib/api/types";
 import { useCreateAcls, useDeleteAcl } from "../api/acls";
 import { aclId, aclWords } from "../templates";
@@ -14,12 +15,13 @@ interface Props {
   acls: readonly Acl[] | undefined;
   /** What credentials are called, by their principal. */
   names: ReadonlyMap<string, string>;
+  refused: string | undefined;
 }
 
 const FILTER_FROM = 8;
 
 /** Access rules. A deleted one can be put back from its notice: that is its undo. */
-export function AclTable({ clusterId, acls, names }: Props): ReactElement {
+export function AclTable({ clusterId, acls, names, refused }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const create = useCreateAcls(clusterId);
   const remove = useDeleteAcl(clusterId);
@@ -27,10 +29,10 @@ export function AclTable({ clusterId, acls, names }: Props): ReactElement {
   const { mutate: drop } = remove;
   const columns = useMemo(
     () =>
-      columnsOf(names, (acl) => {
+      columnsOf(names, refused, (acl) => {
         drop(acl, { onSuccess: () => showUndo(acl, () => put([acl])) });
       }),
-    [drop, put, names],
+    [drop, put, names, refused],
   );
   const wanted = search.trim().toLowerCase();
   const shown = acls?.filter((acl) =>
@@ -89,7 +91,11 @@ function showUndo(acl: Acl, undo: () => void): void {
   });
 }
 
-function columnsOf(names: Props["names"], onDelete: (acl: Acl) => void): Column<Acl>[] {
+function columnsOf(
+  names: Props["names"],
+  refused: string | undefined,
+  onDelete: (acl: Acl) => void,
+): Column<Acl>[] {
   return [
     {
       id: "principal",
@@ -141,17 +147,15 @@ function columnsOf(names: Props["names"], onDelete: (acl: Acl) => void): Column<
       align: "right",
       width: 90,
       cell: (acl) => (
-        <Button
-          variant="subtle"
-          color="gray"
-          size="compact-xs"
+        <RowButton
+          refused={refused}
           aria-label={`Delete: ${aclWords(acl)} for ${acl.principal}`}
           onClick={() => {
             onDelete(acl);
           }}
         >
           Delete
-        </Button>
+        </RowButton>
       ),
     },
   ];

@@ -8,7 +8,7 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
-import type { ApiKeyCreated, Role } from "@/lib/api/types";
+import type { ApiKey, ApiKeyCreated, Role } from "@/lib/api/types";
 
 /** The organization's keys for the REST interface, without their secrets. */
 export const apiKeysQuery = queryOptions({
@@ -32,10 +32,10 @@ export function useCreateApiKey(): UseMutationResult<ApiKeyCreated, Error, NewAp
 }
 
 /** Revokes a key: the next request with it is refused. */
-export function useRevokeApiKey(): UseMutationResult<void, Error, string> {
+export function useRevokeApiKey(): UseMutationResult<void, Error, ApiKey> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: string) =>
+    mutationFn: ({ id }: ApiKey) =>
       done(api.DELETE("/api/v1/api-keys/{id}", { params: { path: { id } } })),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
   });

@@ -1,21 +1,18 @@
-import { Button } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmByName } from "@/components/ConfirmByName";
+import { ConfirmRow } from "@/components/ConfirmRow";
 import { type Column, DataTable } from "@/components/DataTable";
+import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
 import type { ApiKey } from "@/lib/api/types";
+import { useRefusal } from "@/lib/permissions";
 import { useRevokeApiKey } from "../api/apiKeys";
 
 /** API keys, and the way to revoke one. */
 export function ApiKeyTable({ apiKeys }: { apiKeys: readonly ApiKey[] | undefined }): ReactElement {
   const [asked, setAsked] = useState<ApiKey>();
   const revoke = useRevokeApiKey();
-  const columns = useMemo(() => columnsOf(setAsked), []);
-  const close = (): void => {
-    setAsked(undefined);
-    revoke.reset();
-  };
+  const refused = useRefusal("manage");
+  const columns = useMemo(() => columnsOf(setAsked, refused), [refused]);
   return (
     <>
       <DataTable
@@ -25,25 +22,19 @@ export function ApiKeyTable({ apiKeys }: { apiKeys: readonly ApiKey[] | undefine
         rowId={(key) => key.id}
         initialSort={[{ id: "name", desc: false }]}
       />
-      <ConfirmByName
-        opened={asked !== undefined}
-        onClose={close}
-        name={asked?.name ?? ""}
+      <ConfirmRow
+        row={asked}
+        onClose={() => {
+          setAsked(undefined);
+        }}
+        mutation={revoke}
+        name={(key) => key.name}
         title="Revoke the API key"
         action="Revoke the key"
-        pending={revoke.isPending}
-        error={revoke.error}
-        onConfirm={() => {
-          if (!asked) return;
-          const onSuccess = (): void => {
-            notifications.show({ message: `${asked.name} is revoked` });
-            close();
-          };
-          revoke.mutate(asked.id, { onSuccess });
-        }}
+        done="is revoked"
       >
         The next request with this key is refused. This cannot be undone; make a new key instead.
-      </ConfirmByName>
+      </ConfirmRow>
     </>
   );
 }
@@ -56,7 +47,7 @@ const ROLE_WORDS: Record<string, string> = {
   viewer: "Viewer",
 };
 
-function columnsOf(onRevoke: (key: ApiKey) => void): Column<ApiKey>[] {
+function columnsOf(onRevoke: (key: ApiKey) => void, refused: string | undefined): Column<ApiKey>[] {
   return [
     { id: "name", header: "Name", sortBy: (key) => key.name, cell: (key) => key.name },
     {
@@ -89,17 +80,15 @@ function columnsOf(onRevoke: (key: ApiKey) => void): Column<ApiKey>[] {
         key.revoked_at ? (
           <span style={{ color: "var(--quiet)" }}>Revoked</span>
         ) : (
-          <Button
-            variant="subtle"
-            color="gray"
-            size="compact-xs"
+          <RowButton
+            refused={refused}
             aria-label={`Revoke ${key.name}`}
             onClick={() => {
               onRevoke(key);
             }}
           >
             Revoke
-          </Button>
+          </RowButton>
         ),
     },
   ];

@@ -1,10 +1,9 @@
-import { Button, Group, Select, Stack, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ReactElement } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { MutationForm } from "@/components/MutationForm";
 import { SecretOnce } from "@/components/SecretOnce";
-import { formErrors } from "@/lib/api/problem";
 import type { Role } from "@/lib/api/types";
 import { useCreateApiKey } from "../api/apiKeys";
 
@@ -31,34 +30,22 @@ export function NewApiKeyPanel({ onDone }: { onDone: () => void }): ReactElement
     );
   }
   return (
-    <form
-      onSubmit={form.onSubmit((values) => {
-        create.mutate(values, {
-          onError: (error) => {
-            form.setErrors(formErrors(error));
-          },
-        });
-      })}
+    <MutationForm
+      form={form}
+      mutation={create}
+      input={(values) => values}
+      onCancel={onDone}
+      action="Create key"
+      failure="The key was not created"
     >
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="What will use it: a pipeline, a script, a tool"
-          data-autofocus
-          autoComplete="off"
-          {...form.getInputProps("name")}
-        />
-        <Select label="Role" data={ROLES} allowDeselect={false} {...form.getInputProps("role")} />
-        {create.error && <ErrorPanel error={create.error} what="The key was not created" />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onDone}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending}>
-            Create key
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="Name"
+        description="What will use it: a pipeline, a script, a tool"
+        data-autofocus
+        autoComplete="off"
+        {...form.getInputProps("name")}
+      />
+      <Select label="Role" data={ROLES} allowDeselect={false} {...form.getInputProps("role")} />
+    </MutationForm>
   );
 }

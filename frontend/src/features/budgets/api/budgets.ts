@@ -43,10 +43,10 @@ export function useUpdateBudget(budget: Budget): UseMutationResult<Budget, Error
 }
 
 /** Removes a budget; what it suspended is lifted. */
-export function useRemoveBudget(): UseMutationResult<void, Error, string> {
+export function useRemoveBudget(): UseMutationResult<void, Error, Budget> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: string) =>
+    mutationFn: ({ id }: Budget) =>
       done(api.DELETE("/api/v1/budgets/{id}", { params: { path: { id } } })),
     onSettled: () => client.invalidateQueries({ queryKey: keys.budgets }),
   });

@@ -1,10 +1,10 @@
-import { Button, Checkbox, Group, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
+import { Checkbox, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
+import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactElement } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { MutationForm } from "@/components/MutationForm";
 import { Note, NoteMore } from "@/components/Note";
-import { formErrors } from "@/lib/api/problem";
 import type { Budget, BudgetAction, NewBudget } from "@/lib/api/types";
 import { editMoney, formatMoney, parseMoney } from "@/lib/format/money";
 import { useCreateBudget, useUpdateBudget } from "../api/budgets";
@@ -57,20 +57,11 @@ interface Values {
   action: BudgetAction;
 }
 
-interface Mutation {
-  mutate: (
-    input: NewBudget,
-    options: { onSuccess: () => void; onError: (error: Error) => void },
-  ) => void;
-  error: Error | null;
-  isPending: boolean;
-}
-
 interface FieldsProps extends Props {
   initial: Values;
   action: string;
   failure: string;
-  mutation: Mutation;
+  mutation: UseMutationResult<Budget, Error, NewBudget>;
 }
 
 function BudgetFields(props: FieldsProps): ReactElement {
@@ -86,73 +77,61 @@ function BudgetFields(props: FieldsProps): ReactElement {
         values.action === "suspend" && !understood ? "Confirm it before saving" : null,
     },
   });
-  const submit = form.onSubmit((values) => {
-    const input: NewBudget = {
-      name: values.name.trim(),
-      amount_minor: parseMoney(values.amount, currency) ?? 0,
-      thresholds: parseThresholds(values.thresholds) ?? [],
-      action: values.action,
-    };
-    mutation.mutate(input, {
-      onSuccess: () => {
-        notifications.show({ message: `The budget ${input.name} holds` });
-        onDone();
-      },
-      onError: (error) => {
-        form.setErrors(formErrors(error));
-      },
-    });
-  });
   const amount = parseMoney(form.values.amount, currency);
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="It stands in mails, and in what refused producers are told"
-          data-autofocus
-          autoComplete="off"
-          {...form.getInputProps("name")}
-        />
-        <TextInput
-          label={`Amount a month, ${currency}`}
-          inputMode="decimal"
-          autoComplete="off"
-          {...form.getInputProps("amount")}
-        />
-        <TagsInput
-          label="Mail at these percents of it"
-          description="Enter a number and press Enter"
-          {...form.getInputProps("thresholds")}
-        />
-        <Radio.Group label="What it does" {...form.getInputProps("action")}>
-          <Stack gap={8} mt={6}>
-            {ACTIONS.map(({ value, label, description }) => (
-              <Radio key={value} value={value} label={label} description={description} size="xs" />
-            ))}
-          </Stack>
-        </Radio.Group>
-        {form.values.action === "suspend" && (
-          <>
-            <Consequences amount={amount} currency={currency} spentMinor={spentMinor} />
-            <Checkbox
-              size="xs"
-              label="I understand that producers will be refused"
-              {...form.getInputProps("understood", { type: "checkbox" })}
-            />
-          </>
-        )}
-        {mutation.error && <ErrorPanel error={mutation.error} what={failure} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onDone}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={mutation.isPending}>
-            {action}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <MutationForm
+      form={form}
+      mutation={mutation}
+      input={(values) => ({
+        name: values.name.trim(),
+        amount_minor: parseMoney(values.amount, currency) ?? 0,
+        thresholds: parseThresholds(values.thresholds) ?? [],
+        action: values.action,
+      })}
+      onDone={(budget) => {
+        notifications.show({ message: `The budget ${budget.name} holds` });
+        onDone();
+      }}
+      onCancel={onDone}
+      action={action}
+      failure={failure}
+    >
+      <TextInput
+        label="Name"
+        description="It stands in mails, and in what refused producers are told"
+        data-autofocus
+        autoComplete="off"
+        {...form.getInputProps("name")}
+      />
+      <TextInput
+        label={`Amount a month, ${currency}`}
+        inputMode="decimal"
+        autoComplete="off"
+        {...form.getInputProps("amount")}
+      />
+      <TagsInput
+        label="Mail at these percents of it"
+        description="Enter a number and press Enter"
+        {...form.getInputProps("thresholds")}
+      />
+      <Radio.Group label="What it does" {...form.getInputProps("action")}>
+        <Stack gap={8} mt={6}>
+          {ACTIONS.map(({ value, label, description }) => (
+            <Radio key={value} value={value} label={label} description={description} size="xs" />
+          ))}
+        </Stack>
+      </Radio.Group>
+      {form.values.action === "suspend" && (
+        <>
+          <Consequences amount={amount} currency={currency} spentMinor={spentMinor} />
+          <Checkbox
+            size="xs"
+            label="I understand that producers will be refused"
+            {...form.getInputProps("understood", { type: "checkbox" })}
+          />
+        </>
+      )}
+    </MutationForm>
   );
 }
 

@@ -1,11 +1,12 @@
 import type { ReactElement } from "react";
+import type { Tone } from "@/components/Note";
+import { StateMark } from "@/components/StateMark";
 import type { Budget, BudgetState } from "@/lib/api/types";
-import classes from "./BudgetMark.module.css";
 
-const WORDS: Record<BudgetState, string> = {
-  ok: "Within",
-  warned: "Warned",
-  exceeded: "Exceeded",
+const MEANINGS: Record<BudgetState, { word: string; tone: Tone }> = {
+  ok: { word: "Within", tone: "running" },
+  warned: { word: "Warned", tone: "waking" },
+  exceeded: { word: "Exceeded", tone: "failed" },
 };
 
 /** A budget's state as word, shape and colour. */
@@ -14,11 +15,10 @@ export function BudgetMark({
 }: {
   budget: Pick<Budget, "state" | "suspended_at">;
 }): ReactElement {
-  const { state, suspended_at } = budget;
+  const { word, tone } = MEANINGS[budget.state];
   return (
-    <span className={classes.root} data-state={state}>
-      <span className={classes.shape} aria-hidden="true" />
-      {suspended_at !== null ? "Exceeded: produce is suspended" : WORDS[state]}
-    </span>
+    <StateMark tone={tone}>
+      {budget.suspended_at !== null ? "Exceeded: produce is suspended" : word}
+    </StateMark>
   );
 }

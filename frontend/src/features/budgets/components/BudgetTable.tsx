@@ -1,11 +1,12 @@
 import { Button } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { Link } from "@tanstack/react-router";
 import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmByName } from "@/components/ConfirmByName";
+import { ConfirmRow } from "@/components/ConfirmRow";
 import { type Column, DataTable } from "@/components/DataTable";
+import { RowButton } from "@/components/GuardedButton";
 import type { Budget } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
+import { useRefusal } from "@/lib/permissions";
 import { useRemoveBudget } from "../api/budgets";
 import { spentPercent, thresholdWords } from "../words";
 import { BudgetMark } from "./BudgetMark";
@@ -19,11 +20,8 @@ interface Props {
 export function BudgetTable({ budgets }: Props): ReactElement {
   const [asked, setAsked] = useState<Budget>();
   const remove = useRemoveBudget();
-  const columns = useMemo(() => columnsOf(setAsked), []);
-  const close = (): void => {
-    setAsked(undefined);
-    remove.reset();
-  };
+  const refused = useRefusal("billing");
+  const columns = useMemo(() => columnsOf(setAsked, refused), [refused]);
   return (
     <>
       <DataTable
@@ -33,33 +31,29 @@ export function BudgetTable({ budgets }: Props): ReactElement {
         rowId={(budget) => budget.id}
         initialSort={[{ id: "name", desc: false }]}
       />
-      <ConfirmByName
-        opened={asked !== undefined}
-        onClose={close}
-        name={asked?.name ?? ""}
-        title="Remove the budget"
-        action="Remove the budget"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => {
-          if (!asked) return;
-          const onSuccess = (): void => {
-            notifications.show({ message: `${asked.name} is removed` });
-            close();
-          };
-          remove.mutate(asked.id, { onSuccess });
+      <ConfirmRow
+        row={asked}
+        onClose={() => {
+          setAsked(undefined);
         }}
+        mutation={remove}
+        name={(budget) => budget.name}
+        title="Remove the budget"
+        done="is removed"
       >
         {asked?.action === "suspend"
           ? "Nothing limits the month's cost to this amount any more; if it suspended produce, " +
             "producers are served again. A new budget can be made at any time."
           : "No mail is sent for it any more. A new budget can be made at any time."}
-      </ConfirmByName>
+      </ConfirmRow>
     </>
   );
 }
 
-function columnsOf(onRemove: (budget: Budget) => void): Column<Budget>[] {
+function columnsOf(
+  onRemove: (budget: Budget) => void,
+  refused: string | undefined,
+): Column<Budget>[] {
   return [
     { id: "name", header: "Name", sortBy: (budget) => budget.name, cell: (budget) => budget.name },
     {
@@ -99,24 +93,22 @@ function columnsOf(onRemove: (budget: Budget) => void): Column<Budget>[] {
             variant="subtle"
             color="gray"
             size="compact-xs"
-            aria-label={`Edit ${budget.name}`}
+            aria-label={`${refused ? "Look at" : "Edit"} ${budget.name}`}
             renderRoot={(props) => (
               <Link to="/usage/budgets" search={{ panel: budget.id }} {...props} />
             )}
           >
-            Edit
+            {refused ? "Look at" : "Edit"}
           </Button>
-          <Button
-            variant="subtle"
-            color="gray"
-            size="compact-xs"
+          <RowButton
+            refused={refused}
             aria-label={`Remove ${budget.name}`}
             onClick={() => {
               onRemove(budget);
             }}
           >
             Remove
-          </Button>
+          </RowButton>
         </>
       ),
     },

@@ -1,10 +1,9 @@
-import { Button, Group, Select, Stack, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { MutationForm } from "@/components/MutationForm";
 import { Section } from "@/components/Section";
-import { formErrors } from "@/lib/api/problem";
 import type { Cluster, ClusterChange } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
 import { useUpdateCluster } from "../api/clusters";
@@ -27,24 +26,25 @@ export function changeOf(
 interface Props {
   cluster: Cluster;
   onDeleted: () => void;
+  refused: string | undefined;
 }
 
 /** Name and idle time, and the end of the cluster. */
-export function ClusterSettings({ cluster, onDeleted }: Props): ReactElement {
+export function ClusterSettings({ cluster, onDeleted, refused }: Props): ReactElement {
   const gone = cluster.deleted_at !== null;
   return (
     <div style={{ maxWidth: 560 }}>
       {gone ? (
         <Section title="Restore" lead="Everything is as it was. Clients are served again.">
-          <RestoreCluster cluster={cluster} />
+          <RestoreCluster cluster={cluster} refused={refused} />
         </Section>
       ) : (
         <>
           <Section title="General">
-            <GeneralForm cluster={cluster} />
+            <GeneralForm cluster={cluster} refused={refused} />
           </Section>
           <Section title="Delete" lead="Its topics, records, credentials and rules go with it.">
-            <DeleteCluster cluster={cluster} onDeleted={onDeleted} />
+            <DeleteCluster cluster={cluster} onDeleted={onDeleted} refused={refused} />
           </Section>
         </>
       )}
@@ -52,7 +52,7 @@ export function ClusterSettings({ cluster, onDeleted }: Props): ReactElement {
   );
 }
 
-function GeneralForm({ cluster }: { cluster: Cluster }): ReactElement {
+function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactElement {
   const update = useUpdateCluster(cluster);
   const current = cluster.spec.idle_timeout_s;
   const form = useForm({
@@ -61,38 +61,27 @@ function GeneralForm({ cluster }: { cluster: Cluster }): ReactElement {
   });
   const times = [...new Set([...TIMEOUTS_S, current])].sort((a, b) => a - b);
   const change = changeOf(cluster, form.values);
-  const submit = form.onSubmit(() => {
-    update.mutate(change, {
-      onSuccess: () => {
-        notifications.show({ message: "The settings are saved" });
-      },
-      onError: (error) => {
-        form.setErrors(formErrors(error));
-      },
-    });
-  });
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
-        <Select
-          label="Idle time"
-          description="With no client connected for this long, the cluster goes to sleep"
-          data={times.map((s) => ({ value: String(s), label: formatDuration(s) }))}
-          allowDeselect={false}
-          {...form.getInputProps("idle")}
-        />
-        {update.error && <ErrorPanel error={update.error} what="The settings were not saved" />}
-        <Group>
-          <Button
-            type="submit"
-            loading={update.isPending}
-            disabled={Object.keys(change).length === 0}
-          >
-            Save
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <MutationForm
+      form={form}
+      mutation={update}
+      input={() => change}
+      onDone={() => {
+        notifications.show({ message: "The settings are saved" });
+      }}
+      action="Save"
+      failure="The settings were not saved"
+      refused={refused}
+      disabled={Object.keys(change).length === 0}
+    >
+      <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
+      <Select
+        label="Idle time"
+        description="With no client connected for this long, the cluster goes to sleep"
+        data={times.map((s) => ({ value: String(s), label: formatDuration(s) }))}
+        allowDeselect={false}
+        {...form.getInputProps("idle")}
+      />
+    </MutationForm>
   );
 }

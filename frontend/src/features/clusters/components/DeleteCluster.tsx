@@ -1,18 +1,20 @@
-import { Button, Stack, Switch } from "@mantine/core";
+import { Stack, Switch } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ConfirmByName } from "@/components/ConfirmByName";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
 import type { Cluster } from "@/lib/api/types";
 import { useDeleteCluster, useUndeleteCluster, useUpdateCluster } from "../api/clusters";
 
 interface Props {
   cluster: Cluster;
   onDeleted: () => void;
+  refused: string | undefined;
 }
 
 /** The end of a cluster: behind its protection and its name. */
-export function DeleteCluster({ cluster, onDeleted }: Props): ReactElement {
+export function DeleteCluster({ cluster, onDeleted, refused }: Props): ReactElement {
   const [asking, setAsking] = useState(false);
   const update = useUpdateCluster(cluster);
   const remove = useDeleteCluster(cluster.id);
@@ -22,13 +24,14 @@ export function DeleteCluster({ cluster, onDeleted }: Props): ReactElement {
         label="Protected from deletion"
         description="Nobody deletes it, neither here nor by REST, while this is on"
         checked={cluster.deletion_protection}
-        disabled={update.isPending}
+        disabled={update.isPending || refused !== undefined}
         onChange={(event) => {
           update.mutate({ deletion_protection: event.currentTarget.checked });
         }}
       />
       {update.error && <ErrorPanel error={update.error} what="The protection was not changed" />}
-      <Button
+      <GuardedButton
+        refused={refused}
         color="red"
         variant="light"
         disabled={cluster.deletion_protection}
@@ -37,7 +40,7 @@ export function DeleteCluster({ cluster, onDeleted }: Props): ReactElement {
         }}
       >
         Delete the cluster
-      </Button>
+      </GuardedButton>
       <ConfirmByName
         opened={asking}
         onClose={() => {
@@ -66,11 +69,12 @@ export function DeleteCluster({ cluster, onDeleted }: Props): ReactElement {
 }
 
 /** Brings a deleted cluster back. */
-export function RestoreCluster({ cluster }: { cluster: Cluster }): ReactElement {
+export function RestoreCluster({ cluster, refused }: Omit<Props, "onDeleted">): ReactElement {
   const restore = useUndeleteCluster(cluster.id);
   return (
     <Stack gap="md" align="flex-start">
-      <Button
+      <GuardedButton
+        refused={refused}
         variant="default"
         loading={restore.isPending}
         onClick={() => {
@@ -78,7 +82,7 @@ export function RestoreCluster({ cluster }: { cluster: Cluster }): ReactElement 
         }}
       >
         Restore the cluster
-      </Button>
+      </GuardedButton>
       {restore.error && <ErrorPanel error={restore.error} what="The cluster was not restored" />}
     </Stack>
   );

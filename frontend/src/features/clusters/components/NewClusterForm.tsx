@@ -1,9 +1,9 @@
-import { Button, Group, Select, Stack, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
-import { formErrors } from "@/lib/api/problem";
+import { MutationForm } from "@/components/MutationForm";
 import { regionsQuery, useCreateCluster } from "../api/clusters";
 
 interface Props {
@@ -20,48 +20,35 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
     validate: { name: (name) => (name.trim() ? null : "Name the cluster") },
   });
   const only = regions.data?.[0]?.id ?? "";
-  const submit = form.onSubmit((values) => {
-    create.mutate(
-      { name: values.name.trim(), region: values.region || only },
-      {
-        onSuccess: (operation) => {
-          onDone(operation.resource_id);
-        },
-        onError: (error) => {
-          form.setErrors(formErrors(error));
-        },
-      },
-    );
-  });
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="Letters, digits and dashes"
-          data-autofocus
-          autoComplete="off"
-          spellCheck={false}
-          {...form.getInputProps("name")}
-        />
-        <Select
-          label="Region"
-          data={regions.data?.map(({ id, name }) => ({ value: id, label: name })) ?? []}
-          allowDeselect={false}
-          {...form.getInputProps("region")}
-          value={form.values.region || only}
-        />
-        {regions.error && <ErrorPanel error={regions.error} what="The regions could not be read" />}
-        {create.error && <ErrorPanel error={create.error} what="The cluster was not created" />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending} disabled={!regions.data}>
-            Create cluster
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <MutationForm
+      form={form}
+      mutation={create}
+      input={(values) => ({ name: values.name.trim(), region: values.region || only })}
+      onDone={(operation) => {
+        onDone(operation.resource_id);
+      }}
+      onCancel={onCancel}
+      action="Create cluster"
+      failure="The cluster was not created"
+      disabled={!regions.data}
+    >
+      <TextInput
+        label="Name"
+        description="Letters, digits and dashes"
+        data-autofocus
+        autoComplete="off"
+        spellCheck={false}
+        {...form.getInputProps("name")}
+      />
+      <Select
+        label="Region"
+        data={regions.data?.map(({ id, name }) => ({ value: id, label: name })) ?? []}
+        allowDeselect={false}
+        {...form.getInputProps("region")}
+        value={form.values.region || only}
+      />
+      {regions.error && <ErrorPanel error={regions.error} what="The regions could not be read" />}
+    </MutationForm>
   );
 }

@@ -1,6 +1,7 @@
-import { Button, Stack, Tabs } from "@mantine/core";
+import { Stack, Tabs } from "@mantine/core";
 import { type ReactElement, useState } from "react";
 import { CodeBlock } from "@/components/CodeBlock";
+import { GuardedButton } from "@/components/GuardedButton";
 import { Note } from "@/components/Note";
 import type { Cluster } from "@/lib/api/types";
 import { type FreshCredential, useFreshCredential } from "@/lib/freshCredentials";
@@ -15,11 +16,13 @@ interface Props {
   /** Makes a credential and has the page remember it. */
   onCreateCredential: () => void;
   creating: boolean;
+  /** Why they may make none; undefined where they may. */
+  refused: string | undefined;
 }
 
 /** How to connect a client, as code that runs as pasted. */
 export function ConnectPanel(props: Props): ReactElement {
-  const { cluster, topics, onCreateCredential, creating } = props;
+  const { cluster, topics, onCreateCredential, creating, refused } = props;
   const fresh = useFreshCredential(cluster.id);
   const [choice, setChoice] = useState<Choice>({ caPath: "ca.pem" });
   const connection = connectionOf(cluster, topics, choice, fresh);
@@ -33,7 +36,7 @@ export function ConnectPanel(props: Props): ReactElement {
           setChoice({ ...choice, ...change });
         }}
       />
-      <Notice fresh={fresh} onCreate={onCreateCredential} creating={creating} />
+      <Notice fresh={fresh} onCreate={onCreateCredential} creating={creating} refused={refused} />
       <Tabs defaultValue="kcat" keepMounted={false}>
         <Tabs.List mb="sm">
           {LANGUAGES.map(({ id, label }) => (
@@ -68,9 +71,10 @@ interface NoticeProps {
   fresh: FreshCredential | undefined;
   onCreate: () => void;
   creating: boolean;
+  refused: string | undefined;
 }
 
-function Notice({ fresh, onCreate, creating }: NoticeProps): ReactElement {
+function Notice({ fresh, onCreate, creating, refused }: NoticeProps): ReactElement {
   if (fresh) {
     return (
       <Note tone="running">
@@ -83,9 +87,9 @@ function Notice({ fresh, onCreate, creating }: NoticeProps): ReactElement {
     <Note
       tone="waking"
       action={
-        <Button onClick={onCreate} loading={creating}>
+        <GuardedButton refused={refused} onClick={onCreate} loading={creating}>
           Create a credential and fill it in
-        </Button>
+        </GuardedButton>
       }
     >
       The snippets need a credential. Passwords are not kept, so one that was made earlier cannot be

@@ -1,9 +1,8 @@
-import { Button } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmByName } from "@/components/ConfirmByName";
+import { ConfirmRow } from "@/components/ConfirmRow";
 import { CopyText } from "@/components/CopyText";
 import { type Column, DataTable } from "@/components/DataTable";
+import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
 import type { Credential } from "@/lib/api/types";
 import { useDeleteCredential } from "../api/credentials";
@@ -12,17 +11,14 @@ import { roleLabel } from "../roles";
 interface Props {
   clusterId: string;
   credentials: readonly Credential[] | undefined;
+  refused: string | undefined;
 }
 
 /** Credentials of a cluster, and the way to delete one. */
-export function CredentialTable({ clusterId, credentials }: Props): ReactElement {
+export function CredentialTable({ clusterId, credentials, refused }: Props): ReactElement {
   const [asked, setAsked] = useState<Credential>();
   const remove = useDeleteCredential(clusterId);
-  const columns = useMemo(() => columnsOf(setAsked), []);
-  const close = (): void => {
-    setAsked(undefined);
-    remove.reset();
-  };
+  const columns = useMemo(() => columnsOf(setAsked, refused), [refused]);
   return (
     <>
       <DataTable
@@ -32,31 +28,27 @@ export function CredentialTable({ clusterId, credentials }: Props): ReactElement
         rowId={(credential) => credential.id}
         initialSort={[{ id: "name", desc: false }]}
       />
-      <ConfirmByName
-        opened={asked !== undefined}
-        onClose={close}
-        name={asked?.name ?? ""}
-        title="Delete the credential"
-        action="Delete the credential"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => {
-          if (!asked) return;
-          const onSuccess = (): void => {
-            notifications.show({ message: `${asked.name} is deleted` });
-            close();
-          };
-          remove.mutate(asked, { onSuccess });
+      <ConfirmRow
+        row={asked}
+        onClose={() => {
+          setAsked(undefined);
         }}
+        mutation={remove}
+        name={(credential) => credential.name}
+        title="Delete the credential"
+        done="is deleted"
       >
         Clients that use <code>{asked?.username}</code> are disconnected within seconds and cannot
         come back. This cannot be undone; a new credential has another password.
-      </ConfirmByName>
+      </ConfirmRow>
     </>
   );
 }
 
-function columnsOf(onDelete: (credential: Credential) => void): Column<Credential>[] {
+function columnsOf(
+  onDelete: (credential: Credential) => void,
+  refused: string | undefined,
+): Column<Credential>[] {
   return [
     { id: "name", header: "Name", sortBy: (row) => row.name, cell: (row) => row.name },
     {
@@ -85,17 +77,15 @@ function columnsOf(onDelete: (credential: Credential) => void): Column<Credentia
       align: "right",
       width: 90,
       cell: (row) => (
-        <Button
-          variant="subtle"
-          color="gray"
-          size="compact-xs"
+        <RowButton
+          refused={refused}
           aria-label={`Delete ${row.name}`}
           onClick={() => {
             onDelete(row);
           }}
         >
           Delete
-        </Button>
+        </RowButton>
       ),
     },
   ];

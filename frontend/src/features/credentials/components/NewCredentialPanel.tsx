@@ -1,10 +1,9 @@
-import { Button, Group, Radio, Stack, TextInput } from "@mantine/core";
+import { Radio, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ReactElement, ReactNode } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
+import { MutationForm } from "@/components/MutationForm";
 import { SecretOnce } from "@/components/SecretOnce";
-import { formErrors } from "@/lib/api/problem";
-import type { CredentialRole } from "@/lib/api/types";
+import type { CredentialCreated, CredentialRole } from "@/lib/api/types";
 import { useCreateCredential } from "../api/credentials";
 import { ROLES } from "../roles";
 
@@ -23,55 +22,44 @@ export function NewCredentialPanel({ clusterId, onDone, afterwards }: Props): Re
     validate: { name: (name) => (name.trim() ? null : "Name the credential") },
   });
   if (create.data) {
-    const { username, password, mechanism } = create.data;
     return (
-      <SecretOnce
-        values={[
-          ["User name", username],
-          ["Password", password],
-          ["Mechanism", mechanism],
-        ]}
-        onDone={onDone}
-      >
+      <SecretOnce values={secretsOf(create.data)} onDone={onDone}>
         <>{afterwards}</>
       </SecretOnce>
     );
   }
   return (
-    <form
-      onSubmit={form.onSubmit((values) => {
-        create.mutate(values, {
-          onError: (error) => {
-            form.setErrors(formErrors(error));
-          },
-        });
-      })}
+    <MutationForm
+      form={form}
+      mutation={create}
+      input={(values) => values}
+      onCancel={onDone}
+      action="Create credential"
+      failure="The credential was not created"
     >
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="Who uses it: one credential for each application"
-          data-autofocus
-          autoComplete="off"
-          {...form.getInputProps("name")}
-        />
-        <Radio.Group label="Role" {...form.getInputProps("role")}>
-          <Stack gap={10} mt={6}>
-            {ROLES.map(({ value, label, grants }) => (
-              <Radio key={value} value={value} label={label} description={grants} size="xs" />
-            ))}
-          </Stack>
-        </Radio.Group>
-        {create.error && <ErrorPanel error={create.error} what="The credential was not created" />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onDone}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending}>
-            Create credential
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="Name"
+        description="Who uses it: one credential for each application"
+        data-autofocus
+        autoComplete="off"
+        {...form.getInputProps("name")}
+      />
+      <Radio.Group label="Role" {...form.getInputProps("role")}>
+        <Stack gap={10} mt={6}>
+          {ROLES.map(({ value, label, grants }) => (
+            <Radio key={value} value={value} label={label} description={grants} size="xs" />
+          ))}
+        </Stack>
+      </Radio.Group>
+    </MutationForm>
   );
+}
+
+/** What of a new credential a client needs, as labels and values. */
+export function secretsOf(created: CredentialCreated): [string, string][] {
+  return [
+    ["User name", created.username],
+    ["Password", created.password],
+    ["Mechanism", created.mechanism],
+  ];
 }

@@ -1,8 +1,9 @@
 import type { ReactElement } from "react";
-import classes from "./GroupState.module.css";
+import type { Tone } from "@/components/Note";
+import { StateMark } from "@/components/StateMark";
 
 /** What Kafka's states of a group mean to who looks at it. */
-const MEANINGS: Record<string, { word: string; tone: string; title: string }> = {
+const MEANINGS: Record<string, { word: string; tone: Tone; title: string }> = {
   Stable: { word: "Stable", tone: "running", title: "Members read their partitions." },
   Empty: { word: "Empty", tone: "asleep", title: "No members; the offsets are kept." },
   PreparingRebalance: { word: "Rebalancing", tone: "waking", title: "Members are joining." },
@@ -14,11 +15,11 @@ const MEANINGS: Record<string, { word: string; tone: string; title: string }> = 
 
 /** A group's state as word, shape and colour. */
 export function GroupState({ state }: { state: string }): ReactElement {
-  const { word, tone, title } = MEANINGS[state] ?? { word: state, tone: "quiet", title: state };
+  const unknown = { word: state, tone: "quiet", title: state } as const;
+  const { word, tone, title } = MEANINGS[state] ?? unknown;
   return (
-    <span className={classes.root} data-tone={tone} title={title}>
-      <span className={classes.shape} aria-hidden="true" />
+    <StateMark tone={tone} title={title}>
       {word}
-    </span>
+    </StateMark>
   );
 }

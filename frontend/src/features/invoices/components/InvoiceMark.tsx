@@ -1,20 +1,24 @@
 import type { ReactElement } from "react";
+import type { Tone } from "@/components/Note";
+import { StateMark } from "@/components/StateMark";
 import type { InvoiceState } from "@/lib/api/types";
-import classes from "./InvoiceMark.module.css";
 
-const MEANINGS: Record<InvoiceState, { word: string; title: string }> = {
-  draft: { word: "Draft", title: "It has no number yet and may still change." },
-  issued: { word: "Issued", title: "It has a number and never changes." },
-  void: { word: "Void", title: "It was withdrawn. Its number stays taken." },
+const MEANINGS: Record<InvoiceState, { word: string; tone: Tone; title: string }> = {
+  draft: {
+    word: "Draft",
+    tone: "asleep",
+    title: "It has no number yet and may still change.",
+  },
+  issued: { word: "Issued", tone: "running", title: "It has a number and never changes." },
+  void: { word: "Void", tone: "quiet", title: "It was withdrawn. Its number stays taken." },
 };
 
 /** An invoice's state as word, shape and colour. */
 export function InvoiceMark({ state }: { state: InvoiceState }): ReactElement {
-  const { word, title } = MEANINGS[state] ?? { word: state, title: state };
+  const { word, tone, title } = MEANINGS[state];
   return (
-    <span className={classes.root} data-state={state} title={title}>
-      <span className={classes.shape} aria-hidden="true" />
+    <StateMark tone={tone} title={title}>
       {word}
-    </span>
+    </StateMark>
   );
 }

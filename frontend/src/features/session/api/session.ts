@@ -1,31 +1,12 @@
 import {
   type QueryClient,
-  queryOptions,
   useMutation,
   useQueryClient,
   type UseMutationResult,
 } from "@tanstack/react-query";
-import { api, body, done, isStatus, setCsrfToken } from "@/lib/api/client";
+import { api, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
-import type { Session } from "@/lib/api/types";
-
-async function readSession(): Promise<Session | null> {
-  try {
-    const session = await body(api.GET("/api/v1/session"));
-    setCsrfToken(session.csrf_token);
-    return session.user ? session : null;
-  } catch (error) {
-    if (isStatus(error, 401)) return null;
-    throw error;
-  }
-}
-
-/** Who is signed in; null for nobody. */
-export const sessionQuery = queryOptions({
-  queryKey: keys.session,
-  queryFn: readSession,
-  staleTime: 60_000,
-});
+import { sessionQuery } from "@/lib/api/session";
 
 /** Forgets everything of the last session and reads the new one, with its CSRF token. */
 async function renew(client: QueryClient): Promise<void> {

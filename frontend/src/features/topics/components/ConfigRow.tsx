@@ -2,6 +2,7 @@ import { Button, Group, Select, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { GuardedButton } from "@/components/GuardedButton";
 import { Prose } from "@/components/Prose";
 import type { ConfigDetail } from "@/lib/api/types";
 import { useUpdateConfigs } from "../api/topics";
@@ -12,6 +13,7 @@ interface Props {
   clusterId: string;
   topic: string;
   config: ConfigDetail;
+  refused: string | undefined;
 }
 
 const SOURCES: [RegExp, string][] = [
@@ -25,7 +27,7 @@ function sourceWords(source: string): string {
 }
 
 /** One config. It opens in place for editing. */
-export function ConfigRow({ clusterId, topic, config }: Props): ReactElement {
+export function ConfigRow({ clusterId, topic, config, refused }: Props): ReactElement {
   const [editing, setEditing] = useState(false);
   const own = isOwn(config.source);
   const readable = readableConfig(config.name, config.value);
@@ -57,7 +59,8 @@ export function ConfigRow({ clusterId, topic, config }: Props): ReactElement {
         </div>
       )}
       {!editing && (
-        <Button
+        <GuardedButton
+          refused={refused}
           variant="subtle"
           size="compact-xs"
           aria-label={`Edit ${config.name}`}
@@ -66,7 +69,7 @@ export function ConfigRow({ clusterId, topic, config }: Props): ReactElement {
           }}
         >
           Edit
-        </Button>
+        </GuardedButton>
       )}
     </div>
   );
@@ -77,7 +80,7 @@ function Editor({
   topic,
   config,
   onClose,
-}: Props & { onClose: () => void }): ReactElement {
+}: Omit<Props, "refused"> & { onClose: () => void }): ReactElement {
   const update = useUpdateConfigs(clusterId, topic);
   const [value, setValue] = useState(config.value ?? "");
   const choices = configChoices(config.name, config.default);

@@ -9,10 +9,11 @@ import classes from "./ConfigTable.module.css";
 interface Props {
   clusterId: string;
   topic: Topic;
+  refused: string | undefined;
 }
 
 /** All configs of a topic: value, default, where the value is from, what it does. Edit in place. */
-export function ConfigTable({ clusterId, topic }: Props): ReactElement {
+export function ConfigTable({ clusterId, topic, refused }: Props): ReactElement {
   const [search, setSearch] = useState("");
   const [onlySet, setOnlySet] = useState(false);
   const wanted = search.trim().toLowerCase();
@@ -46,7 +47,13 @@ export function ConfigTable({ clusterId, topic }: Props): ReactElement {
       </div>
       <div className={classes.list} role="list" aria-label="Configs">
         {shown.map((config) => (
-          <ConfigRow key={config.name} clusterId={clusterId} topic={topic.name} config={config} />
+          <ConfigRow
+            key={config.name}
+            clusterId={clusterId}
+            topic={topic.name}
+            config={config}
+            refused={refused}
+          />
         ))}
         {shown.length === 0 && <p className={classes.none}>No config matches.</p>}
       </div>

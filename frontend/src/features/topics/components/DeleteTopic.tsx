@@ -1,29 +1,31 @@
-import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ConfirmByName } from "@/components/ConfirmByName";
+import { GuardedButton } from "@/components/GuardedButton";
 import { useDeleteTopic } from "../api/topics";
 
 interface Props {
   clusterId: string;
   topic: string;
   onDeleted: () => void;
+  refused: string | undefined;
 }
 
 /** The button that deletes a topic, with its dialog. */
-export function DeleteTopic({ clusterId, topic, onDeleted }: Props): ReactElement {
+export function DeleteTopic({ clusterId, topic, onDeleted, refused }: Props): ReactElement {
   const [asking, setAsking] = useState(false);
   const remove = useDeleteTopic(clusterId, topic);
   return (
     <>
-      <Button
+      <GuardedButton
+        refused={refused}
         variant="default"
         onClick={() => {
           setAsking(true);
         }}
       >
         Delete
-      </Button>
+      </GuardedButton>
       <ConfirmByName
         opened={asking}
         onClose={() => {

@@ -1,8 +1,7 @@
-import { Button, Group, NumberInput, Select, Stack, TextInput } from "@mantine/core";
+import { NumberInput, Select, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ReactElement } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
-import { formErrors } from "@/lib/api/problem";
+import { MutationForm } from "@/components/MutationForm";
 import { useCreateTopic } from "../api/topics";
 import { topicNameComplaint } from "../configs";
 
@@ -43,62 +42,50 @@ export function NewTopicForm({ clusterId, onDone, onCancel }: Props): ReactEleme
           : `1 to ${String(PARTITIONS_MAX)}`,
     },
   });
-  const submit = form.onSubmit(({ name, partitions, retention, cleanup }) => {
-    const chosen = { "retention.ms": retention, "cleanup.policy": cleanup };
-    const configs = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value));
-    create.mutate(
-      { name, partitions, configs },
-      {
-        onSuccess: () => {
-          onDone(name);
-        },
-        onError: (error) => {
-          form.setErrors(formErrors(error));
-        },
-      },
-    );
-  });
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="Letters, digits, dots, dashes and underscores"
-          data-autofocus
-          autoComplete="off"
-          spellCheck={false}
-          {...form.getInputProps("name")}
-        />
-        <NumberInput
-          label="Partitions"
-          description="How many consumers of a group can read at once. None can be removed."
-          min={1}
-          max={PARTITIONS_MAX}
-          allowDecimal={false}
-          {...form.getInputProps("partitions")}
-        />
-        <Select
-          label="Retention"
-          data={RETENTIONS}
-          allowDeselect={false}
-          {...form.getInputProps("retention")}
-        />
-        <Select
-          label="Cleanup"
-          data={CLEANUPS}
-          allowDeselect={false}
-          {...form.getInputProps("cleanup")}
-        />
-        {create.error && <ErrorPanel error={create.error} what="The topic was not created" />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending}>
-            Create topic
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <MutationForm
+      form={form}
+      mutation={create}
+      input={({ name, partitions, retention, cleanup }) => {
+        const chosen = { "retention.ms": retention, "cleanup.policy": cleanup };
+        const configs = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value));
+        return { name, partitions, configs };
+      }}
+      onDone={(topic) => {
+        onDone(topic.name);
+      }}
+      onCancel={onCancel}
+      action="Create topic"
+      failure="The topic was not created"
+    >
+      <TextInput
+        label="Name"
+        description="Letters, digits, dots, dashes and underscores"
+        data-autofocus
+        autoComplete="off"
+        spellCheck={false}
+        {...form.getInputProps("name")}
+      />
+      <NumberInput
+        label="Partitions"
+        description="How many consumers of a group can read at once. None can be removed."
+        min={1}
+        max={PARTITIONS_MAX}
+        allowDecimal={false}
+        {...form.getInputProps("partitions")}
+      />
+      <Select
+        label="Retention"
+        data={RETENTIONS}
+        allowDeselect={false}
+        {...form.getInputProps("retention")}
+      />
+      <Select
+        label="Cleanup"
+        data={CLEANUPS}
+        allowDeselect={false}
+        {...form.getInputProps("cleanup")}
+      />
+    </MutationForm>
   );
 }

@@ -1,0 +1,20 @@
+import { Link, Outlet } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { TabLinks, tabProps } from "./TabLinks";
+
+/** The tabs of what was billed, and to whom. */
+export function InvoicesLayout(): ReactElement {
+  return (
+    <>
+      <TabLinks label="Invoices">
+        <Link to="/invoices" {...tabProps(true)}>
+          Invoices
+        </Link>
+        <Link to="/billing-details" {...tabProps()}>
+          Billing details
+        </Link>
+      </TabLinks>
+      <Outlet />
+    </>
+  );
+}

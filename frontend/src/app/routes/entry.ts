@@ -1,0 +1,36 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { text } from "../search";
+import { root } from "./frame";
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/signin",
+  validateSearch: (search: Record<string, unknown>): { next?: string } => ({
+    next: localPath(search.next),
+  }),
+  component: lazyRouteComponent(() => import("../pages/SignInPage"), "SignInPage"),
+});
+
+/** A path of this console; anything else would let a link lead elsewhere after the sign-in. */
+function localPath(value: unknown): string | undefined {
+  const path = text(value);
+  return path && /^\/(?![/\\])/.test(path) ? path : undefined;
+}
+
+const signUp = createRoute({
+  getParentRoute: () => root,
+  path: "/signup",
+  component: lazyRouteComponent(() => import("../pages/SignUpPage"), "SignUpPage"),
+});
+
+const verify = createRoute({
+  getParentRoute: () => root,
+  path: "/verify",
+  validateSearch: (search: Record<string, unknown>): { token?: string } => ({
+    token: text(search.token),
+  }),
+  component: lazyRouteComponent(() => import("../pages/VerifyPage"), "VerifyPage"),
+});
+
+/** Pages of those who are not signed in. */
+export const entryRoutes = [signIn, signUp, verify];

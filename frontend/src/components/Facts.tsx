@@ -1,0 +1,16 @@
+import type { ReactElement, ReactNode } from "react";
+import classes from "./Facts.module.css";
+
+/** What is known of one thing: names at the left, values at the right. */
+export function Facts({ items }: { items: readonly [string, ReactNode][] }): ReactElement {
+  return (
+    <dl className={classes.root}>
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

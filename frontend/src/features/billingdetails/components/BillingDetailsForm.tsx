@@ -1,0 +1,93 @@
+import { Select, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { notifications } from "@mantine/notifications";
+import { type ReactElement, useMemo } from "react";
+import { MutationForm } from "@/components/MutationForm";
+import type { BillingDetails } from "@/lib/api/types";
+import { useUpdateBillingDetails } from "../api/billingDetails";
+import { addressLines, countries, plainVatId, vatIdComplaint } from "../countries";
+
+const LINES_MAX = 8;
+
+interface Props {
+  details: BillingDetails;
+  /** What invoices say where no legal name is given. */
+  organization: string;
+}
+
+/** Whom invoices are addressed to. An invoice keeps the address that it was issued with. */
+export function BillingDetailsForm({ details, organization }: Props): ReactElement {
+  const update = useUpdateBillingDetails();
+  const known = useMemo(() => countries(), []);
+  const form = useForm({
+    initialValues: {
+      legal_name: details.legal_name,
+      address: details.address.join("\n"),
+      country: details.country,
+      vat_id: details.vat_id,
+    },
+    validate: {
+      address: (text) =>
+        addressLines(text).length > LINES_MAX ? `At most ${String(LINES_MAX)} lines` : null,
+      vat_id: vatIdComplaint,
+    },
+  });
+  return (
+    <MutationForm
+      form={form}
+      mutation={update}
+      input={({ legal_name, address, country, vat_id }) => ({
+        legal_name: legal_name.trim(),
+        address: addressLines(address),
+        country,
+        vat_id: plainVatId(vat_id),
+      })}
+      onDone={() => {
+        notifications.show({ message: "The next invoice is addressed so" });
+        form.resetDirty();
+      }}
+      action="Save"
+      failure="The billing details were not saved"
+      disabled={!form.isDirty()}
+    >
+      <TextInput
+        label="Legal name"
+        placeholder={organization}
+        description="Of the company that is billed. Empty: the organization's name."
+        autoComplete="organization"
+        maxLength={200}
+        {...form.getInputProps("legal_name")}
+      />
+      <Textarea
+        label="Address"
+        description="As it stands on an envelope, without name and country"
+        autosize
+        minRows={3}
+        maxRows={LINES_MAX}
+        autoComplete="street-address"
+        {...form.getInputProps("address")}
+      />
+      <Select
+        label="Country"
+        description="It decides about VAT"
+        placeholder="Choose one"
+        data={known}
+        searchable
+        clearable
+        nothingFoundMessage="No such country"
+        {...form.getInputProps("country")}
+        value={form.values.country || null}
+        onChange={(picked) => {
+          form.setFieldValue("country", (picked ?? "") as typeof form.values.country);
+        }}
+      />
+      <TextInput
+        label="VAT id"
+        description="With its country's prefix: DE987654321"
+        autoComplete="off"
+        spellCheck={false}
+        {...form.getInputProps("vat_id")}
+      />
+    </MutationForm>
+  );
+}
