@@ -51,6 +51,8 @@ PAGES = {
     "billing-details": ("/billing-details", "Legal name"),
     "access": ("/access", "API keys"),
     "new-key": ("/access?panel=new", "Create key"),
+    "audit": ("/audit", "Cluster: create"),
+    "audit-nothing": ("/audit?action=nothing.such", "Nothing of this kind"),
     "mail": ("/mail", "/verify?token="),
     "settings": ("/settings", "Theme"),
     "absent-cluster": ("/clusters/cl_" + "a" * 20, "The cluster could not be read"),

@@ -61,6 +61,27 @@ export function costsSearch(search: Record<string, unknown>): CostsSearch {
   };
 }
 
+const SINCES = ["1h", "24h", "7d", "30d"] as const;
+
+export interface AuditSearch {
+  actor?: string;
+  action?: string;
+  type?: string;
+  target?: string;
+  since?: (typeof SINCES)[number];
+  panel?: string;
+}
+
+/** The audit log: by whom, what, about which target, since when. */
+export const auditSearch = (search: Record<string, unknown>): AuditSearch => ({
+  actor: text(search.actor),
+  action: text(search.action),
+  type: text(search.type),
+  target: text(search.target),
+  since: oneOf(SINCES, search.since),
+  panel: text(search.panel),
+});
+
 /** `panel` names the side panel that is open, so that every view is a URL. */
 export interface PanelSearch {
   panel?: string;

@@ -13,6 +13,8 @@ interface Props {
   children: ReactNode;
   /** The button's words: "Delete the topic". */
   action: string;
+  /** What could not be done. */
+  failure?: string;
   pending: boolean;
   error: unknown;
 }
@@ -27,7 +29,9 @@ export function ConfirmByName(props: Props): ReactElement {
   );
 }
 
-function Body({ onClose, onConfirm, name, children, action, pending, error }: Props): ReactElement {
+function Body(props: Props): ReactElement {
+  const { onClose, onConfirm, name, children, action, pending, error } = props;
+  const { failure = "It was not deleted" } = props;
   const [typed, setTyped] = useState("");
   return (
     <form
@@ -52,7 +56,7 @@ function Body({ onClose, onConfirm, name, children, action, pending, error }: Pr
           autoComplete="off"
           spellCheck={false}
         />
-        {error ? <ErrorPanel error={error} what="It was not deleted" /> : null}
+        {error ? <ErrorPanel error={error} what={failure} /> : null}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
             Keep it

@@ -17,6 +17,7 @@ const TITLES: Record<string, string> = {
   invoices: "Invoices",
   "billing-details": "Billing details",
   access: "Access",
+  audit: "Audit log",
   mail: "Local mail",
   settings: "Settings",
 };

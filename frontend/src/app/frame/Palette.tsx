@@ -16,6 +16,7 @@ const PAGES = [
   { to: "/invoices", label: "Invoices" },
   { to: "/billing-details", label: "Billing details" },
   { to: "/access", label: "Access: API keys" },
+  { to: "/audit", label: "Audit log" },
   { to: "/settings", label: "Settings" },
 ] as const;
 

@@ -3,6 +3,7 @@ import {
   IconChartAreaLine,
   IconDatabase,
   IconFileInvoice,
+  IconHistory,
   IconKey,
   IconLayoutDashboard,
   IconLogout,
@@ -21,7 +22,8 @@ import type { Session } from "@/lib/api/types";
 import classes from "./Rail.module.css";
 import { ServiceDot } from "./ServiceDot";
 
-type Target = "/" | "/clusters" | "/usage" | "/invoices" | "/access" | "/mail" | "/settings";
+type Target =
+  "/" | "/clusters" | "/usage" | "/invoices" | "/access" | "/audit" | "/mail" | "/settings";
 
 interface ItemProps {
   to: Target;
@@ -59,6 +61,7 @@ export function Rail({ session }: { session: Session }): ReactElement {
         <Item to="/usage" label="Usage" icon={IconChartAreaLine} />
         <Item to="/invoices" label="Invoices" icon={IconFileInvoice} />
         <Item to="/access" label="Access" icon={IconKey} />
+        <Item to="/audit" label="Audit log" icon={IconHistory} />
         {mail && <Item to="/mail" label="Local mail" icon={IconMail} />}
         <Item to="/settings" label="Settings" icon={IconSettings} />
       </div>

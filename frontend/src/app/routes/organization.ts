@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
-import { panelSearch } from "../search";
+import { auditSearch, panelSearch } from "../search";
 import { frame } from "./frame";
 
 const overview = createRoute({
@@ -15,6 +15,13 @@ const access = createRoute({
   component: lazyRouteComponent(() => import("../pages/AccessPage"), "AccessPage"),
 });
 
+const audit = createRoute({
+  getParentRoute: () => frame,
+  path: "/audit",
+  validateSearch: auditSearch,
+  component: lazyRouteComponent(() => import("../pages/AuditPage"), "AuditPage"),
+});
+
 const mail = createRoute({
   getParentRoute: () => frame,
   path: "/mail",
@@ -28,4 +35,4 @@ const settings = createRoute({
 });
 
 /** The organization itself, and those who work in it. */
-export const organizationRoutes = [overview, access, mail, settings];
+export const organizationRoutes = [overview, access, audit, mail, settings];

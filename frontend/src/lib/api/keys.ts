@@ -28,6 +28,7 @@ export const keys = {
   group: (id: string, name: string) => [...groups(id), "one", name] as const,
   credentials: (id: string) => [...cluster(id), "credentials"] as const,
   acls: (id: string) => [...cluster(id), "acls"] as const,
+  auditLog: (filter: object) => ["audit-log", filter] as const,
   usageSeries: (filter: object) => ["usage", "series", filter] as const,
   usageRows: (filter: object) => ["usage", "rows", filter] as const,
   usageRow: (id: string) => ["usage", "row", id] as const,

@@ -70,3 +70,8 @@ export type ClosedEarly = Schemas["ClosedEarly"];
 export type Party = Schemas["Party"];
 export type BillingDetails = Schemas["BillingDetails"];
 export type BillingDetailsChange = Schemas["PatchedBillingDetailsRequest"];
+export type AuditEntry = Schemas["AuditEntry"];
+export type AuditQuery = Omit<
+  NonNullable<operations["audit_log_list"]["parameters"]["query"]>,
+  "cursor" | "limit"
+>;

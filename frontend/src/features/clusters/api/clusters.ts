@@ -74,6 +74,23 @@ export function usePower(clusterId: string): UseMutationResult<Operation, Error,
   });
 }
 
+/** Refuses all clients of a cluster, or takes that back. */
+export function useSuspension(
+  clusterId: string,
+): UseMutationResult<Operation, Error, "suspend" | "resume"> {
+  const client = useQueryClient();
+  const params = { path: { id: clusterId } };
+  return useMutation({
+    mutationFn: (action: "suspend" | "resume") =>
+      body(
+        action === "suspend"
+          ? api.POST("/api/v1/clusters/{id}:suspend", { params })
+          : api.POST("/api/v1/clusters/{id}:resume", { params }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.cluster(clusterId) }),
+  });
+}
+
 /** Deletes a cluster; `name` confirms which. */
 export function useDeleteCluster(clusterId: string): UseMutationResult<Operation, Error, string> {
   const client = useQueryClient();

@@ -1,4 +1,4 @@
-import { Select, TextInput } from "@mantine/core";
+import { NumberInput, Select, Switch, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
@@ -8,18 +8,26 @@ import type { Cluster, ClusterChange } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
 import { useUpdateCluster } from "../api/clusters";
 import { DeleteCluster, RestoreCluster } from "./DeleteCluster";
+import { SuspendCluster } from "./SuspendCluster";
 
+const BROKERS_MAX = 100;
 const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 
 /** Only what differs from the cluster as it is. */
 export function changeOf(
   cluster: Pick<Cluster, "name" | "spec">,
-  values: { name: string; idle: string },
+  values: { name: string; idle: string; awake: boolean; brokers: number },
 ): ClusterChange {
   const change: ClusterChange = {};
   if (values.name.trim() !== cluster.name) change.name = values.name.trim();
   const idle = Number(values.idle);
   if (idle !== cluster.spec.idle_timeout_s) change.idle_timeout_s = idle;
+  const { scale } = cluster.spec;
+  const min = values.awake ? 1 : 0;
+  const bounds: { min?: number; max?: number } = {};
+  if (min !== scale.min) bounds.min = min;
+  if (values.brokers !== scale.max) bounds.max = values.brokers;
+  if (Object.keys(bounds).length > 0) change.spec = { scale: bounds };
   return change;
 }
 
@@ -43,6 +51,12 @@ export function ClusterSettings({ cluster, onDeleted, refused }: Props): ReactEl
           <Section title="General">
             <GeneralForm cluster={cluster} refused={refused} />
           </Section>
+          <Section
+            title="Suspend"
+            lead="A suspended cluster refuses every client and wakes for nobody. All data is kept."
+          >
+            <SuspendCluster cluster={cluster} refused={refused} />
+          </Section>
           <Section title="Delete" lead="Its topics, records, credentials and rules go with it.">
             <DeleteCluster cluster={cluster} onDeleted={onDeleted} refused={refused} />
           </Section>
@@ -54,10 +68,21 @@ export function ClusterSettings({ cluster, onDeleted, refused }: Props): ReactEl
 
 function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactElement {
   const update = useUpdateCluster(cluster);
-  const current = cluster.spec.idle_timeout_s;
+  const { idle_timeout_s: current, scale } = cluster.spec;
   const form = useForm({
-    initialValues: { name: cluster.name, idle: String(current) },
-    validate: { name: (name) => (name.trim() ? null : "Name the cluster") },
+    initialValues: {
+      name: cluster.name,
+      idle: String(current),
+      awake: scale.min > 0,
+      brokers: scale.max,
+    },
+    validate: {
+      name: (name) => (name.trim() ? null : "Name the cluster"),
+      brokers: (count) =>
+        Number.isInteger(count) && count >= 1 && count <= BROKERS_MAX
+          ? null
+          : `1 to ${String(BROKERS_MAX)}`,
+    },
   });
   const times = [...new Set([...TIMEOUTS_S, current])].sort((a, b) => a - b);
   const change = changeOf(cluster, form.values);
@@ -80,7 +105,21 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
         description="With no client connected for this long, the cluster goes to sleep"
         data={times.map((s) => ({ value: String(s), label: formatDuration(s) }))}
         allowDeselect={false}
+        disabled={form.values.awake}
         {...form.getInputProps("idle")}
+      />
+      <Switch
+        label="Never sleeps"
+        description="One broker stays awake with no client connected: no first connection waits"
+        {...form.getInputProps("awake", { type: "checkbox" })}
+      />
+      <NumberInput
+        label="Brokers at most"
+        description="As many as load asks for run at once, up to this"
+        min={1}
+        max={BROKERS_MAX}
+        allowDecimal={false}
+        {...form.getInputProps("brokers")}
       />
     </MutationForm>
   );

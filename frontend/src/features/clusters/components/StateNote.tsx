@@ -67,10 +67,11 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
       {connections !== null && `, ${clientWords(connections)}`}
       {restarts ? `, ${formatNumber(restarts, "broker")} replaced` : ""}.
       <NoteMore>
-        {nobody
-          ? "It goes to sleep when that stays so for "
-          : "It goes to sleep once nobody was connected for "}
-        {idle}.
+        {cluster.spec.scale.min > 0 && "It never sleeps: that is chosen in its settings."}
+        {cluster.spec.scale.min === 0 &&
+          (nobody
+            ? `It goes to sleep when that stays so for ${idle}.`
+            : `It goes to sleep once nobody was connected for ${idle}.`)}
       </NoteMore>
     </Note>
   );

@@ -1,0 +1,57 @@
+import { Stack } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { CodeBlock } from "@/components/CodeBlock";
+import { CopyText } from "@/components/CopyText";
+import { Facts } from "@/components/Facts";
+import type { AuditEntry } from "@/lib/api/types";
+import { formatInstant } from "@/lib/format/time";
+import { actionWords, kindWords } from "../filter";
+
+const SOURCES: Record<AuditEntry["source"], string> = {
+  api: "REST interface",
+  console: "Console",
+  kafka: "Kafka protocol",
+  system: "Freshet itself",
+};
+
+/** One entry whole, and the ways to others like it. */
+export function AuditPanel({ entry }: { entry: AuditEntry }): ReactElement {
+  const { actor, target, request_id, address, detail } = entry;
+  return (
+    <Stack gap="md">
+      <Facts
+        items={[
+          ["Action", actionWords(entry.action)],
+          ["Time", formatInstant(new Date(entry.created_at))],
+          [
+            "By",
+            <>
+              {actor.name}, {kindWords(actor.kind)}
+            </>,
+          ],
+          ["Id of who did it", <CopyText key="id" value={actor.id} what="the id" />],
+          ["Through", SOURCES[entry.source]],
+          ["From address", address || "–"],
+          ["Target", target.type.replaceAll("_", " ")],
+          ["Id of the target", <CopyText key="id" value={target.id} what="the target's id" />],
+          [
+            "Request",
+            request_id === "-" ? (
+              "–"
+            ) : (
+              <CopyText key="id" value={request_id} what="the request id" />
+            ),
+          ],
+        ]}
+      />
+      <CodeBlock title="Detail" code={JSON.stringify(detail, null, 2)} />
+      <Link to="/audit" search={{ actor: actor.id }}>
+        All by {actor.name}
+      </Link>
+      <Link to="/audit" search={{ target: target.id }}>
+        All about this {target.type.replaceAll("_", " ")}
+      </Link>
+    </Stack>
+  );
+}

@@ -1,0 +1,63 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { Moment } from "@/components/Moment";
+import type { AuditEntry } from "@/lib/api/types";
+import { actionWords, detailWords, kindWords } from "../filter";
+import classes from "./AuditTable.module.css";
+
+/** Entries of the log; each opens at the side. */
+export function AuditTable({
+  entries,
+}: {
+  entries: readonly AuditEntry[] | undefined;
+}): ReactElement {
+  return (
+    <DataTable label="Audit log" columns={COLUMNS} rows={entries} rowId={(entry) => entry.id} />
+  );
+}
+
+const COLUMNS: Column<AuditEntry>[] = [
+  {
+    id: "time",
+    header: "Time",
+    width: 110,
+    cell: (entry) => <Moment at={entry.created_at} />,
+  },
+  {
+    id: "action",
+    header: "Action",
+    width: 220,
+    cell: (entry) => (
+      <Link to="." search={(before) => ({ ...before, panel: entry.id })}>
+        {actionWords(entry.action)}
+      </Link>
+    ),
+  },
+  {
+    id: "actor",
+    header: "By",
+    width: 260,
+    cell: ({ actor }) => (
+      <>
+        <span className={classes.name}>{actor.name}</span>{" "}
+        <span className={classes.quiet}>{kindWords(actor.kind)}</span>
+      </>
+    ),
+  },
+  {
+    id: "target",
+    header: "Target",
+    cell: ({ target }) => (
+      <>
+        <span className={classes.quiet}>{target.type.replaceAll("_", " ")}</span>{" "}
+        <code className={classes.mono}>{target.id}</code>
+      </>
+    ),
+  },
+  {
+    id: "detail",
+    header: "What",
+    cell: (entry) => <div className={classes.detail}>{detailWords(entry.detail)}</div>,
+  },
+];
