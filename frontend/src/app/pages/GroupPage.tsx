@@ -1,6 +1,6 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
@@ -9,7 +9,8 @@ import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
 import { Tile, Tiles } from "@/components/Tile";
-import { groupQuery } from "@/features/groups/api/groups";
+import { groupListQuery, groupQuery } from "@/features/groups/api/groups";
+import { DeleteGroup } from "@/features/groups/components/DeleteGroup";
 import { GroupState } from "@/features/groups/components/GroupState";
 import { MemberTable } from "@/features/groups/components/MemberTable";
 import { PartitionLag } from "@/features/groups/components/PartitionLag";
@@ -27,6 +28,10 @@ export function GroupPage(): ReactElement {
   const panel = usePanel("reset");
   const refused = useClusterRefusal();
   const { data: group, error, refetch } = useQuery(groupQuery(clusterId, name));
+  const navigate = useNavigate();
+  const others = (useQuery(groupListQuery(clusterId)).data ?? [])
+    .map((each) => each.group)
+    .filter((each) => each !== name);
   if (error && !group) {
     return (
       <ErrorPanel error={error} what="The group could not be read" onRetry={() => void refetch()} />
@@ -40,9 +45,21 @@ export function GroupPage(): ReactElement {
           group ? <GroupState state={group.state} /> : <Skeleton height={12} width={90} mt={6} />
         }
         actions={
-          <GuardedButton refused={refused} variant="default" onClick={panel.open} disabled={!group}>
-            Reset offsets
-          </GuardedButton>
+          <>
+            {group && (
+              <DeleteGroup
+                clusterId={clusterId}
+                group={group}
+                refused={refused}
+                onDeleted={() =>
+                  void navigate({ to: "/clusters/$clusterId/groups", params: { clusterId } })
+                }
+              />
+            )}
+            <GuardedButton refused={refused} onClick={panel.open} disabled={!group}>
+              Reset offsets
+            </GuardedButton>
+          </>
         }
       />
       {group?.sampled_at && (
@@ -74,7 +91,9 @@ export function GroupPage(): ReactElement {
         title="Reset offsets"
         size={560}
       >
-        {group && <ResetPanel clusterId={clusterId} group={group} onDone={panel.close} />}
+        {group && (
+          <ResetPanel clusterId={clusterId} group={group} others={others} onDone={panel.close} />
+        )}
       </SidePanel>
     </>
   );

@@ -1,10 +1,11 @@
-import type { Acl } from "@/lib/api/types";
+import type { Acl, AclDraft, AclTemplate, TemplateName, TemplateRequest } from "@/lib/api/types";
 
-export type Template = "produce" | "consume" | "streams" | "custom";
+export type Choice = TemplateName | "custom";
 
-export const TEMPLATES: { value: Template; label: string; grants: string }[] = [
-  { value: "produce", label: "Produce", grants: "Write to topics, idempotently if it likes" },
-  { value: "consume", label: "Consume", grants: "Read topics and commit in a group" },
+/** What an application of a kind needs, in the order in which people ask for it. */
+export const CHOICES: { value: Choice; label: string; grants: string }[] = [
+  { value: "producer", label: "Produce", grants: "Write to topics, also in transactions" },
+  { value: "consumer", label: "Consume", grants: "Read topics and commit in a group" },
   { value: "streams", label: "Kafka Streams", grants: "All that an application id needs" },
   { value: "custom", label: "One rule", grants: "Any operation, allowed or denied" },
 ];
@@ -12,51 +13,57 @@ export const TEMPLATES: { value: Template; label: string; grants: string }[] = [
 export interface TemplateInput {
   /** `User:…` */
   principal: string;
+  /** Empty for all. */
   topic: string;
+  /** A group, or the application id of Kafka Streams. */
   group: string;
+  transactionalId: string;
   /** Names are prefixes: `orders` also covers `orders-eu`. */
   prefixed: boolean;
 }
 
-/** The rules that Kafka's own tools would add for a producer, a consumer, a Streams application. */
-export function templateAcls(template: Exclude<Template, "custom">, input: TemplateInput): Acl[] {
-  const topic = input.topic || "*";
-  const group = input.group || "*";
-  const pattern = (name: string): Acl["pattern_type"] =>
-    input.prefixed && name !== "*" ? "PREFIXED" : "LITERAL";
-  const allow = (
-    type: Acl["resource_type"],
-    name: string,
-    operation: Acl["operation"],
-    kind = pattern(name),
-  ): Acl => ({
+const nameOf = (typed: string): string => typed.trim() || "*";
+
+/** How a name is meant: a star is never a prefix. */
+export function patternOf(name: string, prefixed: boolean): "LITERAL" | "PREFIXED" {
+  return prefixed && name !== "*" ? "PREFIXED" : "LITERAL";
+}
+
+/** What is sent to have a template's rules made. */
+export function templateRequest(template: TemplateName, input: TemplateInput): TemplateRequest {
+  const topic = nameOf(input.topic);
+  const request: TemplateRequest = {
+    template,
     principal: input.principal,
-    resource_type: type,
-    resource_name: name,
-    pattern_type: kind,
-    operation,
-    permission: "ALLOW",
-    host: "*",
-  });
-  if (template === "produce") {
-    return [allow("TOPIC", topic, "WRITE"), allow("TOPIC", topic, "DESCRIBE")];
-  }
-  if (template === "consume") {
+    topic,
+    pattern_type: patternOf(topic, input.prefixed),
+  };
+  if (template !== "producer") request.group = nameOf(input.group);
+  const transactionalId = input.transactionalId.trim();
+  if (template !== "consumer" && transactionalId) request.transactional_id = transactionalId;
+  return request;
+}
+
+/** The rules that a template will make, as the service says what is in it. */
+export function templateAcls(template: AclTemplate, request: TemplateRequest): AclDraft[] {
+  const given = request as unknown as Record<string, string | undefined>;
+  return template.entries.flatMap((entry) => {
+    const name = given[entry.resource_name];
+    if (name === undefined) return [];
     return [
-      allow("TOPIC", topic, "READ"),
-      allow("TOPIC", topic, "DESCRIBE"),
-      allow("GROUP", group, "READ"),
+      {
+        principal: request.principal,
+        resource_type: entry.resource_type,
+        resource_name: name,
+        pattern_type: (entry.pattern_type ??
+          request.pattern_type ??
+          "LITERAL") as Acl["pattern_type"],
+        operation: entry.operation,
+        permission: "ALLOW" as const,
+        host: "*",
+      },
     ];
-  }
-  // A Streams application owns every topic, group and transaction that begins with its id.
-  return [
-    allow("TOPIC", topic, "READ"),
-    allow("TOPIC", topic, "WRITE"),
-    allow("TOPIC", topic, "DESCRIBE"),
-    allow("TOPIC", group, "ALL", group === "*" ? "LITERAL" : "PREFIXED"),
-    allow("GROUP", group, "ALL", group === "*" ? "LITERAL" : "PREFIXED"),
-    allow("TRANSACTIONAL_ID", group, "ALL", group === "*" ? "LITERAL" : "PREFIXED"),
-  ];
+  });
 }
 
 /** Which operations Kafka knows for a kind of resource. */
@@ -78,22 +85,9 @@ export const OPERATIONS: Partial<Record<Acl["resource_type"], readonly Acl["oper
 };
 
 /** A rule in one line: `allow READ on topic orders*`. */
-export function aclWords(acl: Acl): string {
+export function aclWords(acl: AclDraft): string {
   const star = acl.pattern_type === "PREFIXED" ? "*" : "";
   const resource = acl.resource_type.toLowerCase().replaceAll("_", " ");
   const name = `${acl.resource_name}${star}`;
   return `${acl.permission.toLowerCase()} ${acl.operation} on ${resource} ${name}`;
-}
-
-/** What makes a rule itself: two with the same id are the same rule. */
-export function aclId(acl: Acl): string {
-  return [
-    acl.principal,
-    acl.resource_type,
-    acl.resource_name,
-    acl.pattern_type,
-    acl.operation,
-    acl.permission,
-    acl.host,
-  ].join(" ");
 }

@@ -26,6 +26,14 @@ test("instants are sent with their zone, and all topics by naming none", () => {
   expect(named).toEqual({ to: "shift", shift: -5, topics: [{ topic: "orders" }], dry_run: false });
 });
 
+test("another group's place is copied by its name", () => {
+  expect(resetComplaint({ kind: "group", value: "", topics: [] })).not.toBeNull();
+  expect(resetRequest({ kind: "group", value: "other", topics: [] }, true)).toEqual({
+    to: { group: "other" },
+    dry_run: true,
+  });
+});
+
 test("an undo names the former offsets, and leaves what had none", () => {
   const planned = { topic: "t", target: 0, lag_after: 0 };
   const undo = undoRequests([

@@ -1,6 +1,6 @@
-import type { PlannedOffset, ResetRequest } from "@/lib/api/types";
+import type { PlannedOffset, ResetRequest, ResetTarget } from "@/lib/api/types";
 
-export type ResetKind = ResetRequest["to"];
+export type ResetKind = ResetTarget | "group";
 
 export const RESET_KINDS: { value: ResetKind; label: string }[] = [
   { value: "earliest", label: "The oldest record" },
@@ -8,11 +8,12 @@ export const RESET_KINDS: { value: ResetKind; label: string }[] = [
   { value: "timestamp", label: "The first record from a time on" },
   { value: "offset", label: "An offset" },
   { value: "shift", label: "Forward or back by a number of records" },
+  { value: "group", label: "Where another group stands" },
 ];
 
 export interface ResetChoice {
   kind: ResetKind;
-  /** A local date and time, an offset or a number of records, as typed. */
+  /** A local date and time, an offset, a number of records or a group, as typed. */
   value: string;
   /** None for all topics that the group has committed in. */
   topics: string[];
@@ -24,6 +25,7 @@ export function resetComplaint({ kind, value }: ResetChoice): string | null {
   if (kind === "timestamp") {
     return Number.isNaN(Date.parse(value)) ? "Enter a date and a time" : null;
   }
+  if (kind === "group") return value ? null : "Choose a group";
   const number = /^-?\d+$/.test(value) ? Number(value) : Number.NaN;
   if (!Number.isSafeInteger(number)) return "Enter a whole number";
   if (kind === "offset" && number < 0) return "Offsets begin at 0";
@@ -33,7 +35,8 @@ export function resetComplaint({ kind, value }: ResetChoice): string | null {
 /** The request for a choice without complaint. */
 export function resetRequest(choice: ResetChoice, dryRun: boolean): ResetRequest {
   const { kind, value, topics } = choice;
-  const request: ResetRequest = { to: kind, dry_run: dryRun };
+  const to = kind === "group" ? { group: value } : kind;
+  const request: ResetRequest = { to, dry_run: dryRun };
   if (kind === "timestamp") request.timestamp = new Date(value).toISOString();
   else if (kind === "offset" || kind === "shift") request[kind] = Number(value);
   if (topics.length > 0) request.topics = topics.map((topic) => ({ topic }));

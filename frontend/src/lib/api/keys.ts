@@ -27,6 +27,7 @@ export const keys = {
   groupList: (id: string) => [...groups(id), "list"] as const,
   group: (id: string, name: string) => [...groups(id), "one", name] as const,
   credentials: (id: string) => [...cluster(id), "credentials"] as const,
+  aclTemplates: ["acl-templates"] as const,
   acls: (id: string) => [...cluster(id), "acls"] as const,
   auditLog: (filter: object) => ["audit-log", filter] as const,
   usageSeries: (filter: object) => ["usage", "series", filter] as const,

@@ -9,8 +9,13 @@ export interface Page<T> {
   next_cursor: string | null;
 }
 
-/** A rule. What a request may leave out is there in every answer. */
-export type Acl = Required<Schemas["Acl"]>;
+/** A rule. */
+export type Acl = Schemas["Acl"];
+/** A rule that is still to be made. */
+export type AclDraft = Omit<Acl, "id">;
+export type AclTemplate = Schemas["AclTemplate"];
+export type TemplateName = Schemas["TemplateEnum"];
+export type TemplateRequest = Schemas["ApplyTemplateRequest"];
 export type ApiKey = Schemas["ApiKey"];
 export type ApiKeyCreated = Schemas["ApiKeyCreated"];
 export type Cluster = Schemas["Cluster"];
@@ -39,6 +44,7 @@ export type Produced = Schemas["Produced"];
 export type RecordBytes = Schemas["Bytes"];
 export type Region = Schemas["Region"];
 export type ResetRequest = Schemas["ResetRequest"];
+export type ResetTarget = Exclude<ResetRequest["to"], object>;
 export type Role = Schemas["Role"];
 export type Session = Schemas["Session"];
 export type Topic = Schemas["Topic"];

@@ -8,55 +8,61 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
-import type { Acl } from "@/lib/api/types";
+import type { Acl, AclDraft, TemplateRequest } from "@/lib/api/types";
 
 /** The access rules of a cluster. */
 export const aclsQuery = (clusterId: string) =>
   queryOptions({
     queryKey: keys.acls(clusterId),
-    queryFn: async () =>
-      (await allPages((cursor) =>
+    queryFn: () =>
+      allPages((cursor) =>
         body(
           api.GET("/api/v1/clusters/{cluster_id}/acls", {
             params: { path: { cluster_id: clusterId }, query: { cursor } },
           }),
         ),
-      )) as Acl[],
+      ),
     ...SLOW,
   });
 
+/** What each template is made of. */
+export const aclTemplatesQuery = queryOptions({
+  queryKey: keys.aclTemplates,
+  queryFn: async () => (await body(api.GET("/api/v1/acl-templates"))).items,
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/** What shall be made: rules one by one, or a template's. */
+export type NewAcls = { items: AclDraft[] } | { template: TemplateRequest };
+
 /** Adds rules: all of them or none. */
-export function useCreateAcls(clusterId: string): UseMutationResult<void, Error, Acl[]> {
+export function useCreateAcls(clusterId: string): UseMutationResult<void, Error, NewAcls> {
   const client = useQueryClient();
+  const params = { path: { cluster_id: clusterId } };
   return useMutation({
-    mutationFn: (items: Acl[]) =>
+    mutationFn: (input: NewAcls) =>
       done(
-        api.POST("/api/v1/clusters/{cluster_id}/acls", {
-          params: { path: { cluster_id: clusterId } },
-          body: { items },
-        }),
+        "template" in input
+          ? api.POST("/api/v1/clusters/{cluster_id}/acls:apply-template", {
+              params,
+              body: input.template,
+            })
+          : api.POST("/api/v1/clusters/{cluster_id}/acls:batch", { params, body: input }),
       ),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.acls(clusterId) }),
   });
 }
 
-/** Deletes the rule with exactly these members. */
+/** Deletes one rule. */
 export function useDeleteAcl(clusterId: string): UseMutationResult<void, Error, Acl> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (acl: Acl) =>
+    mutationFn: ({ id }: Acl) =>
       done(
-        api.DELETE("/api/v1/clusters/{cluster_id}/acls", {
-          params: { path: { cluster_id: clusterId }, query: filterOf(acl) },
+        api.DELETE("/api/v1/clusters/{cluster_id}/acls/{id}", {
+          params: { path: { cluster_id: clusterId, id } },
         }),
       ),
     onSettled: () => client.invalidateQueries({ queryKey: keys.acls(clusterId) }),
   });
-}
-
-/** The members that name one rule, and nothing else that an answer may carry. */
-function filterOf(acl: Acl): Acl {
-  const { principal, resource_type, resource_name, pattern_type, operation, permission, host } =
-    acl;
-  return { principal, resource_type, resource_name, pattern_type, operation, permission, host };
 }

@@ -5,9 +5,9 @@ import { type ReactElement, useMemo, useState } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { RowButton } from "@/components/GuardedButton";
-import type { Acl } from "@/lib/api/types";
+import type { Acl, AclDraft } from "@/lib/api/types";
 import { useCreateAcls, useDeleteAcl } from "../api/acls";
-import { aclId, aclWords } from "../templates";
+import { aclWords } from "../templates";
 import classes from "./AclTable.module.css";
 
 interface Props {
@@ -30,13 +30,15 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
   const columns = useMemo(
     () =>
       columnsOf(names, refused, (acl) => {
-        drop(acl, { onSuccess: () => showUndo(acl, () => put([acl])) });
+        drop(acl, { onSuccess: () => showUndo(acl, () => put({ items: [draftOf(acl)] })) });
       }),
     [drop, put, names, refused],
   );
   const wanted = search.trim().toLowerCase();
   const shown = acls?.filter((acl) =>
-    `${names.get(acl.principal) ?? ""} ${aclId(acl)}`.toLowerCase().includes(wanted),
+    `${names.get(acl.principal) ?? ""} ${acl.principal} ${aclWords(acl)}`
+      .toLowerCase()
+      .includes(wanted),
   );
   return (
     <>
@@ -60,15 +62,22 @@ export function AclTable({ clusterId, acls, names, refused }: Props): ReactEleme
         label="ACLs"
         columns={columns}
         rows={shown}
-        rowId={aclId}
+        rowId={(acl) => acl.id}
         initialSort={[{ id: "principal", desc: false }]}
       />
     </>
   );
 }
 
+/** The same rule to be made again: its id is given anew, and is the same. */
+function draftOf(acl: Acl): AclDraft {
+  const { principal, resource_type, resource_name, pattern_type, operation, permission, host } =
+    acl;
+  return { principal, resource_type, resource_name, pattern_type, operation, permission, host };
+}
+
 function showUndo(acl: Acl, undo: () => void): void {
-  const id = `acl ${aclId(acl)}`;
+  const id = `acl ${acl.id}`;
   notifications.show({
     id,
     autoClose: 12_000,

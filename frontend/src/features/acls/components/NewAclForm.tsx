@@ -1,19 +1,26 @@
-import { Autocomplete, Button, Group, Radio, Select, Stack, Switch } from "@mantine/core";
+import { Autocomplete, Radio, Select, Stack, Switch, TextInput } from "@mantine/core";
 import { useForm, type UseFormReturnType } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
-import type { Acl } from "@/lib/api/types";
-import { useCreateAcls } from "../api/acls";
-import { aclWords, OPERATIONS, type Template, TEMPLATES, templateAcls } from "../templates";
+import { MutationForm } from "@/components/MutationForm";
+import type { Acl, AclDraft, AclTemplate } from "@/lib/api/types";
+import { aclTemplatesQuery, type NewAcls, useCreateAcls } from "../api/acls";
+import {
+  aclWords,
+  type Choice,
+  CHOICES,
+  OPERATIONS,
+  patternOf,
+  templateAcls,
+  type TemplateInput,
+  templateRequest,
+} from "../templates";
 import classes from "./NewAclForm.module.css";
 
-interface Values {
-  template: Template;
-  principal: string;
-  topic: string;
-  group: string;
-  prefixed: boolean;
+interface Values extends TemplateInput {
+  choice: Choice;
   resourceType: Acl["resource_type"];
   operation: Acl["operation"];
   permission: Acl["permission"];
@@ -27,104 +34,126 @@ interface Props {
   onDone: () => void;
 }
 
-/** The rules for what was chosen. */
-export function aclsOf(values: Values): Acl[] {
-  const { template, principal, topic, group, prefixed } = values;
-  if (template !== "custom") return templateAcls(template, { principal, topic, group, prefixed });
+const INITIAL: Values = {
+  choice: "producer",
+  principal: "",
+  topic: "",
+  group: "",
+  transactionalId: "",
+  prefixed: false,
+  resourceType: "TOPIC",
+  operation: "READ",
+  permission: "ALLOW",
+};
+
+/** The one rule that was chosen by hand. */
+function customAcl(values: Values): AclDraft {
   const cluster = values.resourceType === "CLUSTER";
-  const name = cluster ? "kafka-cluster" : topic || "*";
-  return [
-    {
-      principal,
-      resource_type: values.resourceType,
-      resource_name: name,
-      pattern_type: prefixed && !cluster && name !== "*" ? "PREFIXED" : "LITERAL",
-      operation: values.operation,
-      permission: values.permission,
-      host: "*",
-    },
-  ];
+  const name = cluster ? "kafka-cluster" : values.topic.trim() || "*";
+  return {
+    principal: values.principal,
+    resource_type: values.resourceType,
+    resource_name: name,
+    pattern_type: cluster ? "LITERAL" : patternOf(name, values.prefixed),
+    operation: values.operation,
+    permission: values.permission,
+    host: "*",
+  };
+}
+
+function inputOf(values: Values): NewAcls {
+  if (values.choice === "custom") return { items: [customAcl(values)] };
+  return { template: templateRequest(values.choice, values) };
+}
+
+/** The rules for what was chosen, to be seen before they are made. */
+function previewOf(values: Values, templates: AclTemplate[] | undefined): AclDraft[] {
+  if (values.choice === "custom") return [customAcl(values)];
+  const template = templates?.find((each) => each.template === values.choice);
+  return template ? templateAcls(template, templateRequest(values.choice, values)) : [];
 }
 
 /** Adds rules from a template, or one by hand; what will be added stands below. */
 export function NewAclForm({ clusterId, names, topics, onDone }: Props): ReactElement {
   const create = useCreateAcls(clusterId);
+  const templates = useQuery(aclTemplatesQuery);
   const form = useForm<Values>({
-    initialValues: {
-      template: "produce",
-      principal: "",
-      topic: "",
-      group: "",
-      prefixed: false,
-      resourceType: "TOPIC",
-      operation: "READ",
-      permission: "ALLOW",
-    },
+    initialValues: INITIAL,
     validate: { principal: (principal) => (principal ? null : "Choose a credential") },
   });
-  const acls = aclsOf(form.values);
-  const submit = form.onSubmit(() => {
-    const onSuccess = (): void => {
-      notifications.show({ message: acls.length === 1 ? "One rule added" : "The rules are added" });
-      onDone();
-    };
-    create.mutate(acls, { onSuccess });
-  });
-  const { template } = form.values;
+  const acls = previewOf(form.values, templates.data);
+  const { choice, resourceType } = form.values;
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        <Radio.Group label="What for" {...form.getInputProps("template")}>
-          <Stack gap={8} mt={6}>
-            {TEMPLATES.map(({ value, label, grants }) => (
-              <Radio key={value} value={value} label={label} description={grants} size="xs" />
-            ))}
-          </Stack>
-        </Radio.Group>
-        <Select
-          label="Credential"
-          placeholder="Choose one"
-          searchable
-          data={principalsOf(names)}
-          {...form.getInputProps("principal")}
-        />
-        {template === "custom" && <CustomFields form={form} />}
-        {!(template === "custom" && form.values.resourceType === "CLUSTER") && (
-          <Autocomplete
-            label={nameLabel(form.values)}
-            description="Empty for all"
-            data={form.values.resourceType === "TOPIC" || template !== "custom" ? topics : []}
-            {...form.getInputProps("topic")}
-          />
-        )}
-        {(template === "consume" || template === "streams") && (
-          <Autocomplete
-            label={template === "streams" ? "Application id" : "Group"}
-            description="Empty for all"
-            {...form.getInputProps("group")}
-          />
-        )}
-        <Switch
-          size="xs"
-          label="Also all names that begin so"
-          {...form.getInputProps("prefixed", { type: "checkbox" })}
-        />
-        <ul className={classes.preview} aria-label="Rules that will be added">
-          {acls.map((acl) => (
-            <li key={aclWords(acl)}>{aclWords(acl)}</li>
+    <MutationForm
+      form={form}
+      mutation={create}
+      input={inputOf}
+      onDone={() => {
+        notifications.show({
+          message: acls.length === 1 ? "One rule added" : "The rules are added",
+        });
+        onDone();
+      }}
+      onCancel={onDone}
+      action={`Add ${acls.length === 1 ? "the rule" : `${String(acls.length)} rules`}`}
+      failure="No rule was added"
+      disabled={acls.length === 0}
+    >
+      <Radio.Group label="What for" {...form.getInputProps("choice")}>
+        <Stack gap={8} mt={6}>
+          {CHOICES.map(({ value, label, grants }) => (
+            <Radio key={value} value={value} label={label} description={grants} size="xs" />
           ))}
-        </ul>
-        {create.error && <ErrorPanel error={create.error} what="No rule was added" />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onDone}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending}>
-            Add {acls.length === 1 ? "the rule" : `${String(acls.length)} rules`}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+        </Stack>
+      </Radio.Group>
+      <Select
+        label="Credential"
+        placeholder="Choose one"
+        searchable
+        data={principalsOf(names)}
+        {...form.getInputProps("principal")}
+      />
+      {choice === "custom" && <CustomFields form={form} />}
+      {!(choice === "custom" && resourceType === "CLUSTER") && (
+        <Autocomplete
+          label={nameLabel(form.values)}
+          description="Empty for all"
+          data={resourceType === "TOPIC" || choice !== "custom" ? topics : []}
+          {...form.getInputProps("topic")}
+        />
+      )}
+      {(choice === "consumer" || choice === "streams") && (
+        <TextInput
+          label={choice === "streams" ? "Application id" : "Group"}
+          description="Empty for all"
+          {...form.getInputProps("group")}
+        />
+      )}
+      {(choice === "producer" || choice === "streams") && (
+        <TextInput
+          label="Transactional id"
+          description="Empty without transactions of its own"
+          {...form.getInputProps("transactionalId")}
+        />
+      )}
+      <Switch
+        size="xs"
+        label={`Also all ${choice === "custom" ? "" : "topics' "}names that begin so`}
+        {...form.getInputProps("prefixed", { type: "checkbox" })}
+      />
+      {templates.error && (
+        <ErrorPanel
+          error={templates.error}
+          what="The templates could not be read"
+          onRetry={() => void templates.refetch()}
+        />
+      )}
+      <ul className={classes.preview} aria-label="Rules that will be added">
+        {acls.map((acl) => (
+          <li key={aclWords(acl)}>{aclWords(acl)}</li>
+        ))}
+      </ul>
+    </MutationForm>
   );
 }
 
@@ -133,8 +162,8 @@ function principalsOf(names: Props["names"]): { value: string; label: string }[]
   return [...known, { value: "User:*", label: "All credentials, User:*" }];
 }
 
-function nameLabel({ template, resourceType }: Values): string {
-  if (template !== "custom" || resourceType === "TOPIC") return "Topic";
+function nameLabel({ choice, resourceType }: Values): string {
+  if (choice !== "custom" || resourceType === "TOPIC") return "Topic";
   return resourceType === "GROUP" ? "Group" : "Transactional id";
 }
 

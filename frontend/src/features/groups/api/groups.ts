@@ -5,7 +5,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { notifications } from "@mantine/notifications";
-import { api, body } from "@/lib/api/client";
+import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { LIVE } from "@/lib/api/polling";
@@ -65,6 +65,26 @@ export function useResetOffsets(
     mutationFn: (request: ResetRequest) => resetOffsets(clusterId, group, request),
     onSettled: (_, __, request) =>
       request.dry_run ? undefined : client.invalidateQueries({ queryKey: keys.groups(clusterId) }),
+  });
+}
+
+/** Deletes a group that has no members, with its offsets. */
+export function useDeleteGroup(
+  clusterId: string,
+  group: string,
+): UseMutationResult<void, Error, void> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () =>
+      done(
+        api.DELETE("/api/v1/clusters/{cluster_id}/groups/{group}", {
+          params: { path: { cluster_id: clusterId, group }, query: { wake: true } },
+        }),
+      ),
+    onSuccess: () => {
+      client.removeQueries({ queryKey: keys.group(clusterId, group) });
+      return client.invalidateQueries({ queryKey: keys.groupList(clusterId) });
+    },
   });
 }
 

@@ -1,4 +1,4 @@
-import { MultiSelect, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { MultiSelect, Radio, Select, Stack, Text, TextInput } from "@mantine/core";
 import type { ReactElement } from "react";
 import type { Group } from "@/lib/api/types";
 import { RESET_KINDS, type ResetChoice, resetComplaint, type ResetKind } from "../reset";
@@ -7,12 +7,14 @@ interface Props {
   choice: ResetChoice;
   onChange: (choice: ResetChoice) => void;
   group: Group;
+  /** The cluster's other groups. */
+  others: string[];
 }
 
 /** The first step of a reset: which topics, and from where the group shall go on. */
-export function ResetChooser({ choice, onChange, group }: Props): ReactElement {
+export function ResetChooser({ choice, onChange, group, others }: Props): ReactElement {
   const topics = [...new Set(group.partitions.map((partition) => partition.topic))].sort();
-  const needsValue = choice.kind !== "earliest" && choice.kind !== "latest";
+  const needsText = ["timestamp", "offset", "shift"].includes(choice.kind);
   return (
     <>
       <Text size="sm" c="dimmed">
@@ -41,7 +43,20 @@ export function ResetChooser({ choice, onChange, group }: Props): ReactElement {
           ))}
         </Stack>
       </Radio.Group>
-      {needsValue && (
+      {choice.kind === "group" && (
+        <Select
+          label="Group"
+          placeholder="Choose one"
+          searchable
+          nothingFoundMessage="No such group"
+          data={others}
+          value={choice.value || null}
+          onChange={(value) => {
+            onChange({ ...choice, value: value ?? "" });
+          }}
+        />
+      )}
+      {needsText && (
         <TextInput
           label={choice.kind === "timestamp" ? "Time, in your zone" : "Number"}
           type={choice.kind === "timestamp" ? "datetime-local" : "text"}

@@ -12,11 +12,13 @@ import { ResetPreview } from "./ResetPreview";
 interface Props {
   clusterId: string;
   group: ConsumerGroup;
+  /** The cluster's other groups. */
+  others: string[];
   onDone: () => void;
 }
 
 /** Three steps: choose, see what would change in each partition, apply. Then it can be undone. */
-export function ResetPanel({ clusterId, group, onDone }: Props): ReactElement {
+export function ResetPanel({ clusterId, group, others, onDone }: Props): ReactElement {
   const reset = useResetOffsets(clusterId, group.group);
   const undo = useUndoReset(clusterId, group.group);
   const [choice, setChoice] = useState<ResetChoice>({ kind: "earliest", value: "", topics: [] });
@@ -44,7 +46,7 @@ export function ResetPanel({ clusterId, group, onDone }: Props): ReactElement {
       {plan ? (
         <ResetPreview plan={plan} />
       ) : (
-        <ResetChooser choice={choice} onChange={setChoice} group={group} />
+        <ResetChooser choice={choice} onChange={setChoice} group={group} others={others} />
       )}
       {reset.error && <ErrorPanel error={reset.error} what="The offsets were not changed" />}
       {plan ? (

@@ -1,0 +1,31 @@
+import type { ReactElement } from "react";
+import { DeleteButton } from "@/components/DeleteButton";
+import type { Group } from "@/lib/api/types";
+import { useDeleteGroup } from "../api/groups";
+
+interface Props {
+  clusterId: string;
+  group: Group;
+  onDeleted: () => void;
+  refused: string | undefined;
+}
+
+/** The button that deletes a group. Kafka deletes none that has members. */
+export function DeleteGroup({ clusterId, group, onDeleted, refused }: Props): ReactElement {
+  const busy =
+    group.members.length > 0
+      ? `Kafka deletes a group only once none of its consumers is connected: now ${String(group.members.length)} are.`
+      : undefined;
+  return (
+    <DeleteButton
+      name={group.group}
+      title="Delete the group"
+      mutation={useDeleteGroup(clusterId, group.group)}
+      onDeleted={onDeleted}
+      refused={refused ?? busy}
+    >
+      Its offsets go with it: a consumer that joins <code>{group.group}</code> again begins where
+      its <code>auto.offset.reset</code> says. Records stay. This cannot be undone.
+    </DeleteButton>
+  );
+}
