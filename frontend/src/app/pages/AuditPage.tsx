@@ -84,7 +84,7 @@ function Entries({ query, panel, filtered }: EntriesProps): ReactElement {
         empty={
           <Empty title={filtered ? "Nothing of this kind" : "Nothing happened yet"}>
             {filtered
-              ? "No entry matches all of what is chosen above. Take a filter away, or go further back."
+              ? "No entry matches all that is chosen above. Take one away, or go further back."
               : "Each change of the organization and of what is in it will stand here."}
           </Empty>
         }

@@ -12,9 +12,10 @@ interface Props {
 
 /** The button that deletes a group. Kafka deletes none that has members. */
 export function DeleteGroup({ clusterId, group, onDeleted, refused }: Props): ReactElement {
+  const connected = group.members.length;
   const busy =
-    group.members.length > 0
-      ? `Kafka deletes a group only once none of its consumers is connected: now ${String(group.members.length)} are.`
+    connected > 0
+      ? `Kafka deletes no group that has consumers connected: ${String(connected)} are.`
       : undefined;
   return (
     <DeleteButton
