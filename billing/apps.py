@@ -10,3 +10,10 @@ class BillingConfig(AppConfig):
 
     name = "billing"
     label = "billing"
+
+    def ready(self) -> None:
+        """Tells how many budgets an organisation has."""
+        from billing.budgets.changes import budgets_used  # noqa: PLC0415
+        from console.limits.usage import register_usage  # noqa: PLC0415
+
+        register_usage("budgets", budgets_used)

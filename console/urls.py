@@ -11,6 +11,7 @@ API_PREFIX = "api/v1/"
 
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("console.audit.api.urls")),
+    path("", include("console.limits.api.urls")),
     path("", include("console.accounts.api.urls")),
     path("", include("provisioning.api.urls")),
     path("", include("metering.api.urls")),

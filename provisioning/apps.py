@@ -15,7 +15,7 @@ class ProvisioningConfig(AppConfig):
         """Listens to accounts, and tells probes about the cell."""
         from console.accounts import signals  # noqa: PLC0415
         from console.common.health import register_check  # noqa: PLC0415
-        from provisioning import checks, receivers  # noqa: PLC0415
+        from provisioning import checks, limits, receivers  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
@@ -25,3 +25,4 @@ class ProvisioningConfig(AppConfig):
             receivers.follow_produce_suspension, dispatch_uid=uid
         )
         register_check("cell", checks.check_cell)
+        limits.register()

@@ -14,7 +14,7 @@ from console.settings.config import build_config
 HOME = Path(tempfile.mkdtemp(prefix="freshet-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
-globals().update(django_settings(build_config(HOME, {}, {})))
+globals().update(django_settings(build_config(HOME, {"queue": {"counters_url": "memory://"}}, {})))
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CELERY_BROKER_URL = "memory://"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}

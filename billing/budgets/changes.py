@@ -25,8 +25,7 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.conf import config
-from console.common.errors import LimitReached, Quota
+from console.limits.services import require_room
 
 
 def lock_budgets(*, organization_id: str) -> None:
@@ -40,10 +39,8 @@ def create_budget(
     """Sets a new budget, from the current month on. Raises `LimitReached`."""
     organization_id = actor.organization_id
     lock_budgets(organization_id=organization_id)
-    used = Budget.objects.for_organization(organization_id).current().count()
-    limit = config().limits.budgets
-    if used >= limit:
-        raise LimitReached(quota=Quota("budgets", limit, used))
+    used = budgets_used(organization_id)
+    require_room("budgets", organization_id=organization_id, used=used)
     spending = _spending(organization_id)
     budget = Budget.objects.create(
         organization_id=organization_id,
@@ -60,6 +57,12 @@ def create_budget(
     note_event(budget, BudgetEventKind.CREATED, base_minor=spending.spent_minor)
     _audit(actor, budget, "create", _settings(budget))
     return _evaluated(budget, spending)
+
+
+def budgets_used(organization_id: str, cluster_id: str = "") -> int:
+    """Budgets that hold; they are the organisation's, not a cluster's."""
+    del cluster_id
+    return Budget.objects.for_organization(organization_id).current().count()
 
 
 def update_budget(*, actor: Actor, budget: Budget, changes: dict[str, Any]) -> Budget:

@@ -12,10 +12,13 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        """Tells the audit log what users and keys are called."""
+        """Tells what users and keys are called, and how many keys there are."""
         from console.accounts import names  # noqa: PLC0415
+        from console.accounts.services.api_keys import keys_used  # noqa: PLC0415
         from console.audit.names import register_namer  # noqa: PLC0415
         from console.common.actor import ActorKind  # noqa: PLC0415
+        from console.limits.usage import register_usage  # noqa: PLC0415
 
         register_namer(ActorKind.SESSION, names.users_by_id)
         register_namer(ActorKind.API_KEY, names.keys_by_id)
+        register_usage("api_keys", keys_used)

@@ -55,6 +55,17 @@ def _without_port(forwarded: str) -> str:
         return ""
 
 
+def network_of(address: str) -> str:
+    """What counts as one address: in IPv6 the /64 network, which one customer line has."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 

@@ -17,6 +17,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "console.common",
+    "console.limits",
     "console.accounts",
     "provisioning",
     "metering",

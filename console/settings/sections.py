@@ -63,6 +63,11 @@ class Queue:
     visibility_timeout_s: int = setting(
         120, "Seconds after which Redis gives a task of a lost worker to another."
     )
+    counters_url: str = setting(
+        "",
+        "Redis that counts API requests for all web processes. Empty: that of `queue.url`; where "
+        "this is none, each process counts for itself.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,15 @@ class Console:
 class Limits:
     """Published limits. An organisation's own can be raised; these are where it begins."""
 
+    api_requests_per_second: int = setting(
+        100, "API requests of an organisation in a second, counted over ten seconds."
+    )
+    anonymous_requests_per_second: int = setting(
+        20, "API requests from one address in a second that no organisation makes."
+    )
+    live_tails: int = setting(
+        20, "Live tails of an organisation that are open at one time, in each web process."
+    )
     signups_per_address: int = setting(10, "Sign-ups from one address in an hour.")
     signins_failed_per_address: int = setting(20, "Failed sign-ins from one address in an hour.")
     password_resets_per_address: int = setting(

@@ -22,6 +22,7 @@ from asgiref.sync import sync_to_async
 from console.accounts.services import renew_actor
 from console.common.actor import Actor, Permission
 from console.common.errors import Quota
+from console.limits.services import limit_of
 from provisioning import kafka
 from provisioning.errors import TooManyStreams
 from provisioning.models import Cluster
@@ -31,8 +32,6 @@ from provisioning.services.observation import observe_cluster
 logger = logging.getLogger(__name__)
 
 SECONDS_MAX = 600.0
-# Of one organisation, in one process.
-STREAMS_MAX = 20
 QUEUE_BATCHES = 4
 # A tail whose brokers were replaced hears nothing any more, and one whose key was revoked must not:
 # so often is looked.
@@ -56,10 +55,11 @@ class Stream:
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
 
     def __post_init__(self) -> None:
+        limit = limit_of("live_tails", organization_id=self.actor.organization_id)
         with _lock:
             used = _open[self.actor.organization_id]
-            if used >= STREAMS_MAX:
-                quota = Quota("live_tails", STREAMS_MAX, used)
+            if used >= limit:
+                quota = Quota("live_tails", limit, used)
                 raise TooManyStreams(quota=quota, retry_after_s=5)
 
     async def events(self) -> AsyncIterator[bytes]:

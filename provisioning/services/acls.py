@@ -9,8 +9,8 @@ from brokers.metadata_records import Acl
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.conf import config
-from console.common.errors import FieldError, LimitReached, NotFound, Quota, ValidationFailed
+from console.common.errors import FieldError, NotFound, ValidationFailed
+from console.limits import services as limits
 from provisioning.acl_ids import acl_id
 from provisioning.acl_templates import (
     TEMPLATES,
@@ -66,7 +66,7 @@ def create_acls(
     locks.lock("acls", cluster.pk)
     with metadata_errors():
         there = set(store.list_acls())
-        require_room(there=there, new=set(acls))
+        require_room(cluster=cluster, there=there, new=set(acls))
         if validate_only:
             return Effect(())
         repeat_unknown(lambda: store.add_acls(acls))
@@ -96,11 +96,15 @@ def delete_acl(*, actor: Actor, cluster: Cluster, acl: str) -> None:
     _audit(actor, cluster, "acl.delete", [entry])
 
 
-def require_room(*, there: set[Acl], new: set[Acl]) -> None:
+def require_room(*, cluster: Cluster, there: set[Acl], new: set[Acl]) -> None:
     """Raises `LimitReached` where the list would become too long."""
-    limit = config().limits.acls
-    if len(there | new) > limit:
-        raise LimitReached(quota=Quota("acls", limit, len(there)))
+    limits.require_room(
+        "acls",
+        organization_id=cluster.organization_id,
+        cluster_id=cluster.pk,
+        used=len(there),
+        adding=len(new - there),
+    )
 
 
 def _matches(entry: Acl, wanted: Mapping[str, str]) -> bool:

@@ -12,8 +12,9 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
 from console.common.conf import config
-from console.common.errors import Conflict, FieldError, LimitReached, NotFound, Quota
+from console.common.errors import Conflict, FieldError, NotFound
 from console.common.outbox import enqueue_task
+from console.limits.services import require_room
 from provisioning.choices import Intent, OperationType, SampleData
 from provisioning.errors import (
     ClusterDeleted,
@@ -50,13 +51,11 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
 ) -> Operation:
     """Wants a new cluster. Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`."""
     organization_id = actor.organization_id
-    _require_brokers_allowed(scale_max, used=0)
+    _require_brokers_allowed(scale_max, used=0, organization_id=organization_id)
     # Of two requests at once the second sees the first's cluster.
     locks.lock("clusters", organization_id)
     clusters = Cluster.objects.for_organization(organization_id).active()
-    limit, used = config().limits.clusters, clusters.count()
-    if used >= limit:
-        raise LimitReached(quota=Quota("clusters", limit, used))
+    require_room("clusters", organization_id=organization_id, used=clusters.count())
     _require_free_name(organization_id, name)
     # Whoever suspends or verifies it at this moment comes after us and finds the cluster, or before
     # us and is seen.
@@ -144,8 +143,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
     require_idle(cluster=cluster)
     locks.lock("clusters", cluster.organization_id)
     used = Cluster.objects.for_organization(cluster.organization_id).active().count()
-    if used >= config().limits.clusters:
-        raise LimitReached(quota=Quota("clusters", config().limits.clusters, used))
+    require_room("clusters", organization_id=cluster.organization_id, used=used)
     chosen = name or cluster.name
     _require_free_name(cluster.organization_id, chosen)
     *before, (since_ms, _) = cluster.deletions
@@ -290,16 +288,27 @@ def _require_active(cluster: Cluster) -> None:
         raise ClusterDeleted
 
 
-def _require_brokers_allowed(count: int, *, used: int) -> None:
-    limit = config().limits.brokers
-    if count > limit:
-        raise LimitReached(quota=Quota("brokers", limit, used))
+def _require_brokers_allowed(
+    count: int, *, used: int, organization_id: str, cluster_id: str = ""
+) -> None:
+    require_room(
+        "brokers",
+        organization_id=organization_id,
+        cluster_id=cluster_id,
+        used=used,
+        adding=count - used,
+    )
 
 
 def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
     """The ports that change where it gets more brokers. Those of fewer stay its own."""
     if count > cluster.scale_max:
-        _require_brokers_allowed(count, used=cluster.scale_max)
+        _require_brokers_allowed(
+            count,
+            used=cluster.scale_max,
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+        )
     missing = count - len(cluster.ports)
     if missing <= 0:
         return {}

@@ -19,8 +19,8 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.conf import config
-from console.common.errors import AppError, FieldError, LimitReached, Quota, ValidationFailed
+from console.common.errors import AppError, FieldError, ValidationFailed
+from console.limits import services as limits
 from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import CredentialRole
@@ -101,7 +101,7 @@ def make_user(
     password = password or secrets.token_urlsafe(PASSWORD_BYTES)
     mechanism = cast("Mechanism", credential.mechanism)
     with metadata_errors():
-        require_room(there=set(store.list_acls()), new=set(acls))
+        require_room(cluster=credential.cluster, there=set(store.list_acls()), new=set(acls))
         if validate_only:
             return CreatedCredential(credential, password, Effect(()))
         # ACLs first: a user that authenticates can do what it may.
@@ -183,9 +183,12 @@ def acls_to_end(*, store: ClusterStore, credential: Credential) -> list[Acl]:
 
 def require_room_for_credential(*, cluster: Cluster) -> None:
     """Raises `LimitReached`. What a rotation leaves for a while does not count."""
-    used, limit = cluster.credentials.named().count(), config().limits.credentials
-    if used >= limit:
-        raise LimitReached(quota=Quota("credentials", limit, used))
+    limits.require_room(
+        "credentials",
+        organization_id=cluster.organization_id,
+        cluster_id=cluster.pk,
+        used=cluster.credentials.named().count(),
+    )
 
 
 def require_future(expires_at: datetime | None) -> None:

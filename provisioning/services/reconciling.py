@@ -14,9 +14,9 @@ from console.common import locks
 from console.common.actor import system_actor
 from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
-from console.common.conf import config
 from console.common.metered import is_metered
 from console.common.tenancy import organization_scope, system_scope
+from console.limits.services import limit_of
 from provisioning import reconcile
 from provisioning.cells import broker_access, cell_store, cluster_store
 from provisioning.choices import Intent, OperationState, OperationType, SampleData
@@ -108,8 +108,7 @@ def sweep_clusters() -> int:
 
 
 def spec_of(cluster: Cluster) -> ClusterSpec:
-    """What the cell is told. A pure function of the row and the published limits."""
-    limits = config().limits
+    """What the cell is told: the row, and the limits that the cell enforces."""
     idle_ms = reconcile.NEVER_MS if cluster.scale_min else cluster.idle_timeout_s * 1000
     if cluster.sleep_wanted:
         idle_ms = reconcile.SLEEP_SOON_MS
@@ -126,10 +125,14 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
         idle_timeout_ms=idle_ms,
         ports=tuple(cluster.ports),
         host=cluster.host,
-        connections_max=limits.connections,
-        wakes_per_minute_max=limits.wakes_per_minute,
+        connections_max=_limit(cluster, "connections"),
+        wakes_per_minute_max=_limit(cluster, "wakes_per_minute"),
         deletions=tuple((since_ms, until_ms) for since_ms, until_ms in cluster.deletions),
     )
+
+
+def _limit(cluster: Cluster, name: str) -> int:
+    return limit_of(name, organization_id=cluster.organization_id, cluster_id=cluster.pk)
 
 
 def wanted_of(cluster: Cluster, operation: Operation | None) -> reconcile.Wanted:

@@ -14,8 +14,8 @@ from brokers.metadata_records import Topic, TopicConfig
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.conf import config
-from console.common.errors import AppError, FieldError, LimitReached, Quota, ValidationFailed
+from console.common.errors import AppError, FieldError, ValidationFailed
+from console.limits.services import require_room
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.errors import ClusterDeleted, at_item
@@ -96,7 +96,7 @@ def create_topic(
     wanted = NewTopic(name, partitions, configs or {})
     store = writable_store(cluster)
     with metadata_errors():
-        _require_room(store, topics=1, partitions=partitions or 1)
+        _require_room(cluster, store, topics=1, partitions=partitions or 1)
         if validate_only:
             return ShownTopic(_validate(store, wanted), ())
         topic = _create(store, wanted)
@@ -114,7 +114,7 @@ def create_topics(
     store = writable_store(cluster)
     with metadata_errors():
         partitions = sum(each.partitions or 1 for each in wanted)
-        _require_room(store, topics=len(wanted), partitions=partitions)
+        _require_room(cluster, store, topics=len(wanted), partitions=partitions)
     checked = [_at_place(place, _validate, store, each) for place, each in enumerate(wanted)]
     if validate_only:
         return [ShownTopic(topic, ()) for topic in checked]
@@ -187,7 +187,7 @@ def add_partitions(
         if count <= before.partitions:
             detail = f"The topic has {before.partitions} partitions: they only go up."
             raise ValidationFailed(errors=[FieldError("/count", "invalid", detail)])
-        _require_room(store, topics=0, partitions=count - before.partitions)
+        _require_room(cluster, store, topics=0, partitions=count - before.partitions)
         if validate_only:
             return ShownTopic(replace(before, partitions=count), ())
         topic = store.create_partitions(name, count)
@@ -254,15 +254,17 @@ def _wait_led(cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownTopic
     return ShownTopic(topic, conditions_of(topic))
 
 
-def _require_room(store: ClusterStore, *, topics: int, partitions: int) -> None:
+def _require_room(cluster: Cluster, store: ClusterStore, *, topics: int, partitions: int) -> None:
     there = [topic for topic in store.topics() if not topic.internal]
-    limits = config().limits
-    used = len(there)
-    if used + topics > limits.topics:
-        raise LimitReached(quota=Quota("topics", limits.topics, used))
-    used = sum(topic.partitions for topic in there)
-    if used + partitions > limits.partitions:
-        raise LimitReached(quota=Quota("partitions", limits.partitions, used))
+    used = {"topics": len(there), "partitions": sum(topic.partitions for topic in there)}
+    for name, adding in (("topics", topics), ("partitions", partitions)):
+        require_room(
+            name,
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+            used=used[name],
+            adding=adding,
+        )
 
 
 def _overlaid(defaults: list[TopicConfig], configs: Mapping[str, str]) -> tuple[TopicConfig, ...]:

@@ -11,11 +11,11 @@ from django.db import connection, connections
 
 from console.accounts.models import Membership, Organization
 from console.accounts.services import verification
-from console.accounts.services.limits import network_of
 from console.accounts.signals import organization_signed_up, organization_verified
 from console.common.actor import Role
 from console.common.clock import now
 from console.common.conf import config
+from console.common.requests import network_of
 from console.common.tenancy import organization_scope, system_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
@@ -117,12 +117,12 @@ def test_sign_ups_of_an_address_are_limited(anybody, monkeypatch):
     response = anybody.post("/signup", BODY)
     document = assert_problem(response, 429, "too_many_requests")
     assert document["quota"] == {
-        "name": "signup_per_address_per_hour",
+        "name": "signups_per_address",
         "limit": limit,
         "used": limit,
     }
     assert 0 < int(response["Retry-After"]) <= 3600
-    assert response["RateLimit-Remaining"] == "0"
+    assert response["RateLimit"].startswith('"signups_per_address";r=0;t=')
 
     in_an_hour = now() + timedelta(hours=1)
     monkeypatch.setattr("django.utils.timezone.now", lambda: in_an_hour)

@@ -12,8 +12,8 @@ from console.common import locks
 from console.common.actor import GRANTS, Actor, ActorKind, Role
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.conf import config
-from console.common.errors import FieldError, LimitReached, Quota
+from console.common.errors import FieldError
+from console.limits.services import require_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,8 @@ def create_api_key(
         raise ExpiryInThePast(errors=[FieldError("/expires_at", "past", ExpiryInThePast.title)])
     # Two requests at once must not both take the last place.
     locks.lock("api-keys", actor.organization_id)
-    used = ApiKey.objects.for_organization(actor.organization_id).usable().count()
-    limit = config().limits.api_keys
-    if used >= limit:
-        raise LimitReached(quota=Quota("api_keys", limit, used))
+    used = keys_used(actor.organization_id)
+    require_room("api_keys", organization_id=actor.organization_id, used=used)
     key = ApiKey(
         organization_id=actor.organization_id,
         name=name,
@@ -59,6 +57,12 @@ def create_api_key(
         detail={"name": name, "role": role},
     )
     return CreatedKey(key=key, secret=secret.text)
+
+
+def keys_used(organization_id: str, cluster_id: str = "") -> int:
+    """Keys that authenticate; they are the organisation's, not a cluster's."""
+    del cluster_id
+    return ApiKey.objects.for_organization(organization_id).usable().count()
 
 
 def revoke_api_key(*, actor: Actor, key: ApiKey) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from datetime import timedelta
 
@@ -10,8 +9,17 @@ from console.accounts.models import AddressEvent
 from console.common import locks
 from console.common.clock import now
 from console.common.errors import Quota, TooManyRequests
+from console.common.requests import network_of
 
 WINDOW = timedelta(hours=1)
+# What is counted → the limit as it is published.
+PUBLISHED = {
+    "password_reset": "password_resets_per_address",
+    "signin_failed": "signins_failed_per_address",
+    "signup": "signups_per_address",
+    # A mail like the one that a sign-up sends.
+    "verification": "signups_per_address",
+}
 
 
 def check_address(*, kind: str, address: str, limit: int) -> None:
@@ -31,7 +39,7 @@ def check_address(*, kind: str, address: str, limit: int) -> None:
     room_at = times[len(times) - limit] + WINDOW if limit else now() + WINDOW
     raise TooManyRequests(
         "This address has done this too often within an hour.",
-        quota=Quota(f"{kind}_per_address_per_hour", limit, len(times)),
+        quota=Quota(PUBLISHED[kind], limit, len(times)),
         retry_after_s=max(1, math.ceil((room_at - now()).total_seconds())),
     )
 
@@ -46,17 +54,6 @@ def events_of_address(*, kind: str, address: str) -> int:
     since = now() - WINDOW
     events = AddressEvent.objects.filter(kind=kind, created_at__gt=since)
     return events.filter(address=network_of(address)).count()
-
-
-def network_of(address: str) -> str:
-    """What counts as one address: in IPv6 the /64 network, which one customer line has."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def purge_address_events() -> int:

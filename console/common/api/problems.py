@@ -75,10 +75,10 @@ def headers(error: errors.AppError) -> dict[str, str]:
     if error.retry_after_s is not None:
         given["Retry-After"] = str(error.retry_after_s)
     if error.quota is not None and error.status == status.HTTP_429_TOO_MANY_REQUESTS:
-        left = max(error.quota.limit - error.quota.used, 0)
-        given["RateLimit-Limit"] = str(error.quota.limit)
-        given["RateLimit-Remaining"] = str(left)
-        given["RateLimit-Reset"] = str(error.retry_after_s or 0)
+        # draft-ietf-httpapi-ratelimit-headers-10
+        name, left = error.quota.name, max(error.quota.limit - error.quota.used, 0)
+        given["RateLimit-Policy"] = f'"{name}";q={error.quota.limit}'
+        given["RateLimit"] = f'"{name}";r={left};t={error.retry_after_s or 0}'
     if error.status == status.HTTP_401_UNAUTHORIZED:
         given["WWW-Authenticate"] = 'Bearer realm="freshet"'
     return given

@@ -28,12 +28,39 @@ from console.common.actor import Actor, Permission, actor_of
 from console.common.api import etags
 from console.common.api.pagination import LIMIT_MAX, page_of
 from console.common.api.problems import CONTENT_TYPE, headers, problem
-from console.common.errors import AppError, FieldError, NotFound, ValidationFailed
-from console.common.requests import client_address
+from console.common.errors import (
+    AppError,
+    FieldError,
+    NotFound,
+    Quota,
+    TooManyRequests,
+    ValidationFailed,
+)
+from console.common.rates import WINDOW_S, Rate, count_address, count_organization
+from console.common.requests import client_address, network_of
 from console.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
 
 SerializerType = type[BaseSerializer[Any]]
 REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
+# The published limit behind each policy.
+RATE_LIMITS = {
+    "organization": "api_requests_per_second",
+    "address": "anonymous_requests_per_second",
+}
+
+
+class RateLimited(TooManyRequests):
+    """More API requests than an organisation, or an address that is nobody's, may make."""
+
+    code = "rate_limited"
+    title = "Too many API requests"
+
+    def __init__(self, rate: Rate) -> None:
+        super().__init__(
+            f"At most {rate.limit} requests are served in {WINDOW_S} seconds.",
+            quota=Quota(RATE_LIMITS[rate.policy], rate.limit, rate.limit),
+            retry_after_s=rate.reset_s,
+        )
 
 
 class ApiMixin(APIView):
@@ -54,11 +81,34 @@ class ApiMixin(APIView):
     examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
 
     attempt: idempotency.Attempt | None = None
+    # The limit that this request was counted under.
+    rate: Rate | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Serves within a tenancy scope of its own, which ends with the request."""
         with request_scope():
             return super().dispatch(request, *args, **kwargs)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Finds out who asks, and counts the request against what they may ask.
+
+        A credential that is wrong counts against its address, so that none is found by trying.
+        """
+        try:
+            super().perform_authentication(request)
+        except AppError:
+            self._count(None)
+            raise
+        self._count(request.auth.organization_id if isinstance(request.auth, Actor) else None)
+
+    def _count(self, organization_id: str | None) -> None:
+        """Raises `RateLimited`."""
+        if organization_id is None:
+            self.rate = count_address(network_of(self.address))
+        else:
+            self.rate = count_organization(organization_id)
+        if not self.rate.allowed:
+            raise RateLimited(self.rate)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticates, and stops a repeated POST at the answer that it already had."""
@@ -101,6 +151,11 @@ class ApiMixin(APIView):
         """Keeps the answer of a POST with a key; nothing of the API is cached by anybody."""
         final = super().finalize_response(request, response, *args, **kwargs)
         final.headers.setdefault("Cache-Control", "no-store")
+        if self.rate is not None:
+            for name, value in self.rate.headers.items():
+                # Another limit that was met says more than this one, which was not.
+                if not self.rate.allowed or name not in final.headers:
+                    final.headers[name] = value
         succeeded = final.status_code < status.HTTP_400_BAD_REQUEST
         if self.attempt is not None and succeeded:
             body = b"" if response.data is None else _json(response.data)

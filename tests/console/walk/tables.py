@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.console.walk import accounts, audit, billing, metering, provisioning, web
+from tests.console.walk import accounts, audit, billing, limits, metering, provisioning, web
 
 ROUTES = [
     *accounts.ROUTES,
     *audit.ROUTES,
     *billing.ROUTES,
+    *limits.ROUTES,
     *metering.ROUTES,
     *provisioning.ROUTES,
     *web.ROUTES,

@@ -457,7 +457,7 @@ def test_partitions_that_kafka_cannot_number_are_pointed_to(api, path):
 
 
 def test_live_tails_are_limited(api, path, awake, topic, monkeypatch):
-    monkeypatch.setattr(streams, "STREAMS_MAX", 0)
+    monkeypatch.setattr(streams, "limit_of", lambda *_, **__: 0)
     response = api().get(f"{topic}/messages/stream")
     document = cases.assert_problem(response, 429, "too_many_streams")
     assert document["quota"] == {"name": "live_tails", "limit": 0, "used": 0}

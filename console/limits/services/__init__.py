@@ -1,0 +1,15 @@
+"""The value of a limit that holds, and requests for another one."""
+
+from console.limits.services.listing import LimitStanding, list_limits
+from console.limits.services.requests import grant_limit, refuse_limit, request_limit
+from console.limits.services.values import limit_of, require_room
+
+__all__ = [
+    "LimitStanding",
+    "grant_limit",
+    "limit_of",
+    "list_limits",
+    "refuse_limit",
+    "request_limit",
+    "require_room",
+]

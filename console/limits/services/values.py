@@ -1,0 +1,60 @@
+"""The value of a limit that holds. In the organisation's tenancy scope."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+from console.common.clock import now
+from console.common.errors import LimitReached, Quota
+from console.limits.models import LimitGrant
+from console.limits.registry import BY_NAME
+
+# A granted rate of requests is noticed within so long.
+RATE_KEPT = timedelta(seconds=30)
+# Organisations whose rate a process remembers at most.
+RATES_MAX = 10_000
+
+_known: dict[str, tuple[datetime, int]] = {}
+_lock = threading.Lock()
+
+
+def limit_of(name: str, *, organization_id: str, cluster_id: str = "") -> int:
+    """What holds for an organisation, or for one of its clusters."""
+    grants = dict(
+        LimitGrant.objects.filter(
+            organization_id=organization_id, limit=name, cluster_id__in={cluster_id, ""}
+        ).values_list("cluster_id", "value")
+    )
+    return chosen(name, grants, cluster_id)
+
+
+def chosen(name: str, grants: dict[str, int], cluster_id: str) -> int:
+    """A cluster's own value, else its organisation's, else the default. Pure but for settings."""
+    for granted_for in (cluster_id, ""):
+        if granted_for in grants:
+            return grants[granted_for]
+    return BY_NAME[name].default
+
+
+def require_room(
+    name: str, *, organization_id: str, used: int, adding: int = 1, cluster_id: str = ""
+) -> None:
+    """Raises `LimitReached` where more would be there than the limit allows."""
+    limit = limit_of(name, organization_id=organization_id, cluster_id=cluster_id)
+    if used + adding > limit:
+        raise LimitReached(quota=Quota(name, limit, used))
+
+
+def requests_per_second(organization_id: str) -> int:
+    """API requests of an organisation; read anew every half minute, in its tenancy scope."""
+    at = now()
+    kept = _known.get(organization_id)
+    if kept is not None and at < kept[0]:
+        return kept[1]
+    value = limit_of("api_requests_per_second", organization_id=organization_id)
+    with _lock:
+        if len(_known) >= RATES_MAX:
+            _known.clear()
+        _known[organization_id] = (at + RATE_KEPT, value)
+    return value

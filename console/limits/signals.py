@@ -1,0 +1,9 @@
+"""What others do when a limit changes, without limits knowing them."""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+# A limit was granted. Arguments: `organization_id`, `cluster_id` (empty: all of its clusters),
+# `name`. Receivers run in the transaction of the change.
+limit_granted = Signal()

@@ -1,0 +1,226 @@
+"""Published limits: all of them are known, what is used is right, and more can be asked for."""
+
+import dataclasses
+import itertools
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from console.common.actor import Actor, ActorKind, Role
+from console.common.clock import now
+from console.common.conf import config
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from console.limits import reference, services
+from console.limits.errors import LimitRequestAnswered
+from console.limits.models import LimitRequest
+from console.limits.registry import BY_NAME, LIMITS
+from console.limits.services import values
+from console.limits.signals import limit_granted
+from console.settings.sections import Limits
+from tests.console import cases
+from tests.console.cases import assert_problem
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "limits.md"
+WANTED = {"limit": "api_keys", "wanted": 500, "reason": "One for each build."}
+
+
+def ask(api, **changes):
+    response = api().post("/limit-requests", {**WANTED, **changes})
+    assert response.status_code == 201, response.content
+    return response.json()
+
+
+def answered(tenant, request_id, act, **options):
+    """What staff does."""
+    with organization_scope(tenant.id):
+        request = LimitRequest.objects.get(pk=request_id)
+        actor = Actor(ActorKind.STAFF, "usr_staff", tenant.id, Role.VIEWER)
+        return act(actor=actor, request=request, **options)
+
+
+def shown(api, name, **query):
+    items = api().get("/limits", query=query).json()["items"]
+    return next(each for each in items if each["name"] == name)
+
+
+class TestLimitRequests(cases.ListCases, cases.RetrieveCases, cases.CreateCases):
+    path = "/limit-requests"
+
+    def body(self):
+        # One limit is asked for once at a time.
+        return {**WANTED, "limit": next(NAMES), "wanted": 10**6}
+
+    @pytest.fixture
+    def item(self, api):
+        return ask(api)
+
+
+RAISABLE = [limit.name for limit in LIMITS if limit.raisable and limit.name != "api_keys"]
+NAMES = itertools.cycle(RAISABLE)
+
+
+def test_every_limit_of_the_settings_is_published():
+    assert {field.name for field in dataclasses.fields(Limits)} == set(BY_NAME)
+    assert all(limit.effect.endswith(".") for limit in LIMITS)
+
+
+def test_the_page_is_what_the_registry_says():
+    write = "python -m console.limits.reference > docs/reference/limits.md"
+    assert PAGE.read_text() == reference.limits_reference(), f"write it anew: {write}"
+
+
+def test_limits_say_what_is_used(api, tenant):
+    keys = len(tenant.keys)
+    assert shown(api, "api_keys") == {
+        "name": "api_keys",
+        "scope": "organization",
+        "limit": config().limits.api_keys,
+        "used": keys,
+        "unit": "keys",
+        "effect": BY_NAME["api_keys"].effect,
+        "raisable": True,
+    }
+    assert api().post("/api-keys", {"name": "one more"}).status_code == 201
+    assert shown(api, "api_keys")["used"] == keys + 1
+    assert shown(api, "clusters")["used"] == 0
+    # Of which cluster, nobody said; and nobody counts for an address that is asked about.
+    assert shown(api, "topics")["used"] is None
+    assert shown(api, "signups_per_address")["used"] is None
+
+
+@pytest.mark.parametrize("cluster_id", ["cl_" + "a" * 20, "topics"])
+def test_limits_of_a_cluster_that_is_not_there_are_refused(api, cluster_id):
+    response = api().get("/limits", query={"cluster_id": cluster_id})
+    document = assert_problem(response, 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "?cluster_id"
+
+
+def test_a_granted_limit_holds(api, tenant):
+    limits = config().limits
+    request = ask(api, wanted=limits.api_keys + 1)
+    assert (request["state"], request["cluster_id"]) == ("open", None)
+    answered(tenant, request["id"], services.grant_limit, answer="Gladly.")
+    told = api().get(f"/limit-requests/{request['id']}").json()
+    assert (told["state"], told["answer"]) == ("granted", "Gladly.")
+    assert told["granted"] == limits.api_keys + 1
+    assert shown(api, "api_keys")["limit"] == limits.api_keys + 1
+
+
+def test_a_granted_limit_is_enforced_in_place_of_the_default(api, tenant):
+    request = ask(api)
+    # Less than was asked for is a grant too.
+    answered(tenant, request["id"], services.grant_limit, value=len(tenant.keys) + 1)
+    assert api().post("/api-keys", {"name": "the last"}).status_code == 201
+    document = assert_problem(api().post("/api-keys", {"name": "too many"}), 403, "limit_reached")
+    used = len(tenant.keys) + 1
+    assert document["quota"] == {"name": "api_keys", "limit": used, "used": used}
+
+
+def test_a_grant_is_one_organizations(api, tenant, other_tenant):
+    answered(tenant, ask(api)["id"], services.grant_limit)
+    default = config().limits.api_keys
+    other = next(
+        each
+        for each in api(other_tenant.key).get("/limits").json()["items"]
+        if each["name"] == "api_keys"
+    )
+    assert other["limit"] == default
+
+
+def test_a_later_grant_replaces_the_first(api, tenant):
+    answered(tenant, ask(api)["id"], services.grant_limit)
+    answered(tenant, ask(api, wanted=900)["id"], services.grant_limit)
+    assert shown(api, "api_keys")["limit"] == 900
+
+
+def test_a_refused_request_changes_nothing(api, tenant):
+    request = ask(api)
+    answered(tenant, request["id"], services.refuse_limit, answer="Not yet.")
+    told = api().get(f"/limit-requests/{request['id']}").json()
+    assert (told["state"], told["answer"], told["granted"]) == ("refused", "Not yet.", None)
+    assert shown(api, "api_keys")["limit"] == config().limits.api_keys
+
+
+def test_a_request_is_answered_once(api, tenant):
+    request = ask(api)
+    answered(tenant, request["id"], services.refuse_limit, answer="No.")
+    with pytest.raises(LimitRequestAnswered):
+        answered(tenant, request["id"], services.grant_limit)
+
+
+def test_an_answer_is_in_the_organizations_audit_log(api, tenant):
+    request = ask(api)
+    answered(tenant, request["id"], services.grant_limit)
+    with organization_scope(tenant.id):
+        entry = AuditEntry.objects.get(action="limit_request.grant")
+    assert (entry.actor_kind, entry.target_id) == ("staff", request["id"])
+    (told,) = api().get("/audit-log", query={"action": "limit_request.grant"}).json()["items"]
+    # Who of the staff it was is not the customer's business.
+    assert (told["actor"]["name"], told["source"]) == ("Freshet staff", "system")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code", "pointer"),
+    [
+        ({"limit": "moons"}, 422, "validation_failed", "/limit"),
+        ({"limit": "signups_per_address"}, 422, "limit_not_raisable", "/limit"),
+        ({"wanted": 1}, 422, "limit_not_higher", "/wanted"),
+        ({"wanted": 0}, 422, "validation_failed", "/wanted"),
+        ({"wanted": 2**40}, 422, "validation_failed", "/wanted"),
+        ({"cluster_id": "cl_" + "a" * 20}, 422, "validation_failed", "/cluster_id"),
+        (
+            {"cluster_id": "cl_" + "a" * 20, "limit": "topics", "wanted": 10**6},
+            422,
+            "validation_failed",
+            "/cluster_id",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(api, changes, status, code, pointer):
+    response = api().post("/limit-requests", {**WANTED, **changes})
+    document = assert_problem(response, status, code)
+    assert document["errors"][0]["pointer"] == pointer
+
+
+def test_a_limit_is_asked_for_once_at_a_time(api, tenant):
+    first = ask(api)
+    document = assert_problem(api().post("/limit-requests", WANTED), 409, "limit_request_open")
+    assert document["limit_request_id"] == first["id"]
+    ask(api, limit="clusters")
+    answered(tenant, first["id"], services.refuse_limit, answer="No.")
+    ask(api)
+
+
+def test_a_granted_rate_is_noticed(api, tenant, monkeypatch):
+    assert api().get("/limits")["RateLimit-Policy"].startswith('"organization";q=1000;')
+    answered(
+        tenant, ask(api, limit="api_requests_per_second", wanted=200)["id"], services.grant_limit
+    )
+    later = now() + values.RATE_KEPT
+    monkeypatch.setattr("django.utils.timezone.now", lambda: later)
+    assert api().get("/limits")["RateLimit-Policy"].startswith('"organization";q=2000;')
+
+
+def test_a_rate_is_not_read_with_each_request(api, tenant, monkeypatch):
+    api().get("/limits")
+    monkeypatch.setattr(values, "limit_of", lambda *_, **__: 0)
+    assert api().get("/limits").status_code == 200
+    later = now() + values.RATE_KEPT + timedelta(seconds=1)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: later)
+    assert api().get("/limits").status_code == 429
+
+
+def test_others_hear_of_a_grant(api, tenant):
+    heard = []
+
+    def listen(**told):
+        heard.append((told["organization_id"], told["cluster_id"], told["name"]))
+
+    limit_granted.connect(listen)
+    try:
+        answered(tenant, ask(api)["id"], services.grant_limit)
+    finally:
+        limit_granted.disconnect(listen)
+    assert heard == [(tenant.id, "", "api_keys")]
