@@ -646,6 +646,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/limit-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows. */
+        get: operations["limit_requests_list"];
+        put?: never;
+        /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
+        post: operations["limit_requests_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/limit-requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One row. */
+        get: operations["limit_requests_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Every limit by name, with what the organisation, or one of its clusters, uses. */
+        get: operations["limits_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/local-mail": {
         parameters: {
             query?: never;
@@ -1622,6 +1674,46 @@ export interface components {
              */
             readonly until: string;
         };
+        /** @description A limit, and what happens at it. */
+        Limit: {
+            /** @description Also the `quota.name` of the problem. */
+            name: string;
+            scope: components["schemas"]["ScopeEnum"];
+            limit: number;
+            /** @description Null: not known. */
+            used: number | null;
+            unit: string;
+            effect: string;
+            /** @description Whether a limit request may ask for more. */
+            raisable: boolean;
+        };
+        /** @description A request for more. */
+        LimitRequest: {
+            readonly id: string;
+            readonly limit: string;
+            /** @description Null: the organisation, or all of its clusters. */
+            readonly cluster_id: string | null;
+            readonly wanted: number;
+            readonly reason: string;
+            state: components["schemas"]["LimitStateEnum"];
+            readonly answer: string;
+            readonly granted: number | null;
+            /** Format: date-time */
+            readonly created_at: string;
+            /** Format: date-time */
+            readonly answered_at: string | null;
+        };
+        /** @description What is asked for, and why. */
+        LimitRequestCreateRequest: {
+            /** @description A limit's name. */
+            limit: string;
+            /** @description Of a limit of clusters: the one. Without it, all of the organisation's. */
+            cluster_id?: string;
+            wanted: number;
+            reason: string;
+        };
+        /** @enum {string} */
+        LimitStateEnum: "open" | "granted" | "refused";
         /** @enum {string} */
         ListenerEnum: "SASL_PLAINTEXT" | "SASL_SSL";
         /** @description A mail that the service wrote into its folder. */
@@ -1808,6 +1900,22 @@ export interface components {
         };
         PaginatedInvoiceSummaryList: {
             items: components["schemas"]["InvoiceSummary"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedLimitList: {
+            items: components["schemas"]["Limit"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedLimitRequestList: {
+            items: components["schemas"]["LimitRequest"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -2134,6 +2242,8 @@ export interface components {
             /** @description Brokers when awake, up to the limit `brokers`. */
             max?: number;
         };
+        /** @enum {string} */
+        ScopeEnum: "organization" | "cluster" | "address";
         /** @description Who is signed in; `user` is null for nobody. */
         Session: {
             user: components["schemas"]["User"] | null;
@@ -6765,6 +6875,265 @@ export interface operations {
             };
             /** @description Absent, or another organisation's. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    limit_requests_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedLimitRequestList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    limit_requests_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitRequestCreateRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRequest"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    limit_requests_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRequest"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    limits_list: {
+        parameters: {
+            query?: {
+                /** @description Shows this cluster's own values, and what it uses. */
+                cluster_id?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedLimitList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
