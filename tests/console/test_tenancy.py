@@ -41,6 +41,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/publishing.py", "publish"),  # a day is of every organisation
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff
+    ("provisioning/services/credential_expiry.py", "expire_credentials"),  # a sweep
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.
