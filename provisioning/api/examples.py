@@ -321,7 +321,21 @@ GROUPS = {
     ],
 }
 MESSAGES = {
-    "list": [answer("Page", {"items": [MESSAGE], "next_cursor": None, "stopped": "end"})],
+    "list": [
+        answer(
+            "Page",
+            {
+                "items": [MESSAGE],
+                "next_cursor": None,
+                "stopped": "end",
+                "scanned": {
+                    "records": 42,
+                    "bytes": 336,
+                    "partitions": [{"partition": 0, "position": 0, "begin": 0, "end": 42}],
+                },
+            },
+        )
+    ],
     "create": [
         body("Text", {"key": "order-1", "value": '{"id":1}'}),
         body("Bytes", {"value": {"base64": "AAEC"}, "headers": [{"key": "h", "value": "1"}]}),

@@ -11,10 +11,16 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from provisioning import kafka
-from provisioning.kafka.messages import LIMIT_MAX
+from provisioning.kafka.filters import CHARS_MAX
+from provisioning.kafka.messages import BYTES_MAX, LIMIT_MAX
 
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
+SCAN_BYTES_MAX = 64 * 1024 * 1024
+FILTER = (
+    "A text that key, value or headers contain, or an expression such as "
+    '`value.total > 100 and (key ~ eu- or headers.source = "web")`.'
+)
 
 
 class BytesSerializer(serializers.Serializer[Any]):
@@ -48,6 +54,23 @@ class MessageSerializer(serializers.Serializer[Any]):
     size = serializers.IntegerField(help_text="Bytes of key, value and headers.")
 
 
+class ReachedSerializer(serializers.Serializer[Any]):
+    """How far a partition was read."""
+
+    partition = serializers.IntegerField()
+    position = serializers.IntegerField(help_text="Where reading goes on.")
+    begin = serializers.IntegerField(help_text="The first offset that is kept.")
+    end = serializers.IntegerField(help_text="The offset of the next record.")
+
+
+class ScannedSerializer(serializers.Serializer[Any]):
+    """What was read for a page, with what a filter left out."""
+
+    records = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    partitions = ReachedSerializer(many=True)
+
+
 class MessagePageSerializer(serializers.Serializer[Any]):
     """A page of records."""
 
@@ -58,6 +81,7 @@ class MessagePageSerializer(serializers.Serializer[Any]):
     stopped = serializers.ChoiceField(
         choices=["limit", "bytes", "time", "end"], help_text="Which limit ended the page."
     )
+    scanned = ScannedSerializer()
 
 
 @extend_schema_field(
@@ -130,6 +154,18 @@ class ProducedSerializer(serializers.Serializer[Any]):
     timestamp_ms = serializers.IntegerField(allow_null=True)
 
 
+@extend_schema_field({"type": "string", "maxLength": CHARS_MAX})
+class FilterField(serializers.Field[Any, Any, Any, Any]):
+    """A text or an expression, as what decides about a record."""
+
+    def to_internal_value(self, data: Any) -> kafka.Filter:
+        """The filter meant."""
+        try:
+            return kafka.compile_filter(str(data))
+        except kafka.FilterError as error:
+            raise serializers.ValidationError(str(error)) from error
+
+
 class BrowseQuerySerializer(serializers.Serializer[Any]):
     """Which records."""
 
@@ -141,6 +177,13 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         required=False, help_text="With from=timestamp: ISO 8601, or Unix milliseconds."
     )
     limit = serializers.IntegerField(default=50, min_value=1, max_value=LIMIT_MAX)
+    filter = FilterField(required=False, help_text=FILTER)
+    scan_bytes_max = serializers.IntegerField(
+        default=BYTES_MAX,
+        min_value=1024,
+        max_value=SCAN_BYTES_MAX,
+        help_text="Bytes of records that are read for a page at most; the next page goes on.",
+    )
     cursor = serializers.CharField(required=False, help_text="The page before's `next_cursor`.")
     wake = serializers.BooleanField(
         default=False, help_text="Wake a sleeping cluster; otherwise 409 `cluster_asleep`."
@@ -180,9 +223,16 @@ class BrowseQuerySerializer(serializers.Serializer[Any]):
         return attrs
 
 
+class WakeQuerySerializer(serializers.Serializer[Any]):
+    """What to do about a sleeping cluster."""
+
+    wake = serializers.BooleanField(default=False, help_text="Wake a sleeping cluster.")
+
+
 class StreamQuerySerializer(serializers.Serializer[Any]):
     """How a live tail begins."""
 
+    filter = FilterField(required=False, help_text=FILTER)
     wake = serializers.BooleanField(default=False, help_text="Wake a sleeping cluster.")
 
 

@@ -18,6 +18,10 @@ from provisioning.api.bases import ClusterViewSet
 from provisioning.services import messages
 from provisioning.services.brokers import require_brokers
 
+# For a page; looking through many records takes longer than reading some.
+TIMEOUT_S = 5.0
+SCAN_TIMEOUT_S = 10.0
+
 
 class EventStreamRenderer(BaseRenderer):
     """Lets a browser's EventSource ask for what it accepts. Errors are still problems."""
@@ -39,13 +43,17 @@ class MessageViewSet(ClusterViewSet):
     output_serializers = {"create": shapes.ProducedSerializer}
     query_serializers = {
         "list": shapes.BrowseQuerySerializer,
-        "create": shapes.StreamQuerySerializer,
+        "create": shapes.WakeQuerySerializer,
     }
     single = ("list",)
     examples = examples.MESSAGES
 
     def list(self, request: Request, name: str, **kwargs: Any) -> Response:
-        """A page of records: the newest, or forward from the oldest, an offset or a moment."""
+        """A page of records: the newest, or forward from the oldest, an offset or a moment.
+
+        With a `filter` a page may have few records or none although there are more: `scanned` says
+        how far it was looked, and `next_cursor` goes on from there.
+        """
         del request, kwargs
         query = self.query()
         start = query["from"]
@@ -55,6 +63,9 @@ class MessageViewSet(ClusterViewSet):
             partitions=[query["partition"]] if "partition" in query else None,
             positions=query.get("cursor", {}),
             limit=query["limit"],
+            bytes_max=query["scan_bytes_max"],
+            timeout_s=SCAN_TIMEOUT_S if "filter" in query else TIMEOUT_S,
+            keep=query.get("filter"),
         )
         page = messages.browse_messages(
             cluster=self.cluster, topic=name, wanted=wanted, wake=query["wake"]
@@ -64,6 +75,11 @@ class MessageViewSet(ClusterViewSet):
                 "items": page.records,
                 "next_cursor": shapes.write_positions(page.positions),
                 "stopped": page.stopped,
+                "scanned": {
+                    "records": page.records_read,
+                    "bytes": page.bytes_read,
+                    "partitions": page.reached,
+                },
             }
         )
 
@@ -94,13 +110,16 @@ class MessageStreamViewSet(ClusterViewSet):
         """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
 
         Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
-        they are shown), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
+        they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
+        the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
         within 5 seconds of a revoked key or an ended session). At most ten minutes.
         """
         del kwargs
-        access = require_brokers(cluster=self.cluster, wake=self.query()["wake"])
+        query = self.query()
+        access = require_brokers(cluster=self.cluster, wake=query["wake"])
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
-        stream = streams.Stream(self.actor, self.cluster, access, name, positions)
+        keep = query.get("filter")
+        stream = streams.Stream(self.actor, self.cluster, access, name, positions, keep)
         response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"

@@ -36,6 +36,7 @@ QUEUE_BATCHES = 4
 # A tail whose brokers were replaced hears nothing any more, and one whose key was revoked must not:
 # so often is looked.
 LOOK_EVERY_S = 3.0
+TOLD_EVERY_BATCHES = 4
 
 _open: Counter[str] = Counter()
 _lock = threading.Lock()
@@ -50,6 +51,7 @@ class Stream:
     access: kafka.Access
     topic: str
     positions: dict[int, int] | None
+    keep: kafka.Filter | None = None
     _left: threading.Event = field(default_factory=threading.Event)
     # Batches that may still be handed over before the client takes one.
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
@@ -84,6 +86,7 @@ class Stream:
     async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
+        progress = Progress()
         while True:
             batch = await queue.get()
             self._room.release()
@@ -100,6 +103,9 @@ class Stream:
                 yield b": still live\n\n"
             for shown in events_of(batch):
                 yield shown
+            if self.keep is not None:
+                for shown in progress.events(batch):
+                    yield shown
 
     def _read(
         self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
@@ -112,6 +118,7 @@ class Stream:
                 positions=self.positions,
                 stopped=self._left.is_set,
                 seconds_max=SECONDS_MAX,
+                keep=self.keep,
             )
             with contextlib.closing(watched):
                 for batch in watched:
@@ -156,6 +163,25 @@ class Stream:
             return False
         brokers = ",".join(broker.kafka for broker in observation.cell.brokers)
         return brokers == self.access.connection.bootstrap
+
+
+@dataclass
+class Progress:
+    """How many records were looked at, told after every fourth batch: about once a second."""
+
+    records: int = 0
+    scanned_bytes: int = 0
+    _batches: int = 0
+
+    def events(self, batch: kafka.TailBatch) -> list[bytes]:
+        """The event, where it is time for one. Its id lets a later stream go on behind it."""
+        self.records += batch.records_read
+        self.scanned_bytes += batch.bytes_read
+        self._batches += 1
+        if self._batches % TOLD_EVERY_BATCHES:
+            return []
+        told: dict[str, object] = {"records": self.records, "bytes": self.scanned_bytes}
+        return [event("progress", told, batch.positions)]
 
 
 def events_of(batch: kafka.TailBatch) -> list[bytes]:

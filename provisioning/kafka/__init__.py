@@ -12,6 +12,7 @@ from provisioning.kafka.errors import (
     UnknownGroupError,
     UnknownPartitionError,
 )
+from provisioning.kafka.filters import Filter, FilterError, compile_filter
 from provisioning.kafka.groups import (
     Group,
     GroupListing,
@@ -33,6 +34,8 @@ __all__ = [
     "Browse",
     "Clients",
     "Connection",
+    "Filter",
+    "FilterError",
     "Group",
     "GroupActiveError",
     "GroupListing",
@@ -49,6 +52,7 @@ __all__ = [
     "UnknownGroupError",
     "UnknownPartitionError",
     "browse",
+    "compile_filter",
     "delete_group",
     "describe_group",
     "describe_groups",

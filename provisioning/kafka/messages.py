@@ -22,6 +22,7 @@ from provisioning.kafka.errors import (
     UnknownPartitionError,
     error_of,
 )
+from provisioning.kafka.filters import Filter
 from provisioning.kafka.offsets import earliest_offsets, end_offsets, offsets_at, partitions_of
 from provisioning.kafka.ranges import Budget, Read, read_ranges
 from provisioning.kafka.records import Record, record_of
@@ -29,12 +30,15 @@ from provisioning.kafka.records import Record, record_of
 TIMEOUT_S = 5.0
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
+# Offsets of a window that are read at once, looking backwards.
+WINDOW_MAX = 100_000
 
 
 @dataclass(frozen=True)
 class Browse:
     """What to read.
 
+    `keep`: what a filter says of a record (`filters.py`); what it leaves out is paid for too.
     `start`: `newest` gives the last records, newest first; the others go forward, with `value` an
     offset or a moment (Unix ms). `positions` go on where a page ended; they win over `start`'s
     place, and keep its direction. `partitions`: None for all.
@@ -47,18 +51,58 @@ class Browse:
     limit: int = 50
     bytes_max: int = BYTES_MAX
     timeout_s: float = TIMEOUT_S
+    keep: Filter | None = None
+
+
+class Reached(TypedDict):
+    """How far a partition was read: `position` of what `begin` (kept) to `end` there is."""
+
+    partition: int
+    position: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
 class Page:
     """Records, and where to go on (None: nothing is left in this direction).
 
-    `stopped`: `limit`, `bytes`, `time`, or `end` where all was read.
+    `stopped`: `limit`, `bytes`, `time`, or `end` where all was read. `reached`: by partition; and
+    how many records of how many bytes were read for it.
     """
 
     records: list[Record]
     positions: dict[int, int] | None
     stopped: str
+    reached: list[Reached]
+    records_read: int
+    bytes_read: int
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The bounds of a topic's partitions, and what a read of it may give and cost."""
+
+    topic: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    wanted: Browse
+    budget: Budget
+
+    def page(self, taken: list[Message], positions: Mapping[int, int], *, complete: bool) -> Page:
+        """The page that was read up to `positions`."""
+        stopped = "limit" if len(taken) >= self.wanted.limit else self.budget.spent() or "limit"
+        return Page(
+            records=[record_of(message) for message in taken],
+            positions=None if complete else dict(positions),
+            stopped="end" if complete else stopped,
+            reached=[
+                Reached(partition=n, position=at, begin=self.starts[n], end=self.ends[n])
+                for n, at in sorted(positions.items())
+            ],
+            records_read=self.budget.records_read,
+            bytes_read=self.budget.bytes_read,
+        )
 
 
 @dataclass(frozen=True)
@@ -92,10 +136,11 @@ def browse(access: Access, topic: str, wanted: Browse) -> Page:
             highs = {n: max(high, starts[n]) for n, high in highs.items()}
         else:
             lows = _lows(admin, topic, wanted, starts, ends)
+    log = _Log(topic, starts, ends, wanted, budget)
     with access.consumer() as consumer:
         if wanted.start == "newest":
-            return _newest(consumer, topic, starts, highs, wanted.limit, budget)
-        return _forward(consumer, topic, lows, ends, wanted.limit, budget)
+            return _newest(consumer, log, highs)
+        return _forward(consumer, log, lows)
 
 
 def _partitions(admin: AdminClient, topic: str, wanted: Browse) -> list[int]:
@@ -127,16 +172,12 @@ def _lows(
     return {n: min(max(low, starts[n]), ends[n]) for n, low in lows.items()}
 
 
-def _forward(
-    consumer: Consumer,
-    topic: str,
-    lows: Mapping[int, int],
-    ends: Mapping[int, int],
-    limit: int,
-    budget: Budget,
-) -> Page:
+def _forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
+    ends, limit = log.ends, log.wanted.limit
     ranges = {n: (lows[n], ends[n]) for n in lows}
-    read = read_ranges(consumer, topic, ranges, budget, each_max=limit)
+    read = read_ranges(
+        consumer, log.topic, ranges, log.budget, each_max=limit, keep=log.wanted.keep
+    )
     taken, rest = _merge(read.messages, limit, key=lambda m: _timestamp(m[0]), at=0)
     positions = dict(lows)
     for number in lows:
@@ -144,25 +185,16 @@ def _forward(
             positions[number] = rest[number][0].offset()
         elif number in read.done:
             positions[number] = ends[number]
-        elif read.messages[number]:
-            positions[number] = read.messages[number][-1].offset() + 1
-    if all(positions[n] >= ends[n] for n in lows):
-        return Page([record_of(m) for m in taken], None, "end")
-    stopped = "limit" if len(taken) >= limit else budget.spent() or "limit"
-    return Page([record_of(m) for m in taken], positions, stopped)
+        else:
+            positions[number] = read.at[number]
+    return log.page(taken, positions, complete=all(positions[n] >= ends[n] for n in lows))
 
 
-def _newest(
-    consumer: Consumer,
-    topic: str,
-    starts: Mapping[int, int],
-    highs: Mapping[int, int],
-    limit: int,
-    budget: Budget,
-) -> Page:
+def _newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Page:
     """Goes backwards in windows that grow, so that few large records cost as little as many small
-    ones, and a log with gaps still fills the page.
+    ones, and a log with gaps, or of which a filter leaves little, still fills the page.
     """
+    starts, limit, budget = log.starts, log.wanted.limit, log.budget
     found: dict[int, list[Message]] = {n: [] for n in highs}
     lows = dict(highs)
     size = max(1, math.ceil(limit / len(highs)))
@@ -172,18 +204,29 @@ def _newest(
         if not open_:
             break
         ranges = {n: (max(starts[n], lows[n] - size), lows[n]) for n in open_}
-        read = read_ranges(consumer, topic, ranges, budget)
+        read = read_ranges(consumer, log.topic, ranges, budget, keep=log.wanted.keep)
         _prepend(found, lows, read, ranges)
-        size *= 2
-        if budget.spent() == "bytes" and not any(found.values()) and size > 2:
+        size = min(2 * size, _affordable(budget, len(open_)))
+        if budget.spent() == "bytes" and lows == highs and max(_sizes(ranges)) > 1:
             # Not even the newest window fits: a smaller one. A single record always does.
-            size, budget.bytes_left = max(1, size // 8), bytes_max
+            size, budget.bytes_left = max(1, max(_sizes(ranges)) // 4), bytes_max
     taken, rest = _merge(found, limit, key=lambda m: -_timestamp(m[-1]), at=-1)
     positions = {n: rest[n][-1].offset() + 1 if rest[n] else lows[n] for n in lows}
-    if all(positions[n] <= starts[n] for n in lows):
-        return Page([record_of(m) for m in taken], None, "end")
-    stopped = "limit" if len(taken) >= limit else budget.spent() or "limit"
-    return Page([record_of(m) for m in taken], positions, stopped)
+    return log.page(taken, positions, complete=all(positions[n] <= starts[n] for n in lows))
+
+
+def _sizes(ranges: Mapping[int, tuple[int, int]]) -> list[int]:
+    return [high - low for low, high in ranges.values()]
+
+
+def _affordable(budget: Budget, partitions: int) -> int:
+    """Offsets of each partition that half of what is left should pay for: a window that is not
+    read to its end is read in vain.
+    """
+    if not budget.records_read:
+        return WINDOW_MAX
+    mean_bytes = max(1, budget.bytes_read // budget.records_read)
+    return max(1, min(WINDOW_MAX, budget.bytes_left // (2 * mean_bytes * partitions)))
 
 
 def _prepend(

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from provisioning.kafka.clients import assign, take
 from provisioning.kafka.errors import error_of
+from provisioning.kafka.filters import Filter
 from provisioning.kafka.records import size_of
 
 POLL_S = 0.1
@@ -22,6 +23,16 @@ class Budget:
 
     bytes_left: int
     deadline: float
+    # What was read already, records that a filter leaves out included.
+    records_read: int = 0
+    bytes_read: int = 0
+
+    def take(self, message: Message) -> None:
+        """Pays for a record."""
+        size = size_of(message)
+        self.bytes_left -= size
+        self.bytes_read += size
+        self.records_read += 1
 
     def spent(self) -> str | None:
         """Which limit was reached, `bytes` or `time`; None where none was."""
@@ -32,10 +43,14 @@ class Budget:
 
 @dataclass
 class Read:
-    """What was read, by partition, in order of offsets; `done` holds whose range is at its end."""
+    """What was read, by partition, in order of offsets.
+
+    `done` holds whose range is at its end; `at` how far the others were read (the next offset).
+    """
 
     messages: dict[int, list[Message]] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    at: dict[int, int] = field(default_factory=dict)
 
 
 def read_ranges(
@@ -45,12 +60,14 @@ def read_ranges(
     budget: Budget,
     *,
     each_max: int | None = None,
+    keep: Filter | None = None,
 ) -> Read:
     """Reads from each range's first offset to before its second, and takes it from the budget.
 
-    With `each_max` a partition that gave so many is left there. Ends early where the budget does.
+    With `each_max` a partition that gave so many is left there; what `keep` is false for is read
+    and left out. Ends early where the budget does.
     """
-    read = Read({number: [] for number in ranges})
+    read = Read({number: [] for number in ranges}, at={n: low for n, (low, _) in ranges.items()})
     read.done = {number for number, (low, high) in ranges.items() if low >= high}
     full: set[int] = set()
     todo = [n for n in sorted(ranges) if n not in read.done]
@@ -62,7 +79,7 @@ def read_ranges(
                 continue
             if budget.spent() is not None and message.error() is None:
                 break
-            _take(read, message, ranges[number][1], budget)
+            _take(read, message, ranges[number][1], budget, keep)
             if each_max is not None and len(read.messages[number]) >= each_max:
                 full.add(number)
             if number in read.done or number in full:
@@ -70,7 +87,7 @@ def read_ranges(
     return read
 
 
-def _take(read: Read, message: Message, high: int, budget: Budget) -> None:
+def _take(read: Read, message: Message, high: int, budget: Budget, keep: Filter | None) -> None:
     number = message.partition()
     error = message.error()
     if error is not None:
@@ -79,7 +96,9 @@ def _take(read: Read, message: Message, high: int, budget: Budget) -> None:
         read.done.add(number)
         return
     if message.offset() < high:
-        read.messages[number].append(message)
-        budget.bytes_left -= size_of(message)
+        if keep is None or keep(message):
+            read.messages[number].append(message)
+        budget.take(message)
+        read.at[number] = message.offset() + 1
     if message.offset() >= high - 1:
         read.done.add(number)

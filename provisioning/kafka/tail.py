@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from provisioning.kafka.clients import Access, assign, take
 from provisioning.kafka.errors import error_of
+from provisioning.kafka.filters import Filter
 from provisioning.kafka.offsets import earliest_offsets, end_offsets, partitions_of
-from provisioning.kafka.records import Record, record_of
+from provisioning.kafka.records import Record, record_of, size_of
 
 TIMEOUT_S = 5.0
 POLL_S = 0.1
@@ -26,12 +27,15 @@ BEHIND_MAX = 1_000
 class TailBatch:
     """What came, perhaps nothing. `positions`: where the next batch begins, by partition.
 
-    `skipped` counts offsets that were left out because records come faster than they are shown.
+    `skipped` counts offsets that were left out because records come faster than they are shown;
+    `records_read` and `bytes_read` what was looked at, records that a filter left out included.
     """
 
     records: list[Record]
     positions: dict[int, int]
     skipped: int = 0
+    records_read: int = 0
+    bytes_read: int = 0
 
 
 def tail(
@@ -41,8 +45,9 @@ def tail(
     positions: Mapping[int, int] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     seconds_max: float = 600.0,
+    keep: Filter | None = None,
 ) -> Generator[TailBatch]:
-    """Batches of new records, an empty one at least every quarter second.
+    """Batches of new records that a filter keeps, an empty one at least every quarter second.
 
     Begins at the end, or at `positions` (of an earlier tail). Ends once `stopped` says so or after
     `seconds_max` seconds. Raises `UnknownPartitionError` and `UnavailableError`.
@@ -58,18 +63,25 @@ def tail(
         assign(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
         yield TailBatch([], dict(at))
         while not stopped() and time.monotonic() < deadline:
-            records = _batch(consumer, at)
-            yield TailBatch(records, dict(at), _catch_up(consumer, topic, at))
+            messages = _batch(consumer, at)
+            skipped = _catch_up(consumer, topic, at)
+            yield TailBatch(
+                records=[record_of(each) for each in messages if keep is None or keep(each)],
+                positions=dict(at),
+                skipped=skipped,
+                records_read=len(messages),
+                bytes_read=sum(size_of(each) for each in messages),
+            )
 
 
-def _batch(consumer: Consumer, at: dict[int, int]) -> list[Record]:
-    records: list[Record] = []
+def _batch(consumer: Consumer, at: dict[int, int]) -> list[Message]:
+    records: list[Message] = []
     until = time.monotonic() + BATCH_S
     while len(records) < BATCH_RECORDS_MAX and time.monotonic() < until:
         for message in take(consumer, BATCH_RECORDS_MAX - len(records), POLL_S):
             error = message.error()
             if error is None:
-                records.append(record_of(message))
+                records.append(message)
                 at[message.partition()] = message.offset() + 1
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise error_of(error)

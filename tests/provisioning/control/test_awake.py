@@ -180,6 +180,25 @@ def test_messages_are_produced_and_browsed(api, awake, topic):
     assert api().get(f"{topic}/messages", query={"from": "oldest"}).json()["items"][0] == first
 
 
+def test_a_filter_finds_records_and_says_how_far_it_looked(api, awake, topic):
+    for n in range(6):
+        value = json.dumps({"n": n, "state": "done" if n % 2 else "open"})
+        api().post(f"{topic}/messages", {"value": value, "partition": 0, "key": f"k-{n}"})
+    query = {"filter": "value.state = done and value.n > 1", "from": "oldest"}
+    page = api().get(f"{topic}/messages", query=query).json()
+    assert [each["key"]["text"] for each in page["items"]] == ["k-3", "k-5"]
+    assert page["stopped"] == "end"
+    assert page["scanned"]["records"] == 6
+    assert page["scanned"]["partitions"][0] == {
+        "partition": 0,
+        "position": 6,
+        "begin": 0,
+        "end": 6,
+    }
+    newest = api().get(f"{topic}/messages", query={"filter": "K-4"}).json()
+    assert [each["offset"] for each in newest["items"]] == [4]
+
+
 def encoded(text):
     return base64.urlsafe_b64encode(text.encode()).decode()
 
@@ -195,6 +214,9 @@ def encoded(text):
         ({"cursor": encoded('{"0": 1e999}')}, "?cursor"),
         ({"cursor": encoded("[" * 20_000)}, "?cursor"),
         ({"from": "timestamp", "timestamp": "soon"}, "?timestamp"),
+        ({"filter": "value.a = "}, "?filter"),
+        ({"filter": " "}, "?filter"),
+        ({"scan_bytes_max": 10**9}, "?scan_bytes_max"),
         ({"from": "timestamp", "timestamp": "²"}, "?timestamp"),
     ],
 )
@@ -392,6 +414,39 @@ def test_a_tail_goes_on_where_an_earlier_one_ended(api, path, awake, topic, tena
 
     found = asyncio.run(watch())
     assert [data["value"]["text"] for _, data, _ in found] == ["2", "3", "4"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tail_with_a_filter_tells_what_it_looked_at(api, path, awake, topic, tenant):
+    for n in range(5):
+        kafka.produce(awake, "t", NewRecord(value=str(n).encode(), partition=0))
+    headers = {
+        "Authorization": f"Bearer {tenant.key}",
+        "Last-Event-ID": streams.write_id({0: 0, 1: 0}),
+    }
+
+    async def watch():
+        address = f"/api/v1{topic}/messages/stream"
+        response: Any = await AsyncClient().get(
+            address, query_params={"filter": "value >= 3"}, headers=headers
+        )
+        found = await read_until_progress(response.streaming_content)
+        await response.streaming_content.aclose()
+        return found
+
+    found = asyncio.run(watch())
+    messages = [data["value"]["text"] for kind, data, _ in found if kind == "message"]
+    assert messages == ["3", "4"]
+    _, _, name = found[-1]
+    assert dict(streams.positions_of(name) or {}) == {0: 5, 1: 0}
+
+
+async def read_until_progress(stream):
+    """Events until five records were looked at."""
+    found: list[tuple[str, Any, str | None]] = []
+    while not found or found[-1][0] != "progress" or found[-1][1]["records"] < 5:
+        found += await read_events(stream, 1)
+    return found
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,6 +11,7 @@ from provisioning.kafka import (
     RefusedError,
     UnknownPartitionError,
     browse,
+    compile_filter,
     tail,
 )
 from provisioning.kafka import produce as produce_one
@@ -91,6 +92,36 @@ def test_bytes_end_a_page_and_the_next_goes_on(access, name):
         assert any(page.stopped == "bytes" for page in found)
         offsets = [record["offset"] for page in found for record in page.records]
         assert offsets == sorted(range(20), reverse=start == "newest")
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_a_filter_leaves_out_and_misses_nothing(access, filled, start, limit):
+    keep = compile_filter("value ~ 5")
+    found = list(pages(access, filled, start=start, limit=limit, keep=keep))
+    assert [n for page in found for n in values(page)] == sorted(
+        [5, 15, 25], reverse=start == "newest"
+    )
+    last = found[-1]
+    assert last.stopped == "end"
+    ends = {each["partition"]: (each["begin"], each["position"]) for each in last.reached}
+    assert ends == dict.fromkeys(range(3), (0, 0 if start == "newest" else 10))
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+def test_a_filter_that_finds_nothing_says_how_far_it_looked(access, name, start):
+    """Each page goes on behind the one before, though none has a record."""
+    topic = create_topic(access, name, 1)
+    produce(access, topic, [(0, b"%03d" % n + b"x" * 997, T0 + n) for n in range(40)])
+    keep = compile_filter("nowhere")
+    found = list(pages(access, topic, start=start, limit=10, bytes_max=10_000, keep=keep))
+    assert [record for page in found for record in page.records] == []
+    assert len(found) > 3
+    assert {page.stopped for page in found[:-1]} == {"bytes"}
+    stands = [page.reached[0]["position"] for page in found]
+    assert stands == sorted(set(stands), reverse=start == "newest")
+    assert stands[-1] == (0 if start == "newest" else 40)
+    assert sum(page.records_read for page in found) >= 40
 
 
 def test_bytes_are_shown_as_they_are(access, topic):

@@ -397,7 +397,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A page of records: the newest, or forward from the oldest, an offset or a moment. */
+        /**
+         * @description A page of records: the newest, or forward from the oldest, an offset or a moment.
+         *
+         *     With a `filter` a page may have few records or none although there are more: `scanned` says
+         *     how far it was looked, and `next_cursor` goes on from there.
+         */
         get: operations["clusters_topics_messages_retrieve"];
         put?: never;
         /** @description Produces one record; it is durable when this returns. */
@@ -419,7 +424,8 @@ export interface paths {
          * @description Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
          *
          *     Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
-         *     they are shown), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
+         *     they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
+         *     the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
          *     within 5 seconds of a revoked key or an ended session). At most ten minutes.
          */
         get: operations["clusters_topics_messages_stream_retrieve"];
@@ -1766,6 +1772,7 @@ export interface components {
             next_cursor: string | null;
             /** @description Which limit ended the page. */
             stopped: components["schemas"]["StoppedEnum"];
+            scanned: components["schemas"]["Scanned"];
         };
         /** @description A meter's part. */
         MeterShare: {
@@ -2149,6 +2156,16 @@ export interface components {
             limit: number;
             used: number;
         };
+        /** @description How far a partition was read. */
+        Reached: {
+            partition: number;
+            /** @description Where reading goes on. */
+            position: number;
+            /** @description The first offset that is kept. */
+            begin: number;
+            /** @description The offset of the next record. */
+            end: number;
+        };
         /** @description Codes that stand in for the app, each of them once. They are shown this once. */
         RecoveryCodes: {
             recovery_codes: string[];
@@ -2241,6 +2258,12 @@ export interface components {
             min?: number;
             /** @description Brokers when awake, up to the limit `brokers`. */
             max?: number;
+        };
+        /** @description What was read for a page, with what a filter left out. */
+        Scanned: {
+            records: number;
+            bytes: number;
+            partitions: components["schemas"]["Reached"][];
         };
         /** @enum {string} */
         ScopeEnum: "organization" | "cluster" | "address";
@@ -5492,6 +5515,8 @@ export interface operations {
             query?: {
                 /** @description The page before's `next_cursor`. */
                 cursor?: string;
+                /** @description A text that key, value or headers contain, or an expression such as `value.total > 100 and (key ~ eu- or headers.source = "web")`. */
+                filter?: string;
                 /** @description Newest first, or forward from the oldest, an offset or a moment. */
                 from?: "newest" | "oldest" | "offset" | "timestamp";
                 limit?: number;
@@ -5499,6 +5524,8 @@ export interface operations {
                 offset?: number;
                 /** @description Without it, all partitions, merged by time. */
                 partition?: number;
+                /** @description Bytes of records that are read for a page at most; the next page goes on. */
+                scan_bytes_max?: number;
                 /** @description With from=timestamp: ISO 8601, or Unix milliseconds. */
                 timestamp?: string;
                 /** @description Wake a sleeping cluster; otherwise 409 `cluster_asleep`. */
@@ -5661,6 +5688,8 @@ export interface operations {
     clusters_topics_messages_stream_retrieve: {
         parameters: {
             query?: {
+                /** @description A text that key, value or headers contain, or an expression such as `value.total > 100 and (key ~ eu- or headers.source = "web")`. */
+                filter?: string;
                 /** @description Wake a sleeping cluster. */
                 wake?: boolean;
             };

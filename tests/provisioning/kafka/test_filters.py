@@ -1,0 +1,205 @@
+"""Which records a text or an expression finds."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provisioning.kafka.filters import CHARS_MAX, DEPTH_MAX, TERMS_MAX, FilterError, compile_filter
+
+T0 = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+ORDER = {
+    "state": "done",
+    "total": 120.5,
+    "count": 3,
+    "paid": True,
+    "note": None,
+    "code": "007",
+    "items": [{"sku": "A-1"}, {"sku": "B-2"}],
+    "a b": {"c.d": "deep"},
+}
+
+
+@dataclass
+class Kept:
+    """What a filter sees of a record."""
+
+    k: bytes | None = b"eu-42"
+    v: bytes | None = json.dumps(ORDER).encode()
+    h: list[tuple[str, bytes | None]] = field(
+        default_factory=lambda: [
+            ("source", b"Web"),
+            ("x.y", b"1"),
+            ("source", b"retry"),
+            ("n", None),
+        ]
+    )
+
+    def key(self):
+        return self.k
+
+    def value(self):
+        return self.v
+
+    def headers(self):
+        return self.h
+
+    def partition(self):
+        return 2
+
+    def offset(self):
+        return 41
+
+    def timestamp(self):
+        return (1, T0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a text, wherever it is
+        "done",
+        "DONE",
+        "EU-4",
+        "retry",
+        "source",
+        '"done"',
+        # expressions
+        "key = eu-42",
+        "key == 'eu-42'",
+        "key ~ EU",
+        "key != x",
+        "key !~ us",
+        'value.state = "done"',
+        "value.total > 100",
+        "value.total >= 120.5 and value.count < 4",
+        "value.total <= 120.5",
+        "value.paid = true",
+        "value.paid != false",
+        "value.note = null",
+        "value.nothing = null",
+        "value.state != null",
+        "value.nothing != x",
+        "value.items[1].sku = B-2",
+        "value.items[7].sku = null",
+        'value["a b"]["c.d"] = deep',
+        "value['a b'] ~ deep",
+        "value ~ sku",
+        "value.code = 7",
+        'value.code = "007"',
+        "value.state > a",
+        "headers.source = Web",
+        "headers.source = retry",
+        "headers.x.y = 1",
+        "headers.n = null",
+        "headers.none = null",
+        "headers ~ WEB",
+        "partition = 2",
+        "offset > 40",
+        f"timestamp = {T0}",
+        'timestamp >= "2023-11-14T22:13:20Z"',
+        "timestamp < 2023-11-15",
+        "not value.state = open",
+        "not (value.state = open or value.count = 4)",
+        "value.state = open or value.count = 3 and key ~ eu",
+        "(value.state = open or value.count = 3) and not key ~ us",
+        "((key = eu-42))",
+    ],
+)
+def test_found(text):
+    assert compile_filter(text)(Kept())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nowhere",
+        "key = eu-4",
+        "key = 42",
+        "value.state = DONE",
+        "value.total > 121",
+        "value.total = done",
+        "value.state > 1",
+        "value.paid = 1",
+        "value.paid = yes",
+        "value.note != null",
+        "value.nothing > 0",
+        "value.items.sku = A-1",
+        "value.state.more = x",
+        "headers.source != retry",
+        "headers.Source = Web",
+        "partition = 1",
+        "offset < 41",
+        "timestamp > 2023-11-15",
+        "not key ~ eu",
+        "value.state = done and value.count = 4",
+    ],
+)
+def test_not_found(text):
+    assert not compile_filter(text)(Kept())
+
+
+def test_what_begins_with_a_parts_name_may_be_a_text():
+    record = Kept(k=None, v=b"the value of a key", h=[])
+    assert compile_filter("value of a key")(record)
+    assert compile_filter("key")(record)
+    assert not compile_filter("keys")(record)
+    quoted = Kept(v=b"where key = x")
+    assert compile_filter("'key = x'")(quoted)
+    assert not compile_filter("key = x")(quoted)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe{", b"[" * 100_000, b"{"])
+def test_what_is_no_json_has_no_paths(content):
+    record = Kept(k=content, v=content)
+    assert compile_filter("value.a = null and key[0] = null")(record)
+    assert not compile_filter("value.a = 1 or key.b ~ x")(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "needs a text"),
+        ("   ", "needs a text"),
+        ("x" * (CHARS_MAX + 1), "at most"),
+        ("key =", "a value"),
+        ("key = a b", "and, or, or the end"),
+        ("key = a and", "key, value"),
+        ("(key = a", "closing parenthesis"),
+        ("key = a)", "and, or, or the end"),
+        ("key = a and name = b", "no part of a record"),
+        ("key = a and (= b", "key, value"),
+        ("key = a and value", "an operator"),
+        ("value..a = 1", "no path"),
+        ("value.a[ = 1", "not understood"),
+        ("offset.a = 1", "no part of a record"),
+        ("headers[0] = 1", "no part of a record"),
+        ("key < null", "null can only"),
+        ("timestamp > soon", "no moment"),
+        ("not " * (DEPTH_MAX + 2) + "key = a", "levels"),
+        (" and ".join(["key = a"] * (TERMS_MAX + 1)), "comparisons"),
+    ],
+)
+def test_what_cannot_be_understood_says_where(text, told):
+    with pytest.raises(FilterError, match=told):
+        compile_filter(text)
+
+
+@given(st.text(max_size=60), st.binary(max_size=60))
+def test_nothing_but_its_error_comes_of_any_text(text, content):
+    try:
+        found = compile_filter(text)
+    except FilterError:
+        return
+    assert found(Kept(k=content, v=content)) in {True, False}
+
+
+@given(st.text(alphabet="keyvalu.[]()=!~<> and or not\"'0123 null", max_size=60))
+def test_nothing_but_its_error_comes_of_what_looks_like_an_expression(text):
+    try:
+        found = compile_filter("key = " + text)
+    except FilterError:
+        return
+    assert found(Kept()) in {True, False}
