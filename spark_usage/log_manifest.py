@@ -2,12 +2,15 @@
 
 ```json
 {"version": 1, "since_ms": 0, "until_ms": 1774828800000, "partitions": [
-  {"cluster_id": "…", "topic_id": "…", "partition": 0, "bytes_least": 1000, "bytes_most": 1200}]}
+  {"cluster_id": "…", "topic_id": "…", "partition": 0, "bytes_least": 1000, "bytes_most": 1200}],
+ "unknown": [{"cluster_id": "…", "topic_id": null}]}
 ```
 
-Bytes are those of record batches whose blocks were written in [since, until). A segment of the log
-holds many blocks, so of the one that crosses an end only bounds are known: `bytes_least` without
-it, `bytes_most` with it. Where the bytes are known exactly the two are equal.
+Bytes are those of record batches. A segment of the log holds what one lane file has of a partition,
+and counts to [since, until) if its last block was written then: so usage can be added up by the
+same rule, and both are equal to the byte. Where something is known within bounds only, these are
+`bytes_least` and `bytes_most`; where it is known exactly the two are equal. Clusters in `unknown`,
+or topics of theirs, are not compared: nobody can say what the log held of them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from spark_usage.errors import JobError
-from spark_usage.schemas import LOG_SCHEMA
+from spark_usage.schemas import LOG_SCHEMA, UNKNOWN_SCHEMA
 from spark_usage.storage import Storage, literal_path
 
 VERSION = 1
@@ -33,17 +36,22 @@ _FILE_SCHEMA = StructType(
         StructField("since_ms", LongType()),
         StructField("until_ms", LongType()),
         StructField("partitions", ArrayType(LOG_SCHEMA)),
+        StructField("unknown", ArrayType(UNKNOWN_SCHEMA)),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LogManifest:
-    """Bytes of the log by partition (`LOG_SCHEMA`), of the period [since, until)."""
+    """Bytes of the log by partition (`LOG_SCHEMA`), of the period [since, until).
+
+    `unknown` has a row for each cluster and each topic that is not compared (`UNKNOWN_SCHEMA`).
+    """
 
     since_ms: int
     until_ms: int
     partitions: DataFrame
+    unknown: DataFrame
 
 
 def read_log(spark: SparkSession, path: str) -> LogManifest:
@@ -54,15 +62,24 @@ def read_log(spark: SparkSession, path: str) -> LogManifest:
     reader = spark.read.schema(_FILE_SCHEMA).option("multiLine", "true").option("mode", "FAILFAST")
     file = reader.json(literal_path(path))
     partitions = file.select(sf.explode("partitions").alias("entry")).select("entry.*")
+    unknown = file.select(sf.explode("unknown").alias("entry")).select("entry.*")
     names = LOG_SCHEMA.names
     lacking = reduce(or_, (sf.col(name).isNull() for name in names))
     try:
-        heads = file.select("version", "since_ms", "until_ms").collect()
+        # A list that is not there is not an empty one.
+        lists = [sf.size(name) for name in ("partitions", "unknown")]
+        heads = file.select("version", "since_ms", "until_ms", *lists).collect()
         incomplete = partitions.filter(lacking).count()
+        incomplete += unknown.filter(sf.col("cluster_id").isNull()).count()
     except Py4JJavaError as error:
         message = f"not a log manifest: {error.java_exception.getMessage()}"
         raise JobError(message) from error
     if len(heads) != 1 or None in tuple(heads[0]) or heads[0]["version"] != VERSION or incomplete:
         message = f"not a log manifest of version {VERSION}: {heads}, {incomplete} incomplete"
         raise JobError(message)
-    return LogManifest(heads[0]["since_ms"], heads[0]["until_ms"], partitions.select(*names))
+    return LogManifest(
+        heads[0]["since_ms"],
+        heads[0]["until_ms"],
+        partitions.select(*names),
+        unknown.select(*UNKNOWN_SCHEMA.names),
+    )

@@ -109,3 +109,11 @@ LOG_SCHEMA = StructType(
         StructField("bytes_most", LongType(), nullable=False),
     ]
 )
+
+# Of which clusters, or of which of their topics, the log says nothing.
+UNKNOWN_SCHEMA = StructType(
+    [
+        StructField("cluster_id", StringType(), nullable=False),
+        StructField("topic_id", StringType()),
+    ]
+)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from brokers.metadata import ClusterSpec, ClusterStatus, LaneRecord, TopicHistory
 from brokers.usage import PartitionSegments
 from metering.agent.lanes import LANE_ERRORS, LaneLook, LaneState, UnknownTopicError
+from metering.agent.log import LogStatements, gap_of, gone_topics, logged_partitions
 from metering.agent.progress import ClusterProgress, LaneProgress
 from metering.agent.rows import Owner, slot_table
 from metering.agent.rules import RuleHistory, looked
@@ -22,10 +23,11 @@ from metering.agent.slots import BrokerLife, SlotChain, Span, broker_rows
 from metering.agent.source import Source
 from metering.agent.storage import NEVER_MS, window_rows
 from metering.events.coverage import MARGIN_MS
+from metering.events.log import LogStatement
 from metering.events.manifests import ClusterCoverage, StorageCoverage
 from metering.events.slots import SlotRow
 from metering.events.store import UsageStore
-from metering.events.times import HOUR_MS, MINUTE_MS, floor_to
+from metering.events.times import DAY_MS, HOUR_MS, MINUTE_MS, floor_to, format_ms
 
 LOGGER = logging.getLogger(__name__)
 
@@ -106,6 +108,7 @@ class ClusterMeter:
         self._cell = cell
         self._cluster_id = cluster_id
         self._chain = SlotChain(cell.store, cell.name, cluster_id)
+        self._statements = LogStatements(cell.store, cell.name, cluster_id)
         self._kept: dict[tuple[str, int], PartitionSegments] = {}
         # Lanes that ended and whose records are all in segments.
         self._split: set[int] = set()
@@ -131,6 +134,7 @@ class ClusterMeter:
         yield from self._measure(state)
         if _has_news(state):
             yield self._part(state)
+        self._state_log(state)
         open_lanes = [lane for lane in state.lanes.values() if not lane.now.ended]
         self.covered_until_ms = min([as_of_ms, *(lane.now.until_ms for lane in open_lanes)])
         self.failing = any(lane.failed for lane in state.lanes.values())
@@ -276,6 +280,43 @@ class ClusterMeter:
             for number, lane in state.lanes.items()
         ]
         yield from broker_rows(window, lives)
+
+    def _state_log(self, state: Pass) -> None:
+        """States what the log holds of the days of which all records are in segments by now."""
+        until_ms, lanes = state.measured_until_ms, state.lanes.values()
+        if until_ms is None or not self._statements.is_due(until_ms):
+            return
+        born_ms = self._cell.source.created_at_ms(self._cluster_id)
+        if born_ms is None or any(lane.failed for lane in lanes):
+            return
+        # Of a deleted cluster time is measured whatever its lanes still hold.
+        unsplit_ms = min(map(_unsplit_since, lanes), default=NEVER_MS) if state.final else NEVER_MS
+
+        def make(day_ms: int) -> LogStatement:
+            self._read_topics(state)
+            self._read_manifests()
+            end_ms, kept = day_ms + DAY_MS, self._kept.values()
+            return LogStatement(
+                cell=self._cell.name,
+                cluster_id=self._cluster_id,
+                since_ms=day_ms,
+                until_ms=end_ms,
+                as_of_ms=state.as_of_ms,
+                gap=gap_of(
+                    since_ms=day_ms,
+                    until_ms=end_ms,
+                    as_of_ms=state.as_of_ms,
+                    unsplit_since_ms=unsplit_ms,
+                ),
+                partitions=tuple(logged_partitions(kept, day_ms, end_ms)),
+                gone_topics=gone_topics(state.topics.values(), kept, day_ms),
+            )
+
+        for statement in self._statements.follow(since_ms=born_ms, until_ms=until_ms, make=make):
+            if statement.gap:
+                day = format_ms(statement.since_ms)
+                self._complain("log", f"the log of {day} cannot be stated: {statement.gap}")
+        self._forget(state)
 
     def _read_manifests(self) -> None:
         names = {place: kept.name for place, kept in self._kept.items()}

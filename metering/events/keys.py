@@ -1,4 +1,4 @@
-"""Where usage files, their manifests and the slots of time lie in a usage store."""
+"""Where usage files, their manifests, slots of time and statements of the log lie in a store."""
 
 from __future__ import annotations
 
@@ -70,6 +70,16 @@ def slots_prefix(cell: str, cluster_id: str) -> str:
 def slot_key(cell: str, cluster_id: str, from_ms: int) -> str:
     """The key of the slot that begins at this time. Keys sort as their times."""
     return f"{slots_prefix(cell, cluster_id)}{from_ms:013d}.json"
+
+
+def log_prefix(cell: str, day: date) -> str:
+    """What the keys of all statements of the log of a day begin with."""
+    return f"{cell_prefix(cell)}log/day={day.isoformat()}/"
+
+
+def log_key(cell: str, day: date, cluster_id: str) -> str:
+    """The key of a cluster's statement of the log of a day."""
+    return f"{log_prefix(cell, day)}{_checked(cluster_id)}.json"
 
 
 def _checked(name: str) -> str:

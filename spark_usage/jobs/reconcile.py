@@ -28,11 +28,13 @@ from spark_usage.schemas import QUANTITY
 from spark_usage.storage import Storage
 from spark_usage.transforms.deduplicate import deduplicate
 from spark_usage.transforms.reconciliation import (
+    CLUSTER_FIGURES,
     PARTITION,
     SERIES,
+    compared_ingress,
     egress_differences,
     egress_steps,
-    ingress_differences,
+    ingress_by_cluster,
     logged,
     metered_ingress,
 )
@@ -73,6 +75,7 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
             "until_ms": log.until_ms,
             "rows_read": extracted.content.row_count,
             "rows_distinct": counts["agreeing"],
+            "duplicates": counts["copies"] - counts["agreeing"],
             "conflicts": counts["conflicts"],
             "damaged_inputs": [asdict(each) for each in extracted.damaged],
             "ingress": ingress,
@@ -88,6 +91,9 @@ def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
     try:
         (counts,) = distinct.agg(
             sf.count_if("agrees").alias("agreeing"),
+            sf.coalesce(sf.sum(sf.when(sf.col("agrees"), sf.col("copies"))), sf.lit(0)).alias(
+                "copies"
+            ),
             sf.count_if(~sf.col("agrees")).alias("conflicts"),
             sf.count_if("incomplete").alias("incomplete"),
         ).collect()
@@ -101,14 +107,21 @@ def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
 
 def _ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:
     metered = metered_ingress(distinct, log.since_ms, log.until_ms)
-    partitions = logged(log.partitions)
-    differences = ingress_differences(metered, partitions)
+    compared = compared_ingress(metered, logged(log.partitions), log.unknown).persist()
+    try:
+        clusters = [row.asDict() for row in ingress_by_cluster(compared).collect()]
+        found = _findings(compared.filter(sf.col("kind").isNotNull()), PARTITION)
+    finally:
+        compared.unpersist()
+    totals = {name: str(sum(int(row[name]) for row in clusters)) for name in CLUSTER_FIGURES[:4]}
     return {
-        **_figures(metered, "metered_bytes"),
-        **_figures(partitions, "bytes_least", "bytes_most"),
-        "partitions_metered": metered.count(),
-        "partitions_logged": partitions.count(),
-        **_findings(differences, PARTITION),
+        **totals,
+        "partitions": sum(row["partitions"] for row in clusters),
+        **found,
+        "clusters": [
+            {name: _plain(value) for name, value in row.items()}
+            for row in sorted(clusters, key=lambda row: str(row["cluster_id"]))
+        ],
     }
 
 
@@ -136,7 +149,8 @@ def _findings(differences: DataFrame, order: Sequence[str]) -> dict[str, Any]:
     return {
         "differing": {row["kind"]: row["count"] for row in sorted(kinds)},
         "findings": [
-            {name: _plain(value) for name, value in row.asDict().items()} for row in first
+            {name: _plain(value) for name, value in row.asDict().items() if name != "known"}
+            for row in first
         ],
     }
 

@@ -11,17 +11,30 @@ from pyspark.sql import functions as sf
 from spark_usage.schemas import EGRESS, INGRESS, QUANTITY
 
 PARTITION = ("cluster_id", "topic_id", "partition")
+CLUSTER_FIGURES = (
+    *("metered_bytes", "bytes_least", "bytes_most", "unknown_bytes"),
+    *("partitions", "differing"),
+)
 SERIES = ("cell", "cluster_id", "incarnation", "topic_id", "principal")
 
 
 def metered_ingress(distinct: DataFrame, since_ms: int, until_ms: int) -> DataFrame:
-    """Bytes written in [since, until) by partition: `PARTITION`, `metered_bytes` (decimal)."""
-    start = sf.col("window_start_ms")
-    of_period = (start >= since_ms) & (start < until_ms)
+    """Bytes by partition: `PARTITION`, `metered_bytes` (decimal).
+
+    Of the lane files whose last row of the partition is of [since, until), all rows: segments are
+    counted by the same rule.
+    """
+    last = sf.col("last_ms")
     return (
-        distinct.filter(sf.col("agrees") & (sf.col("meter") == INGRESS) & of_period)
+        distinct.filter(sf.col("agrees") & (sf.col("meter") == INGRESS))
+        .groupBy(*PARTITION, "incarnation", "lane_file")
+        .agg(
+            sf.max("window_start_ms").alias("last_ms"),
+            sf.sum(sf.col("quantity").cast(QUANTITY)).alias("file_bytes"),
+        )
+        .filter((last >= since_ms) & (last < until_ms))
         .groupBy(*PARTITION)
-        .agg(sf.sum(sf.col("quantity").cast(QUANTITY)).alias("metered_bytes"))
+        .agg(sf.sum("file_bytes").cast(QUANTITY).alias("metered_bytes"))
         .select(*PARTITION, "metered_bytes")
     )
 
@@ -38,24 +51,58 @@ def logged(log: DataFrame) -> DataFrame:
     )
 
 
-def ingress_differences(metered: DataFrame, log: DataFrame) -> DataFrame:
-    """Partitions whose metered bytes do not lie within what the log says.
+def compared_ingress(metered: DataFrame, log: DataFrame, unknown: DataFrame) -> DataFrame:
+    """Every partition that either side has, and how they differ.
 
-    `PARTITION`, `kind`, `metered_bytes`, `bytes_least`, `bytes_most`. The kind is `not_in_log`,
-    `not_metered`, `above_log` or `below_log`; what one side does not know is null.
+    `PARTITION`, `known` (false where nobody can say what the log held), `kind`, `metered_bytes`,
+    `bytes_least`, `bytes_most`. The kind is `not_in_log`, `not_metered`, `above_log` or
+    `below_log`, and null where nothing differs; what one side does not know is null.
     """
     metered_bytes = sf.col("metered_bytes")
     kind = (
-        sf.when(sf.col("bytes_most").isNull(), "not_in_log")
+        sf.when(~sf.col("known"), None)
+        .when(sf.col("bytes_most").isNull(), "not_in_log")
         .when(metered_bytes.isNull() & (sf.col("bytes_least") > 0), "not_metered")
         .when(metered_bytes > sf.col("bytes_most"), "above_log")
         .when(metered_bytes < sf.col("bytes_least"), "below_log")
     )
+    clusters = _marked(unknown.filter(sf.col("topic_id").isNull()), "cluster_id")
+    topics = _marked(unknown.filter(sf.col("topic_id").isNotNull()), "cluster_id", "topic_id")
+    of_cluster, of_topic = sf.col("unknown_cluster_id"), sf.col("unknown_topic_id")
     return (
         metered.join(log, list(PARTITION), "full_outer")
+        .join(sf.broadcast(clusters), ["cluster_id"], "left")
+        .join(sf.broadcast(topics), ["cluster_id", "topic_id"], "left")
+        .withColumn("known", of_cluster.isNull() & of_topic.isNull())
         .withColumn("kind", kind)
-        .filter(sf.col("kind").isNotNull())
-        .select(*PARTITION, "kind", "metered_bytes", "bytes_least", "bytes_most")
+        .select(*PARTITION, "known", "kind", "metered_bytes", "bytes_least", "bytes_most")
+    )
+
+
+def _marked(unknown: DataFrame, *key: str) -> DataFrame:
+    """The distinct keys, with a mark that a join brings along."""
+    return unknown.select(*key).distinct().withColumn(f"unknown_{key[-1]}", sf.lit(1))
+
+
+def ingress_by_cluster(compared: DataFrame) -> DataFrame:
+    """`cluster_id`, `metered_bytes`, `bytes_least` and `bytes_most` of what is known of both,
+    `unknown_bytes` that were metered of the rest, and numbers of `partitions`, `differing`."""
+    known = sf.col("known")
+
+    def total(what: str, where: Column) -> Column:
+        return sf.coalesce(sf.sum(sf.when(where, sf.col(what))), sf.lit(0)).cast(QUANTITY)
+
+    return (
+        compared.groupBy("cluster_id")
+        .agg(
+            total("metered_bytes", known).alias("metered_bytes"),
+            total("bytes_least", known).alias("bytes_least"),
+            total("bytes_most", known).alias("bytes_most"),
+            total("metered_bytes", ~known).alias("unknown_bytes"),
+            sf.count(sf.lit(1)).alias("partitions"),
+            sf.count("kind").alias("differing"),
+        )
+        .select("cluster_id", *CLUSTER_FIGURES)
     )
 
 

@@ -9,8 +9,8 @@ from tests.spark.runs import reconcile_day
 from tests.spark.usage_files import DAY_MS, DAY_START_MS, MINUTE_MS, TOPIC, egress, ingress
 
 
-def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS):
-    """A log manifest from (cluster, partition, least, most)."""
+def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS, unknown=()):
+    """A log manifest from (cluster, partition, least, most) and (cluster, topic)."""
     return {
         "version": 1,
         "since_ms": since_ms,
@@ -25,6 +25,7 @@ def log_of(partitions, since_ms=DAY_START_MS, until_ms=DAY_START_MS + DAY_MS):
             }
             for cluster, partition, least, most in partitions
         ],
+        "unknown": [{"cluster_id": cluster, "topic_id": topic} for cluster, topic in unknown],
     }
 
 
@@ -52,15 +53,20 @@ def test_usage_that_is_the_log_gives_no_finding(spark, folder):
     inputs.append(folder.add([*rest, ingress(901, 1, window_start_ms=DAY_START_MS + DAY_MS)]))
     log = log_of([("cl_1", partition, total, total) for partition, total in logged.items()])
     report = reconcile_day(spark, folder, inputs, log)
-    assert report["ingress"] == {
+    figures = {
         "metered_bytes": str(sum(logged.values())),
         "bytes_least": str(sum(logged.values())),
         "bytes_most": str(sum(logged.values())),
-        "partitions_metered": 5,
-        "partitions_logged": 5,
+        "unknown_bytes": "0",
+        "partitions": 5,
+    }
+    assert report["ingress"] == {
+        **figures,
         "differing": {},
         "findings": [],
+        "clusters": [{"cluster_id": "cl_1", **figures, "differing": 0}],
     }
+    assert report["duplicates"] == 300
     assert report["egress"] == {
         "quantity": str(sum(counters.values())),
         "rows": 200,
@@ -103,6 +109,47 @@ def test_each_way_to_differ_from_the_log_is_told(spark, folder):
     ]
     assert not passed(report, "ingress_as_logged")
     assert passed(report, "egress_as_counted")
+    assert [(each["cluster_id"], each["differing"]) for each in report["ingress"]["clusters"]] == [
+        ("cl_1", 4),
+        ("cl_2", 0),
+    ]
+
+
+def test_a_lane_file_counts_whole_to_the_day_of_its_last_row(spark, folder):
+    before, after = DAY_START_MS - MINUTE_MS, DAY_START_MS + DAY_MS
+    rows = [
+        # The file of these ends on the day, so what it had before counts too.
+        ingress(1, 1, lane_file=1, window_start_ms=before),
+        ingress(2, 2, lane_file=1),
+        # That of these ends after it.
+        ingress(3, 4, lane_file=2, window_start_ms=after - MINUTE_MS),
+        ingress(4, 8, lane_file=2, window_start_ms=after),
+        # For another partition the same file ends on the day.
+        ingress(3, 16, lane_file=2, partition=1, window_start_ms=after - MINUTE_MS),
+        # A file of another broker has the same number.
+        ingress(1, 32, lane_file=2, incarnation=2, window_start_ms=after - MINUTE_MS),
+    ]
+    log = log_of([("cl_1", 0, 35, 35), ("cl_1", 1, 16, 16)])
+    report = reconcile_day(spark, folder, [folder.add(rows)], log)
+    assert report["ingress"]["findings"] == []
+    assert report["ingress"]["metered_bytes"] == "51"
+
+
+def test_what_nobody_knows_of_the_log_is_not_compared_and_is_counted(spark, folder):
+    other = "0" * 31 + "b"
+    rows = [
+        ingress(1, 10, cluster_id="cl_1"),
+        ingress(2, 20, cluster_id="cl_1", topic_id=other),
+        ingress(3, 40, cluster_id="cl_2"),
+        ingress(4, 80, cluster_id="cl_3"),
+    ]
+    log = log_of([("cl_1", 0, 10, 10)], unknown=[("cl_1", other), ("cl_2", None), ("cl_2", other)])
+    report = reconcile_day(spark, folder, [folder.add(rows)], log)
+    assert report["ingress"]["differing"] == {"not_in_log": 1}
+    assert [
+        (each["cluster_id"], each["metered_bytes"], each["unknown_bytes"], each["differing"])
+        for each in report["ingress"]["clusters"]
+    ] == [("cl_1", "10", "20", 0), ("cl_2", "0", "40", 0), ("cl_3", "80", "0", 1)]
 
 
 def test_each_way_to_differ_from_a_counter_is_told(spark, folder):
@@ -138,8 +185,10 @@ def test_each_way_to_differ_from_a_counter_is_told(spark, folder):
         log_of([]) | {"since_ms": None},
         log_of([("cl_1", None, 1, 1)]),
         log_of([("cl_1", "first", 1, 1)]),
+        log_of([], unknown=[(None, TOPIC)]),
+        {name: value for name, value in log_of([]).items() if name != "unknown"},
     ],
-    ids=["version", "period", "incomplete", "mistyped"],
+    ids=["version", "period", "incomplete", "mistyped", "nobody", "no list"],
 )
 def test_a_log_manifest_of_another_kind_is_refused(spark, folder, log):
     with pytest.raises(JobError, match="not a log manifest"):
