@@ -36,12 +36,14 @@ class Granularity(models.TextChoices):
 
 
 class RunState(models.TextChoices):
-    """How far a roll-up is. All but the first are final."""
+    """How far a roll-up or a comparison is. All but the first are final."""
 
     RUNNING = "running", "Running"
     PUBLISHED = "published", "Published"
     # Its result is that of the published run.
     UNCHANGED = "unchanged", "Unchanged"
+    # A comparison that came to a result.
+    DONE = "done", "Done"
     FAILED = "failed", "Failed"
     INTERRUPTED = "interrupted", "Interrupted"
 
@@ -61,3 +63,14 @@ class QualityKind(models.TextChoices):
     CONFLICT = "conflict", "Conflict"
     DAMAGED_INPUT = "damaged_input", "Damaged input"
     INCOMPLETE_HOUR = "incomplete_hour", "Incomplete hour"
+    RECONCILIATION = "reconciliation", "Reconciliation"
+
+
+class Agreement(models.TextChoices):
+    """How metered bytes compare with those that the log holds."""
+
+    # To the byte.
+    EQUAL = "equal", "Equal"
+    DIFFERENT = "different", "Different"
+    # What was compared is equal; of the rest nobody can say what the log held.
+    PARTLY_KNOWN = "partly_known", "Partly known"

@@ -23,6 +23,21 @@ class DayNotOver(UserError):
     title = "The day is not over"
 
 
+class DayNotRolledUp(UserError):
+    """Usage of a day is compared with the log once it is rolled up."""
+
+    code = "day_not_rolled_up"
+    status = 409
+    title = "The day is not rolled up"
+
+
+class ReconcileBusy(Conflict):
+    """Another process compares the same day."""
+
+    code = "reconcile_busy"
+    title = "Another comparison of this day is running"
+
+
 class UnknownCell(UserError):
     """This control plane has no such cell."""
 

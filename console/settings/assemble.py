@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from console.settings.config import Config
 from console.settings.home import read_or_make_secret
 from console.settings.openapi import SPECTACULAR_SETTINGS
-from console.settings.schedule import BEAT_SCHEDULE
+from console.settings.schedule import BEAT_SCHEDULE, TASK_ROUTES
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -175,6 +175,7 @@ def celery(config: Config) -> dict[str, Any]:
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
         "CELERY_TIMEZONE": "UTC",
         "CELERY_BEAT_SCHEDULE": BEAT_SCHEDULE,
+        "CELERY_TASK_ROUTES": TASK_ROUTES,
     }
 
 

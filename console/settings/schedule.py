@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# Spark works for minutes: on workers of its own, so that nothing waits behind it.
+NIGHTLY_QUEUE = "nightly"
+TASK_ROUTES = {"metering.roll_up_recent_days": {"queue": NIGHTLY_QUEUE}}
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep-outbox": {"task": "common.sweep_outbox", "schedule": 10.0},
     "purge-expired": {"task": "common.purge_expired", "schedule": 3600.0},

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from console.settings.config import Config
+from console.settings.schedule import NIGHTLY_QUEUE
 from console.supervisor import postgres, redis
 from console.supervisor.child import Account, ChildSpec
 from console.supervisor.conditions import AnswersHttp, AnswersPing, Says
@@ -21,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 POSTGRES, REDIS, MIGRATE = "postgres", "redis", "migrate"
 KEEPER, GATEWAY, AGENT = "keeper", "gateway", "agent"
-WEB, WORKER, BEAT = "web", "worker", "beat"
+WEB, WORKER, NIGHTLY, BEAT = "web", "worker", "nightly", "beat"
 # As they start; they stop in reverse. The migrations are no child that stays.
-NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, BEAT)
+NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, BEAT)
 
 WORKER_PROCESSES = 2
 
@@ -77,7 +78,9 @@ def specify(
         _gateway(config, environment),
         _agent(config, environment),
         _web(config, environment),
-        _worker(config, environment, stores),
+        _worker(WORKER, environment, stores, "celery", WORKER_PROCESSES),
+        # What takes minutes keeps no short task waiting.
+        _worker(NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
         _beat(config, environment, stores),
     ]
 
@@ -201,13 +204,20 @@ def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     )
 
 
-def _worker(config: Config, environment: Mapping[str, str], stores: tuple[str, ...]) -> ChildSpec:
+def _worker(
+    name: str,
+    environment: Mapping[str, str],
+    stores: tuple[str, ...],
+    queue: str,
+    processes: int,
+) -> ChildSpec:
     return ChildSpec(
-        name=WORKER,
+        name=name,
         command=(
             *_celery("worker"),
-            *("--concurrency", str(WORKER_PROCESSES), "--loglevel", "INFO"),
-            # There is one worker: nobody to greet, and greeting takes a second.
+            *("--hostname", f"{name}@%h", "--queues", queue),
+            *("--concurrency", str(processes), "--loglevel", "INFO"),
+            # There is nobody to greet, and greeting takes a second.
             *("--without-mingle", "--without-gossip", "--without-heartbeat"),
         ),
         ready=Says(re.compile(r"@\S+ ready\.")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from brokers.metadata import TopicHistory
-from brokers.usage import PartitionSegments
+from brokers.usage import DroppedSegment, PartitionSegments, StoredSegment
 from metering.events.keys import log_key
 from metering.events.log import LoggedPartition, LogStatement, encode_statement
 from metering.events.store import UsageStore
@@ -74,11 +74,8 @@ def logged_partitions(
 ) -> Iterator[LoggedPartition]:
     """Bytes of the segments whose last block was written in [since, until), by partition."""
     for kept in partitions:
-        held = sum(
-            each.bytes
-            for each in (*kept.segments, *kept.dropped)
-            if since_ms <= each.written_at_ms < until_ms
-        )
+        segments: tuple[StoredSegment | DroppedSegment, ...] = (*kept.segments, *kept.dropped)
+        held = sum(each.bytes for each in segments if since_ms <= each.written_at_ms < until_ms)
         if held:
             yield LoggedPartition(topic_id=kept.topic_id, partition=kept.partition, bytes=held)
 

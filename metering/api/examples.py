@@ -61,9 +61,24 @@ ROW: dict[str, Any] = ITEM | {
 }
 
 
+RECONCILED: dict[str, Any] = {
+    "id": "rcd_2ba4x7mzq2nk5vw3jt6y",
+    "cluster_id": "cl_3k2jq7v5xw4mzn6yt2ba",
+    "day": "2026-11-20",
+    "agreement": "equal",
+    "metered_bytes": 73014444032,
+    "logged_bytes": 73014444032,
+    "unknown_bytes": 0,
+    "differing_partitions": 0,
+    "reason": "",
+    "compared_at": "2026-11-21T00:31:12Z",
+}
+
+
 def _answer(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
 USAGE = {"list": [_answer("A row", ITEM), _answer("A sum by cluster", FRESH)]}
+RECONCILIATIONS = {"list": [_answer("A day to the byte", RECONCILED)]}
 ROWS = {"retrieve": [_answer("A row and where it comes from", ROW)]}

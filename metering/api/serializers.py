@@ -8,8 +8,8 @@ from typing import Any
 from rest_framework import serializers
 
 from console.common.clock import now
-from metering.choices import UNITS, Meter
-from metering.models import UsageRow
+from metering.choices import UNITS, Agreement, Meter
+from metering.models import ReconciledDay, UsageRow
 from metering.periods import DAY, HOUR, from_ms
 from metering.services.tracing import TracedFile
 from metering.services.usage import GRANULARITIES, GROUPS, MINUTE, MONTH
@@ -170,6 +170,42 @@ class UsageRowSerializer(UsageItemSerializer):
     granularity = serializers.CharField(help_text="hour or day.")
     run = RunSerializer()
     files = TracedFileSerializer(many=True)
+
+
+class ReconciledDayQuery(serializers.Serializer[Any]):
+    """Which comparisons."""
+
+    cluster_id = serializers.RegexField(r"^cl_[a-z2-7]+$", required=False, max_length=32)
+    to = serializers.DateField(required=False, help_text="YYYY-MM-DD: days before this one.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """`from` is a word of the language."""
+        start = serializers.DateField(
+            required=False, help_text="YYYY-MM-DD: this day and later ones."
+        )
+        return {**super().get_fields(), "from": start}
+
+
+class ReconciledDaySerializer(serializers.ModelSerializer[ReconciledDay]):
+    """One cluster's ingress of one day (UTC), as metered and as the log holds it."""
+
+    agreement = serializers.ChoiceField(
+        choices=Agreement.choices,
+        help_text="`partly_known`: what could be compared is equal; `reason` says what could not.",
+    )
+    metered_bytes = serializers.IntegerField(help_text="By usage.")
+    logged_bytes = serializers.IntegerField(help_text="By the segments that hold the records.")
+    unknown_bytes = serializers.IntegerField(
+        help_text="Metered beside these, of partitions whose log nobody can count any more."
+    )
+    differing_partitions = serializers.IntegerField(source="differing")
+
+    class Meta:
+        model = ReconciledDay
+        fields = (
+            *("id", "cluster_id", "day", "agreement", "metered_bytes", "logged_bytes"),
+            *("unknown_bytes", "differing_partitions", "reason", "compared_at"),
+        )
 
 
 def shown_row(row: UsageRow, topic: str | None, files: list[TracedFile]) -> dict[str, Any]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from django.urls import re_path
 
-from metering.api.views import UsageRowViewSet, UsageViewSet
+from metering.api.views import ReconciledDayViewSet, UsageRowViewSet, UsageViewSet
 
 urlpatterns = [
     re_path(r"^usage$", UsageViewSet.as_view({"get": "list"}), name="usage-list"),
+    re_path(
+        r"^usage/reconciliations$",
+        ReconciledDayViewSet.as_view({"get": "list"}),
+        name="usage-reconciliation-list",
+    ),
     re_path(
         r"^usage/rows/(?P<id>ur_[a-z2-7]+)$",
         UsageRowViewSet.as_view({"get": "retrieve"}),

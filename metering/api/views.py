@@ -17,11 +17,11 @@ from console.common.api.pagination import (
     read_cursor,
     write_cursor,
 )
-from console.common.api.views import ApiViewSet, RetrieveAction
+from console.common.api.views import ApiViewSet, ListAction, RetrieveAction
 from console.common.errors import FieldError, ValidationFailed
 from metering.api import examples
 from metering.api import serializers as shapes
-from metering.models import UsageRow
+from metering.models import ReconciledDay, UsageRow
 from metering.services.tracing import trace_row
 from metering.services.usage import (
     ORDER,
@@ -107,6 +107,30 @@ class UsageRowViewSet(RetrieveAction):
         topic = (row.cluster_id, row.topic_id)
         name = topic_names([topic]).get(topic)
         return self.answer(shapes.shown_row(row, name, trace_row(row)))
+
+
+class ReconciledDayViewSet(ListAction):
+    """How metered ingress compares with the log itself."""
+
+    queryset = ReconciledDay.objects.all()
+    serializer_class = shapes.ReconciledDaySerializer
+    examples = examples.RECONCILIATIONS
+    list_ordering = ("-day", "-id")
+
+    @extend_schema(parameters=[shapes.ReconciledDayQuery])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """By cluster and day, the newest day first.
+
+        Each night the bytes of a day's usage are compared with those of the segments that hold the
+        records: two ways of counting that know nothing of each other.
+        """
+        return super().list(request, *args, **kwargs)
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Those of one cluster, and of a span of days, if the query names them."""
+        wanted = self.validated_query(shapes.ReconciledDayQuery)
+        names = {"cluster_id": "cluster_id", "from": "day__gte", "to": "day__lt"}
+        return queryset.filter(**{names[name]: value for name, value in wanted.items()})
 
 
 def _named(wanted: dict[str, Any]) -> dict[str, Any]:

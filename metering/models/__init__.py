@@ -10,6 +10,7 @@ from metering.models.ingest import (
     UsageFile,
 )
 from metering.models.minutes import HourStanding, ProvisionalMinute, TopicName
+from metering.models.reconciliation import ReconciledDay, Reconciliation
 from metering.models.rollup import QualityResult, RollupPointer, RollupRun
 from metering.models.rows import StagedRow, UsageRow
 
@@ -21,6 +22,8 @@ __all__ = [
     "LaneCoverage",
     "ProvisionalMinute",
     "QualityResult",
+    "ReconciledDay",
+    "Reconciliation",
     "RollupPointer",
     "RollupRun",
     "StagedRow",

@@ -10,21 +10,19 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 
 from django.db import connection
 
-from console.common import locks
 from console.common.clock import now
 from console.common.conf import config
 from metering.choices import RunState
 from metering.errors import DayNotOver, PublishRefused, RollupBusy, UnknownCell
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, day_start
+from metering.services.holding import held, holder_of
 from metering.services.ingest import ingest_usage
 from metering.services.publishing import LOCK, lock_name, publish
 from metering.services.quality import note_quality
@@ -62,7 +60,9 @@ def roll_up(
     if day >= now().date() and not early:
         message = f"{day} ends at midnight UTC."
         raise DayNotOver(message)
-    with _held(cell, day):
+    with held(LOCK, lock_name(cell, day)) as key:
+        if key is not None:
+            raise RollupBusy(_holder(cell, day, key))
         say(f"{day}: looking for usage files")
         ingest_usage(since=day, limit_s=FOREVER_S, wait=True)
         run = _begin(cell, day)
@@ -179,35 +179,9 @@ def _end_badly(run: RollupRun, error: BaseException) -> None:
         note_quality(run, {"checks": [asdict(each) for each in error.checks]}, None)
 
 
-@contextmanager
-def _held(cell: str, day: date) -> Iterator[None]:
-    """Holds the day's lock for this session of PostgreSQL. Raises `RollupBusy`."""
-    key = locks.lock_key(LOCK, lock_name(cell, day))
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
-        row = cursor.fetchone()
-    if not (row and row[0]):
-        raise RollupBusy(_holder(cell, day, key))
-    try:
-        yield
-    finally:
-        if connection.is_usable():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
-
-
 def _holder(cell: str, day: date, key: int) -> str:
     """Who holds the lock, for people."""
     run = RollupRun.objects.filter(cell=cell, day=day, state=RunState.RUNNING).first()
     if run is not None:
         return f"{run.pk} on {run.holder} rolls {day} up since {run.created_at:%Y-%m-%d %H:%M:%S}."
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT pid, backend_start FROM pg_locks JOIN pg_stat_activity USING (pid)
-               WHERE locktype = 'advisory' AND objsubid = 1
-                 AND (classid::bigint << 32 | objid::bigint) = %s AND granted""",
-            [key],
-        )
-        row = cursor.fetchone()
-    who = f"PostgreSQL's process {row[0]}, since {row[1]:%H:%M:%S}" if row else "another session"
-    return f"{who}, is about to roll {day} up."
+    return f"{holder_of(key)}, is about to roll {day} up."

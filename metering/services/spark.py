@@ -1,4 +1,4 @@
-"""Runs the Spark job as a child process, shows how far it is, and reads what it says at its end."""
+"""Runs a Spark job as a child process, shows how far it is, and reads what it says at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from console.common.conf import config
 from metering.errors import RollupFailed
-from metering.models import RollupRun
+from metering.models import Reconciliation, RollupRun
 
 ROOT = Path(__file__).resolve().parents[2]
 # Lines of its output that an error shows.
@@ -27,6 +27,8 @@ STOP_S = 20.0
 Say = Callable[[str], None]
 # A run, its manifest and the folder to make → the job's report.
 Job = Callable[[RollupRun, Path, Path, Say], dict[str, Any]]
+# A comparison, its manifest, the log's and the folder to make → the job's report.
+ReconcileJob = Callable[[Reconciliation, Path, Path, Path, Say], dict[str, Any]]
 
 
 def run_spark(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
@@ -34,11 +36,27 @@ def run_spark(run: RollupRun, manifest: Path, output: Path, say: Say) -> dict[st
 
     Raises `RollupFailed`. When interrupted it ends the job before it goes on.
     """
+    return _run("rollup", run, manifest, output, say)
+
+
+def run_reconcile(
+    reconciliation: Reconciliation, manifest: Path, log: Path, output: Path, say: Say
+) -> dict[str, Any]:
+    """Compares a day's usage with the log by `spark_usage.jobs.reconcile`; gives its report.
+
+    Raises `RollupFailed`. When interrupted it ends the job before it goes on.
+    """
+    return _run("reconcile", reconciliation, manifest, output, say, "--log", str(log))
+
+
+def _run(
+    job: str, run: RollupRun | Reconciliation, manifest: Path, output: Path, say: Say, *more: str
+) -> dict[str, Any]:
     command = [
-        *(sys.executable, "-m", "spark_usage.jobs.rollup"),
+        *(sys.executable, "-m", f"spark_usage.jobs.{job}"),
         *("--day", run.day.isoformat(), "--run-id", run.pk),
         *("--manifest", str(manifest), "--output", str(output)),
-        *("--master", config().usage.spark_master),
+        *("--master", config().usage.spark_master, *more),
     ]
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     # In a session of its own: an interrupt of ours reaches it once, when we pass it on.

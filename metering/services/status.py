@@ -8,8 +8,14 @@ from datetime import date, datetime, timedelta
 from console.common.clock import now
 from console.common.conf import config
 from console.common.tenancy import system_scope
-from metering.choices import FileState
-from metering.models import HourStanding, IngestState, RollupPointer, UsageFile
+from metering.choices import FileState, RunState
+from metering.models import (
+    HourStanding,
+    IngestState,
+    Reconciliation,
+    RollupPointer,
+    UsageFile,
+)
 from metering.periods import DAY, HOUR, from_ms
 from metering.services.totals import first_day
 
@@ -34,6 +40,10 @@ class MeterStatus:
     incomplete: list[tuple[str, datetime, str]] = field(default_factory=list)
     # Days that are over and have no roll-up.
     missing_days: list[date] = field(default_factory=list)
+    # The last day that was compared with the log; None before the first.
+    compared: date | None = None
+    # Days whose newest comparison found a difference, or could not compare everything.
+    differing: list[tuple[date, str]] = field(default_factory=list)
 
 
 def meter_status() -> MeterStatus:
@@ -45,6 +55,7 @@ def meter_status() -> MeterStatus:
         hours = HourStanding.objects.filter(complete=False, hour__lt=at - NATURAL)
         found = hours.order_by("hour", "cluster_id").values_list("cluster_id", "hour", "reason")
         incomplete = list(found[:SHOWN])
+    days = _compared_days(cell)
     return MeterStatus(
         cell=cell,
         ran_at=ran_at,
@@ -52,6 +63,8 @@ def meter_status() -> MeterStatus:
         damaged=list(damaged.values_list("key", "error")[:SHOWN]),
         incomplete=incomplete,
         missing_days=_missing_days(cell, at.date()),
+        compared=max(days, default=None),
+        differing=[(day, _differences(each)) for day, each in days.items() if not each.passed],
     )
 
 
@@ -62,6 +75,18 @@ def ingest_lag(cell: str, at: datetime) -> tuple[datetime | None, timedelta | No
         return None, None
     newest = state.newest_emitted_at_ms
     return state.ran_at, at - from_ms(newest) if newest else None
+
+
+def _compared_days(cell: str) -> dict[date, Reconciliation]:
+    """The newest comparison of each of the last days, newest first."""
+    found = Reconciliation.objects.filter(cell=cell, state=RunState.DONE)
+    newest = found.order_by("-day", "-created_at").distinct("day")
+    return {each.day: each for each in newest[:SHOWN]}
+
+
+def _differences(reconciliation: Reconciliation) -> str:
+    failed = reconciliation.failed_checks.items()
+    return "; ".join(f"{name}: {detail}" for name, detail in failed)
 
 
 def _missing_days(cell: str, today: date) -> list[date]:

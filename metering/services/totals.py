@@ -220,7 +220,14 @@ def first_day(cell: str) -> date | None:
 
 def files_of_day(cell: str, day: date) -> list[UsageFileRef]:
     """Usage files with rows of a day, by key; damaged ones too, whose manifests can be read."""
-    since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
+    return files_between(cell, to_ms(day_start(day)), to_ms(day_start(day) + DAY))
+
+
+def files_between(cell: str, since_ms: int, until_ms: int) -> list[UsageFileRef]:
+    """Usage files with rows of [since, until), by key; damaged ones too, if their manifest reads.
+
+    Times are milliseconds since 1970.
+    """
     found = UsageFile.objects.filter(
         cell=cell, window_end_ms__gt=since_ms, window_start_ms__lt=until_ms
     )

@@ -24,7 +24,7 @@ from spark_usage.extract import with_sound_rows
 from spark_usage.jobs.runner import arguments_of, finish, load_run, main, parse, size_shuffles
 from spark_usage.log_manifest import LogManifest, read_log
 from spark_usage.progress import Progress
-from spark_usage.schemas import QUANTITY
+from spark_usage.schemas import DAY_MS, QUANTITY
 from spark_usage.storage import Storage
 from spark_usage.transforms.deduplicate import deduplicate
 from spark_usage.transforms.reconciliation import (
@@ -41,7 +41,7 @@ from spark_usage.transforms.reconciliation import (
 
 VERSION = 1
 NAME = "reconcile"
-STAGES = 7
+STAGES = 8
 
 # Of each kind of finding so many are listed; all are counted.
 FINDINGS_MAX = 100
@@ -59,6 +59,8 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
         ingress = _ingress(distinct, log)
     with progress.stage("compare egress with its counters"):
         egress = _egress(distinct)
+    with progress.stage("sum the day up"):
+        totals = _totals(distinct, run.day_start_ms)
     distinct.unpersist()
     checks = [
         *content_checks(extracted.content),
@@ -78,6 +80,7 @@ def reconcile(spark: SparkSession, arguments: argparse.Namespace, progress: Prog
             "duplicates": counts["copies"] - counts["agreeing"],
             "conflicts": counts["conflicts"],
             "damaged_inputs": [asdict(each) for each in extracted.damaged],
+            "day_totals": totals,
             "ingress": ingress,
             "egress": egress,
             "checks": [asdict(check) for check in checks],
@@ -103,6 +106,15 @@ def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
         distinct.unpersist()
         raise
     return distinct, counts
+
+
+def _totals(distinct: DataFrame, day_start_ms: int) -> dict[str, str]:
+    """Quantities of the day by meter, as a roll-up of the same files must have them."""
+    start = sf.col("window_start_ms")
+    of_day = (start >= day_start_ms) & (start < day_start_ms + DAY_MS)
+    rows = distinct.filter(sf.col("agrees") & of_day).groupBy("meter")
+    sums = rows.agg(sf.sum(sf.col("quantity").cast(QUANTITY)).alias("total")).collect()
+    return {row["meter"]: str(int(row["total"])) for row in sorted(sums)}
 
 
 def _ingress(distinct: DataFrame, log: LogManifest) -> dict[str, Any]:

@@ -36,6 +36,10 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
     ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organisation
+    ("metering/services/agreement.py", "keep_result"),
+    ("metering/services/agreement.py", "owners_of"),
+    ("metering/services/agreement.py", "published_totals"),
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/publishing.py", "publish"),  # a day is of every organisation
@@ -72,6 +76,7 @@ WITHOUT_ROW_SECURITY = {
     # Roll-ups and usage files are of a whole cell; a staged row lives for one transaction.
     "metering_ingeststate",
     "metering_qualityresult",
+    "metering_reconciliation",
     "metering_rolluppointer",
     "metering_rolluprun",
     "metering_stagedrow",

@@ -34,7 +34,7 @@ from .traffic import (
     librdkafka_settings,
 )
 
-CONTROL_PLANE = ("beat", "worker", "web", "redis", "postgres")
+CONTROL_PLANE = ("beat", "nightly", "worker", "web", "redis", "postgres")
 SHORT_IDLE_S = 10
 # From usage to what a budget does about it.
 BUDGET_LIMIT_S = 300

@@ -75,6 +75,9 @@ def test_usage_that_is_the_log_gives_no_finding(spark, folder):
         "findings": [],
     }
     assert all(check["passed"] for check in report["checks"])
+    # Of the day alone, as a roll-up has them.
+    total = str(sum(logged.values()))
+    assert report["day_totals"] == {"egress_bytes": total, "ingress_bytes": total}
 
 
 def test_each_way_to_differ_from_the_log_is_told(spark, folder):

@@ -11,6 +11,7 @@ import pytest
 
 from brokers.secrets import read_cell_secret
 from console.settings.config import build_config
+from console.settings.schedule import BEAT_SCHEDULE, NIGHTLY_QUEUE, TASK_ROUTES
 from console.supervisor import home, migrations, services, space
 from console.supervisor.banner import banner
 from console.supervisor.errors import StartError, from_os_error, names_full_disk
@@ -20,7 +21,9 @@ from console.supervisor.ports import Port, check_ports
 from metering.agent.settings import load_settings as load_agent_settings
 from provisioning.keeper.settings import load_settings
 
-DAY_IN_ORDER = ["postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "beat"]
+DAY_IN_ORDER = [
+    *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat")
+]
 
 
 @pytest.fixture
@@ -202,6 +205,16 @@ def test_all_parts_start_on_embedded_servers(config):
     assert waits["keeper"] == waits["gateway"] == waits["agent"] == ()
     assert waits["web"] == ("migrate",)
     assert waits["worker"] == waits["beat"] == ("migrate", "postgres", "redis")
+
+
+def test_tasks_that_take_minutes_have_workers_of_their_own(config):
+    specs = {spec.name: spec.command for spec in services.specify(config, {}, None)}
+    queues = {
+        name: specs[name][specs[name].index("--queues") + 1] for name in ("worker", "nightly")
+    }
+    assert queues == {"worker": "celery", "nightly": NIGHTLY_QUEUE}
+    assert {route["queue"] for route in TASK_ROUTES.values()} == {NIGHTLY_QUEUE}
+    assert TASK_ROUTES.keys() <= {each["task"] for each in BEAT_SCHEDULE.values()}
 
 
 def test_nobody_is_believed_where_a_request_came_from_but_by_the_setting(config):

@@ -12,7 +12,7 @@ from console.supervisor.processes import is_running
 
 from .run import Run, wait_until
 
-PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "beat"}
+PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat"}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from metering.services.status import MeterStatus, meter_status
 
 
 class Command(BaseCommand):
-    """Shows lag, damaged files, incomplete hours and days without a roll-up."""
+    """Shows lag, damaged files, incomplete hours, days without a roll-up, and differences."""
 
     help = "Shows how far usage is metered, and what is missing."
 
@@ -27,6 +27,9 @@ def lines_of(status: MeterStatus) -> list[str]:
         f"last ingest: {ran}",
         f"age of the newest usage file: {lag}",
         f"days without a roll-up: {', '.join(map(str, status.missing_days)) or 'none'}",
+        f"last day compared with the log: {status.compared or 'none'}",
+        f"days that differ from the log: {len(status.differing) or 'none'}",
+        *(f"  {day}: {what}" for day, what in status.differing),
         f"damaged files: {len(status.damaged) or 'none'}",
         *(f"  {key}: {reason}" for key, reason in status.damaged),
         f"incomplete hours: {len(status.incomplete) or 'none'}",

@@ -24,5 +24,6 @@ def a_row(tenant: Tenant) -> Parameters:
 
 ROUTES = [
     Route("GET", "/api/v1/usage", Permission.READ),
+    Route("GET", "/api/v1/usage/reconciliations", Permission.READ),
     Route("GET", "/api/v1/usage/rows/<id>", Permission.READ, parameters=a_row),
 ]

@@ -1,0 +1,138 @@
+"""Keeps what a comparison with the log came to: for staff as a whole, for tenants by cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Sum
+
+from console.common.clock import now
+from console.common.tenancy import system_scope
+from metering.choices import Agreement, Granularity, QualityKind, RunState
+from metering.errors import Check
+from metering.models import (
+    ClusterCoverage,
+    HourStanding,
+    QualityResult,
+    ReconciledDay,
+    Reconciliation,
+    RollupRun,
+    UsageRow,
+)
+from metering.periods import DAY, day_start
+
+# A cluster that goes shortly after a day's end may be gone before its statement is made.
+GRACE_MS = DAY // timedelta(milliseconds=1)
+# In these the brokers' and the log's words about usage are compared.
+COMPARED = {"ingress_as_logged": "ingress", "egress_as_counted": "egress"}
+REPLACED = (
+    *("organization_id", "reconciliation", "agreement", "metered_bytes", "logged_bytes"),
+    *("unknown_bytes", "differing", "reason", "compared_at"),
+)
+
+
+def owners_of(day: date) -> dict[str, str]:
+    """Organisations of the clusters that the meter heard of on a day, by cluster."""
+    start = day_start(day)
+    with system_scope():
+        hours = HourStanding.objects.filter(hour__gte=start, hour__lt=start + DAY)
+        return dict(hours.order_by("hour").values_list("cluster_id", "organization_id"))
+
+
+def published_totals(run: RollupRun) -> dict[str, str]:
+    """Quantities of a run's published days by meter, without those that are 0."""
+    with system_scope():
+        rows = UsageRow.objects.filter(run=run, granularity=Granularity.DAY.value)
+        found = rows.order_by().values_list("meter").annotate(total=Sum("quantity"))
+        return {meter: str(int(total)) for meter, total in found if total}
+
+
+def gone_clusters(until_ms: int) -> set[str]:
+    """Clusters that were gone before a time, in milliseconds since 1970."""
+    with system_scope():
+        gone = ClusterCoverage.objects.filter(closed_at_ms__lt=until_ms + GRACE_MS)
+        return set(gone.values_list("cluster_id", flat=True))
+
+
+def keep_result(
+    reconciliation: Reconciliation,
+    run: RollupRun,
+    report: Mapping[str, Any],
+    checks: Sequence[Check],
+    reasons: Mapping[str, str],
+) -> None:
+    """Ends a comparison: its row, results beside those of the day's roll-up, days of clusters.
+
+    `reasons` says of clusters why not all of them was compared.
+    """
+    at = now()
+    with system_scope():
+        reconciliation.state, reconciliation.report = RunState.DONE, dict(report)
+        reconciliation.passed = all(each.passed for each in checks)
+        reconciliation.failed_checks = {
+            each.name: each.detail for each in checks if not each.passed
+        }
+        reconciliation.finished_at = at
+        reconciliation.save()
+        QualityResult.objects.bulk_create(
+            QualityResult(
+                run=run,
+                kind=QualityKind.RECONCILIATION,
+                name=each.name,
+                passed=each.passed,
+                detail={
+                    "detail": each.detail,
+                    "reconciliation": reconciliation.pk,
+                    "findings": _findings(each, report),
+                },
+            )
+            for each in checks
+        )
+        days = list(_days(reconciliation, report, reasons, at))
+        ReconciledDay.objects.bulk_create(
+            days,
+            update_conflicts=True,
+            unique_fields=["cluster_id", "day"],
+            update_fields=list(REPLACED),
+        )
+
+
+def _findings(check: Check, report: Mapping[str, Any]) -> list[Any]:
+    part = COMPARED.get(check.name)
+    found: list[Any] = report[part]["findings"] if part else []
+    return found
+
+
+def _days(
+    reconciliation: Reconciliation,
+    report: Mapping[str, Any],
+    reasons: Mapping[str, str],
+    at: datetime,
+) -> Iterator[ReconciledDay]:
+    compared = {each["cluster_id"]: each for each in report["ingress"]["clusters"]}
+    nothing = {"metered_bytes": 0, "bytes_most": 0, "unknown_bytes": 0, "differing": 0}
+    for cluster_id, owner in sorted(owners_of(reconciliation.day).items()):
+        found = compared.get(cluster_id, nothing)
+        reason = reasons.get(cluster_id, "")
+        yield ReconciledDay(
+            organization_id=owner,
+            cluster_id=cluster_id,
+            day=reconciliation.day,
+            reconciliation=reconciliation,
+            agreement=_agreement(found, reason),
+            metered_bytes=Decimal(found["metered_bytes"]),
+            logged_bytes=Decimal(found["bytes_most"]),
+            unknown_bytes=Decimal(found["unknown_bytes"]),
+            differing=found["differing"],
+            reason=reason,
+            compared_at=at,
+        )
+
+
+def _agreement(found: Mapping[str, Any], reason: str) -> str:
+    if found["differing"]:
+        return Agreement.DIFFERENT.value
+    return Agreement.PARTLY_KNOWN.value if reason else Agreement.EQUAL.value

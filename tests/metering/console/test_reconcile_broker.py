@@ -1,0 +1,211 @@
+"""Usage of a real broker against its real log, through agent, ingest, roll-up and Spark."""
+
+import dataclasses
+import hashlib
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from django.core.management import CommandError, call_command
+
+from console.common.conf import config
+from console.common.tenancy import organization_scope
+from metering.agent.agent import Agent, Share
+from metering.agent.cluster import Cell
+from metering.agent.files import UsageWriter
+from metering.agent.metrics import Metrics
+from metering.agent.progress import ProgressFolder
+from metering.agent.source import CellSource
+from metering.events.keys import data_key, manifest_key
+from metering.events.manifests import encode_manifest
+from metering.events.records import decode_usage, encode_usage
+from metering.events.store import FolderUsageStore, list_manifests, read_manifest
+from metering.models import QualityResult, ReconciledDay, Reconciliation
+from metering.periods import DAY, to_ms
+from metering.services.rollup import roll_up
+from tests.brokers.logscan import LogScan
+from tests.metering.agent.processes import CELL, CLUSTER, make_broker, make_spec
+from tests.metering.console.jobs import plain_job
+
+pytestmark = pytest.mark.django_db
+TOPICS = ("orders", "payments")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "cell").mkdir()
+    return tmp_path / "cell"
+
+
+@pytest.fixture
+def now():
+    """The real day: a broker reads the real clock. Not within reach of its end."""
+    began = datetime.now(UTC)
+    if began.hour == 23 and began.minute >= 50:
+        began -= timedelta(minutes=30)
+    return began
+
+
+def produce(broker, count):
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "linger.ms": 1})
+    for number in range(count):
+        value = f"record {number}".encode() * (1 + number % 7)
+        producer.produce(TOPICS[number % 2], value, partition=number % 3)
+        if number % 10 == 0:
+            producer.flush(30)
+    assert producer.flush(30) == 0
+
+
+class Meter:
+    """An agent in this process, at whatever time it is told."""
+
+    def __init__(self, folder):
+        self.store = FolderUsageStore(folder / "usage")
+        self.now_ms = 0
+        self._tokens = 0
+        source = CellSource(
+            metadata=folder / "metadata.sqlite", dfs=folder / "dfs", bucket=folder / "bucket"
+        )
+        metrics = Metrics(CELL)
+        cell = Cell(CELL, source, self.store, lambda: self.now_ms, metrics.error)
+        writer = UsageWriter(self.store, CELL, "agent", self._token)
+        self.agent = Agent(cell, writer, ProgressFolder(folder / "progress"), metrics, Share())
+
+    def run_pass(self, at):
+        self.now_ms = to_ms(at)
+        self.agent.run_pass()
+
+    def manifests(self):
+        """Those of files with rows, in order."""
+        keys = list_manifests(self.store, CELL, since_ms=0, until_ms=self.now_ms + 1)
+        found = [read_manifest(self.store, key, verify=True) for key in keys]
+        return [manifest for manifest in found if manifest.rows]
+
+    def write_again(self, manifest, change):
+        """A copy of a file, whose rows `change` may make others."""
+        rows = decode_usage(self.store.get(manifest.key))
+        data = encode_usage(pa.Table.from_pylist(change(rows.to_pylist()), schema=rows.schema))
+        key = data_key(CELL, manifest.emitted_at_ms, self._token())
+        size, digest = len(data), hashlib.sha256(data).hexdigest()
+        copy = dataclasses.replace(manifest, key=key, size_bytes=size, sha256=digest, agent="b")
+        assert self.store.put_new(key, data)
+        assert self.store.put_new(manifest_key(key), encode_manifest(copy))
+
+    def _token(self):
+        self._tokens += 1
+        return f"{self._tokens:016x}"
+
+
+@pytest.fixture
+def metered(folder, now, settings, clock):
+    """A day of a broker that was killed half-way, metered; the night after it."""
+    meter = Meter(folder)
+    with make_broker(folder) as broker:
+        make_spec(folder)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for made in admin.create_topics([NewTopic(name, 3) for name in TOPICS]).values():
+            made.result(30)
+        produce(broker, 300)
+        meter.run_pass(now)
+        produce(broker, 200)
+        broker.crash()
+        broker.restart()
+        produce(broker, 300)
+        meter.run_pass(now + timedelta(minutes=1))
+        produce(broker, 100)
+        broker.stop()
+    night = datetime(now.year, now.month, now.day, 0, 20, tzinfo=UTC) + DAY
+    meter.run_pass(night)
+    meter.run_pass(night + timedelta(minutes=5))
+    usage = dataclasses.replace(
+        config().usage,
+        folder=meter.store.root,
+        rollups=folder / "rollups",
+        spark_master="local[2]",
+    )
+    settings.FRESHET = dataclasses.replace(config(), usage=usage)
+    clock.now = night + timedelta(minutes=15)
+    return meter
+
+
+def in_log(folder):
+    """Bytes of all record batches, by a walk over what lies on storage."""
+    scan = LogScan(folder / "dfs", folder / "bucket", folder / "metadata.sqlite", CLUSTER)
+    places = [(topic, partition) for topic in TOPICS for partition in range(3)]
+    return sum(batch.size for place in places for batch in scan.batches(*place))
+
+
+def reconcile(day, clock):
+    """The command; what it said, and what it came to."""
+    out = StringIO()
+    clock.now += timedelta(minutes=1)
+    try:
+        call_command("reconcile", "--day", str(day), stdout=out, no_color=True)
+    except CommandError as error:
+        out.write(f"ended with: {error}")
+    newest = Reconciliation.objects.order_by("-created_at").first()
+    with organization_scope("org_1"):
+        return out.getvalue(), newest, ReconciledDay.objects.get(cluster_id=CLUSTER)
+
+
+@pytest.mark.timeout(600)
+def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock, caplog):
+    day = now.date()
+    assert roll_up(day=day, job=plain_job).state == "published"
+
+    said, comparison, shown = reconcile(day, clock)
+    assert comparison.failed_checks == {}, said
+    assert "usage is what the log holds" in said
+    assert shown.agreement == "equal"
+    # Beside the tenant's topics there are the cluster's own.
+    assert shown.metered_bytes == shown.logged_bytes >= in_log(folder) > 0
+    assert "usage.differs_from_log" not in caplog.text
+
+    first, *_ = metered.manifests()
+
+    # The same rows count once; the same bytes as other blocks: no deduplication can see it.
+    def renumbered(rows):
+        return [
+            row | {"block": row["block"] + 10**6} for row in rows if row["meter"] == "ingress_bytes"
+        ]
+
+    metered.write_again(first, lambda rows: rows)
+    metered.write_again(first, renumbered)
+    said, comparison, shown = reconcile(day, clock)
+    assert comparison.report["duplicates"] == first.rows
+    doubled = {each["kind"] for each in comparison.report["ingress"]["findings"]}
+    assert (comparison.passed, shown.agreement, doubled) == (False, "different", {"above_log"})
+    assert shown.metered_bytes > shown.logged_bytes
+    assert "usage.differs_from_log" in caplog.text
+    assert QualityResult.objects.filter(
+        kind="reconciliation", name="ingress_as_logged", passed=False
+    ).exists()
+    assert "days that differ from the log: 1" in status()
+
+
+def status():
+    out = StringIO()
+    call_command("usage_status", stdout=out, no_color=True)
+    return out.getvalue()
+
+
+@pytest.mark.timeout(600)
+def test_a_usage_file_that_is_lost_for_good_is_told(metered, now, clock):
+    lost = next(
+        manifest
+        for manifest in metered.manifests()
+        if "ingress_bytes" in decode_usage(metered.store.get(manifest.key))["meter"].to_pylist()
+    )
+    for key in (lost.key, manifest_key(lost.key)):
+        (metered.store.root / key).unlink()
+    assert roll_up(day=now.date(), job=plain_job).state == "published"
+    said, comparison, shown = reconcile(now.date(), clock)
+    assert not comparison.passed
+    assert shown.agreement == "different"
+    assert shown.metered_bytes < shown.logged_bytes
+    kinds = {each["kind"] for each in comparison.report["ingress"]["findings"]}
+    assert kinds & {"below_log", "not_metered"} == kinds != set()
+    assert "usage and log differ" in said
