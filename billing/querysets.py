@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.db import models
@@ -11,7 +11,10 @@ from django.db.models import Case, Exists, OuterRef, Q, Sum, Value, When
 from billing.choices import InvoiceKind, InvoiceState
 
 if TYPE_CHECKING:
-    from billing.models import Budget, Invoice, Posting, PriceVersion  # noqa: F401
+    from billing.models import Budget, Invoice, InvoiceMail, Posting, PriceVersion  # noqa: F401
+
+# A mail that failed waits so long.
+MAIL_AGAIN = timedelta(minutes=10)
 
 
 class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
@@ -55,6 +58,16 @@ class InvoiceQuerySet(models.QuerySet["Invoice"]):
         credit_notes = self.model._default_manager.filter(credits=OuterRef("pk"))
         void = When(Exists(credit_notes), then=Value("void"))
         return self.annotate(shown_state=Case(void, default="state"))
+
+
+class InvoiceMailQuerySet(models.QuerySet["InvoiceMail"]):
+    """Mails of invoices."""
+
+    def due(self, at: datetime) -> Self:
+        """Those to be sent now: of what people can see, and read as PDF."""
+        seen = self.filter(sent_at=None, invoice__document__isnull=False)
+        seen = seen.filter(invoice__block__confirmed_at__isnull=False)
+        return seen.exclude(failed_at__gt=at - MAIL_AGAIN)
 
 
 class PostingQuerySet(models.QuerySet["Posting"]):

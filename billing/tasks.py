@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from billing.budgets import evaluation, notices
-from billing.services import documents
+from billing.services import documents, mailing
 
 
 @shared_task(name="billing.evaluate_budgets")
@@ -22,11 +22,13 @@ def send_budget_mail(*, organization_id: str, event_id: str) -> None:
 
 @shared_task(name="billing.make_document")
 def make_document(*, organization_id: str, invoice_id: str) -> None:
-    """Makes the PDF of an invoice."""
+    """Makes the PDF of an invoice, and tells of it by mail."""
     documents.make_document(organization_id=organization_id, invoice_id=invoice_id)
+    mailing.try_invoice_mail(organization_id=organization_id, invoice_id=invoice_id)
 
 
 @shared_task(name="billing.sweep_documents")
 def sweep_documents() -> None:
-    """Makes PDFs that are still to be made, for a while."""
+    """Makes PDFs that are still to be made, and sends mails that are due, for a while."""
     documents.sweep_documents()
+    mailing.sweep_mails()

@@ -90,6 +90,7 @@ _DETAILS = {
     "address": ["Lindenallee 3", "10115 Berlin"],
     "country": "DE",
     "vat_id": "DE987654321",
+    "email": "invoices@acme.example",
 }
 DETAILS = [answer("Given", {**_DETAILS, "generation": 2})]
 DETAILS_CHANGE = [OpenApiExample("All", value=_DETAILS, request_only=True)]

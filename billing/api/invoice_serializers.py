@@ -185,4 +185,9 @@ class BillingDetailsSerializer(serializers.Serializer[Any]):
     vat_id = serializers.RegexField(
         r"^([A-Z]{2}[A-Z0-9+*]{2,13})?$", allow_blank=True, help_text="With its country's prefix."
     )
+    email = serializers.EmailField(
+        allow_blank=True,
+        max_length=254,
+        help_text="Invoices are mailed there. Empty: to the members who look after money.",
+    )
     generation = serializers.IntegerField(read_only=True)

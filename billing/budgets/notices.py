@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from django.core.mail import EmailMessage
-
 from billing.choices import BudgetAction, BudgetEventKind
+from billing.mails import send
 from billing.models import Budget, BudgetEvent
 from billing.money import readable
 from billing.periods import next_month
@@ -70,8 +69,7 @@ def send_budget_mail(*, organization_id: str, event_id: str) -> None:
     if not addresses:
         return
     subject, text = mail_text(event)
-    headers = {"Message-ID": f"<{event.pk}@{_domain()}>"}
-    EmailMessage(subject, text, to=addresses, headers=headers).send()
+    send(subject=subject, text=text, to=addresses, key=event.pk)
 
 
 def mail_text(event: BudgetEvent) -> tuple[str, str]:
@@ -103,7 +101,3 @@ def _day(day: date) -> str:
 
 def _link() -> str:
     return f"{config().web.public_url}/usage/budgets"
-
-
-def _domain() -> str:
-    return config().web.public_url.split("://")[-1].split("/")[0].split(":")[0]

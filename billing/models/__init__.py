@@ -2,7 +2,7 @@
 
 from billing.models.budget import Budget, BudgetEvent
 from billing.models.details import BillingDetails
-from billing.models.documents import InvoiceDocument
+from billing.models.documents import InvoiceDocument, InvoiceMail
 from billing.models.invoice import Invoice, InvoiceLine, UsageBasis
 from billing.models.ledger import JournalEntry, Posting
 from billing.models.numbers import LostNumber, NumberBlock, NumberSeries
@@ -15,6 +15,7 @@ __all__ = [
     "Invoice",
     "InvoiceDocument",
     "InvoiceLine",
+    "InvoiceMail",
     "JournalEntry",
     "LostNumber",
     "NumberBlock",

@@ -24,6 +24,8 @@ class BillingDetails(models.Model):
     # ISO 3166-1 alpha-2; empty: not known.
     country = models.CharField(max_length=2, blank=True)
     vat_id = models.CharField(max_length=32, blank=True)
+    # Where invoices are mailed to. Empty: to the members who look after money.
+    email = models.EmailField(blank=True)
     generation = models.PositiveIntegerField(default=1)
     updated_at = models.DateTimeField(default=now)
 

@@ -1,4 +1,4 @@
-"""Documents of invoices, as they lie in the object store."""
+"""Documents of invoices, as they lie in the object store, and the mails that tell of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.db import models
 
 from billing.models.invoice import Invoice
 from billing.models.numbers import KEY_CHARS_MAX
+from billing.querysets import InvoiceMailQuerySet
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX
 
@@ -24,3 +25,31 @@ class InvoiceDocument(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class InvoiceMail(models.Model):
+    """The mail that tells of an issued invoice: noted when it is issued, sent once."""
+
+    invoice = models.OneToOneField(
+        Invoice, on_delete=models.PROTECT, primary_key=True, related_name="mail"
+    )
+    organization_id = models.CharField(max_length=ID_CHARS_MAX)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    # When the mail server last refused it, or was away.
+    failed_at = models.DateTimeField(null=True, blank=True)
+    # To how many; 0 where nobody looks after money.
+    recipients = models.PositiveSmallIntegerField(default=0)
+
+    objects = InvoiceMailQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(
+                fields=["invoice"],
+                condition=models.Q(sent_at__isnull=True),
+                name="invoice_mails_due",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.pk)

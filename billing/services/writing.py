@@ -14,6 +14,7 @@ from billing.choices import Account, EntryKind, InvoiceKind, InvoiceState
 from billing.drafts import Draft
 from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Posting
 from billing.services import numbers
+from billing.services.mailing import note_mails
 from billing.services.store import document_store
 from console.common.actor import system_actor
 from console.common.audit import new_entry
@@ -74,6 +75,7 @@ def issue_drafts(
     Invoice.objects.filter(pk__in=[row.pk for row in rows]).update(state=InvoiceState.ISSUED)
     _post(rows, at)
     _record(rows, by)
+    note_mails(rows)
     _confirm_on_commit({got.block_id for got in assigned}, store)
     if len(rows) <= DOCUMENTS_AT_ONCE_MAX:
         for row in rows:

@@ -151,6 +151,7 @@ DETAILS = {
     "address": ["Lindenallee 3", "10115 Berlin"],
     "country": "DE",
     "vat_id": "DE987654321",
+    "email": "invoices@acme.example",
 }
 
 
@@ -177,6 +178,7 @@ def test_billing_details_are_on_the_next_invoice(api, used):
         {"vat_id": "x"},
         {"address": ["a"] * 9},
         {"legal_name": "a" * 201},
+        {"email": "nobody"},
     ],
 )
 def test_bad_billing_details_are_refused(api, tenant, change):

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 SYSTEM_SCOPE_CALLERS = {
     ("billing/services/documents.py", "sweep_documents"),  # a sweep
     ("billing/services/issuing.py", "issue_month"),  # everybody's invoices
+    ("billing/services/mailing.py", "sweep_mails"),  # a sweep
     ("billing/services/voiding.py", "void_invoice"),  # a person's command
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
