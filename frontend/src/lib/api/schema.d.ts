@@ -1053,6 +1053,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage/reconciliations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description By cluster and day, the newest day first.
+         *
+         *     Each night the bytes of a day's usage are compared with those of the segments that hold the
+         *     records: two ways of counting that know nothing of each other.
+         */
+        get: operations["usage_reconciliations_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/usage/rows/{id}": {
         parameters: {
             query?: never;
@@ -1147,6 +1169,8 @@ export interface components {
         };
         /** @enum {string} */
         ActionEnum: "notify" | "suspend";
+        /** @enum {string} */
+        AgreementEnum: "equal" | "different" | "partly_known";
         /** @description An API key, without its secret. */
         ApiKey: {
             readonly id: string;
@@ -1247,6 +1271,8 @@ export interface components {
             country: string;
             /** @description With its country's prefix. */
             vat_id: string;
+            /** @description Invoices are mailed there. Empty: to the members who look after money. */
+            email: string;
             readonly generation: number;
         };
         /** @description A budget, how it stands in the current month, and its newest events. */
@@ -1945,6 +1971,14 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        PaginatedReconciledDayList: {
+            items: components["schemas"]["ReconciledDay"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
         PaginatedTopicList: {
             items: components["schemas"]["Topic"][];
             /**
@@ -2018,6 +2052,8 @@ export interface components {
             country?: string;
             /** @description With its country's prefix. */
             vat_id?: string;
+            /** @description Invoices are mailed there. Empty: to the members who look after money. */
+            email?: string;
         };
         /** @description What changes. What is left out stays. */
         PatchedBudgetUpdateRequest: {
@@ -2165,6 +2201,25 @@ export interface components {
             begin: number;
             /** @description The offset of the next record. */
             end: number;
+        };
+        /** @description One cluster's ingress of one day (UTC), as metered and as the log holds it. */
+        ReconciledDay: {
+            readonly id: string;
+            cluster_id: string;
+            /** Format: date */
+            day: string;
+            /** @description `partly_known`: what could be compared is equal; `reason` says what could not. */
+            agreement: components["schemas"]["AgreementEnum"];
+            /** @description By usage. */
+            metered_bytes: number;
+            /** @description By the segments that hold the records. */
+            logged_bytes: number;
+            /** @description Metered beside these, of partitions whose log nobody can count any more. */
+            unknown_bytes: number;
+            differing_partitions: number;
+            reason?: string;
+            /** Format: date-time */
+            compared_at?: string;
         };
         /** @description Codes that stand in for the app, each of them once. They are shown this once. */
         RecoveryCodes: {
@@ -8768,6 +8823,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PaginatedUsageItemList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage_reconciliations_list: {
+        parameters: {
+            query?: {
+                cluster_id?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description YYYY-MM-DD: this day and later ones. */
+                from?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                /** @description YYYY-MM-DD: days before this one. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedReconciledDayList"];
                 };
             };
             /** @description Malformed, or against a rule; `code` says which. */
