@@ -1,0 +1,44 @@
+package api
+
+import (
+	"context"
+	"net/url"
+)
+
+// ACL is an entry of a cluster's access control list. Its identity is all of it.
+type ACL struct {
+	Principal    string `json:"principal"`
+	ResourceType string `json:"resource_type"`
+	ResourceName string `json:"resource_name"`
+	PatternType  string `json:"pattern_type"`
+	Operation    string `json:"operation"`
+	Permission   string `json:"permission"`
+	Host         string `json:"host"`
+}
+
+// ACLs reads all entries, with one request for each 2,000.
+func (c *Client) ACLs(ctx context.Context, cluster string) ([]ACL, error) {
+	return list[ACL](ctx, c, at("clusters", cluster, "acls"), nil, pageOfMetadata)
+}
+
+// CreateACLs adds at most TopicsAtOnce entries, all or none. Those that are there stay, so that
+// repeating it changes nothing.
+func (c *Client) CreateACLs(ctx context.Context, cluster string, wanted []ACL) error {
+	body := map[string][]ACL{"items": wanted}
+	_, err := c.post(ctx, at("clusters", cluster, "acls"), body, nil)
+	return err
+}
+
+// DeleteACL removes one entry.
+func (c *Client) DeleteACL(ctx context.Context, cluster string, entry ACL) error {
+	query := url.Values{
+		"principal":     {entry.Principal},
+		"resource_type": {entry.ResourceType},
+		"resource_name": {entry.ResourceName},
+		"pattern_type":  {entry.PatternType},
+		"operation":     {entry.Operation},
+		"permission":    {entry.Permission},
+		"host":          {entry.Host},
+	}
+	return c.remove(ctx, at("clusters", cluster, "acls"), query, nil)
+}

@@ -1,0 +1,221 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
+	"freshet/terraform/internal/batch"
+)
+
+var (
+	topicNamePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+	principalPattern = regexp.MustCompile(`^User:.+$`)
+)
+
+var (
+	resourceTypes = []string{
+		"TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
+	}
+	aclOperations = []string{
+		"ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION",
+		"DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS",
+		"DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
+	}
+)
+
+type aclModel struct {
+	ID           types.String `tfsdk:"id"`
+	ClusterID    types.String `tfsdk:"cluster_id"`
+	Principal    types.String `tfsdk:"principal"`
+	ResourceType types.String `tfsdk:"resource_type"`
+	ResourceName types.String `tfsdk:"resource_name"`
+	PatternType  types.String `tfsdk:"pattern_type"`
+	Operation    types.String `tfsdk:"operation"`
+	Permission   types.String `tfsdk:"permission"`
+	Host         types.String `tfsdk:"host"`
+}
+
+func aclResource() resource.Resource {
+	return newManaged(definition[aclModel]{
+		name:     "acl",
+		schema:   aclSchema(),
+		create:   createACL,
+		read:     readACL,
+		remove:   removeACL,
+		identify: identifyACL,
+	})
+}
+
+func aclSchema() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "An entry of a cluster's access control list. An entry is all of its " +
+			"fields, so every change makes a new one.",
+		Attributes: map[string]schema.Attribute{
+			"id": computedText("The cluster's id and the fields, percent-encoded, with `/` between " +
+				"them: principal, resource type, pattern type, resource name, operation, permission, " +
+				"host."),
+			"cluster_id": inACluster(),
+			"principal": fixedText("Who: `User:` and a credential's user name, or `User:*`.",
+				stringvalidator.RegexMatches(principalPattern, "`User:` and a name, or `User:*`")),
+			"resource_type": fixedText("What kind of thing: "+quoted(resourceTypes)+".",
+				stringvalidator.OneOf(resourceTypes...)),
+			"resource_name": fixedText("Its name, a prefix of names, `*` for all, or `kafka-cluster` "+
+				"for the cluster.", stringvalidator.LengthAtLeast(1)),
+			"pattern_type": defaultText("Whether `resource_name` is a name or a prefix.", "LITERAL",
+				"LITERAL", "PREFIXED"),
+			"operation": fixedText("What is allowed or denied: "+quoted(aclOperations)+".",
+				stringvalidator.OneOf(aclOperations...)),
+			"permission": defaultText("What the entry does.", "ALLOW", "ALLOW", "DENY"),
+			"host":       defaultText("Address that clients come from, `*` for all.", "*"),
+		},
+	}
+}
+
+// defaultText is chosen once, with a default; one of values where there are any.
+func defaultText(description, fallback string, values ...string) schema.StringAttribute {
+	found := schema.StringAttribute{
+		Optional:      true,
+		Computed:      true,
+		Default:       stringdefault.StaticString(fallback),
+		PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+	}
+	if len(values) > 0 {
+		description += " One of " + quoted(values) + "."
+		found.Validators = []validator.String{stringvalidator.OneOf(values...)}
+	}
+	found.MarkdownDescription = description + " Default: `" + fallback +
+		"`. Changing it makes a new one."
+	return found
+}
+
+func quoted(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }
+
+// aclKey is an entry as text: its fields, percent-encoded, with slashes between them.
+func aclKey(entry api.ACL) string {
+	parts := []string{
+		entry.Principal, entry.ResourceType, entry.PatternType, entry.ResourceName,
+		entry.Operation, entry.Permission, entry.Host,
+	}
+	for i, part := range parts {
+		// As a path, and a star stays a star: people read and write these.
+		parts[i] = strings.ReplaceAll(url.PathEscape(part), "%2A", "*")
+	}
+	return strings.Join(parts, "/")
+}
+
+// aclOf reads what aclKey wrote.
+func aclOf(key string) (api.ACL, error) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 7 {
+		return api.ACL{}, fmt.Errorf("%q is not of the form principal/resource type/pattern type/"+
+			"resource name/operation/permission/host", key)
+	}
+	for i, part := range parts {
+		plain, err := url.PathUnescape(part)
+		if err != nil {
+			return api.ACL{}, fmt.Errorf("%q: %w", part, err)
+		}
+		parts[i] = plain
+	}
+	return api.ACL{
+		Principal: parts[0], ResourceType: parts[1], PatternType: parts[2],
+		ResourceName: parts[3], Operation: parts[4], Permission: parts[5], Host: parts[6],
+	}, nil
+}
+
+func (m *aclModel) entry() api.ACL {
+	return api.ACL{
+		Principal:    m.Principal.ValueString(),
+		ResourceType: m.ResourceType.ValueString(),
+		ResourceName: m.ResourceName.ValueString(),
+		PatternType:  m.PatternType.ValueString(),
+		Operation:    m.Operation.ValueString(),
+		Permission:   m.Permission.ValueString(),
+		Host:         m.Host.ValueString(),
+	}
+}
+
+func createACL(ctx context.Context, s *session, plan *aclModel, _ aclModel) (bool, error) {
+	cluster, entry := plan.ClusterID.ValueString(), plan.entry()
+	if _, err := s.newACLs.Do(ctx, cluster, entry); err != nil {
+		return false, err
+	}
+	plan.ID = types.StringValue(cluster + "/" + aclKey(entry))
+	return true, nil
+}
+
+func readACL(ctx context.Context, s *session, state *aclModel) error {
+	cluster, entry := state.ClusterID.ValueString(), state.entry()
+	_, there, err := s.acls.Find(ctx, cluster, aclKey(entry))
+	if err != nil {
+		return err
+	}
+	if !there {
+		return absent("entry", aclKey(entry))
+	}
+	state.ID = types.StringValue(cluster + "/" + aclKey(entry))
+	return nil
+}
+
+func removeACL(ctx context.Context, s *session, state aclModel) error {
+	cluster, entry := state.ClusterID.ValueString(), state.entry()
+	if err := s.api.DeleteACL(ctx, cluster, entry); err != nil {
+		return err
+	}
+	s.acls.Remove(cluster, aclKey(entry))
+	return nil
+}
+
+// identifyACL takes the id that the resource shows, the cluster by its id or its name.
+func identifyACL(ctx context.Context, s *session, id string) (map[string]string, error) {
+	cluster, key, err := s.inCluster(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := aclOf(key)
+	return map[string]string{
+		"cluster_id":    cluster,
+		"principal":     entry.Principal,
+		"resource_type": entry.ResourceType,
+		"resource_name": entry.ResourceName,
+		"pattern_type":  entry.PatternType,
+		"operation":     entry.Operation,
+		"permission":    entry.Permission,
+		"host":          entry.Host,
+	}, err
+}
+
+// sendACLs adds entries with one request: all or none. Where that is refused each is asked for by
+// itself, so that one that is wrong stops no other.
+func (s *session) sendACLs(
+	ctx context.Context, cluster string, wanted []api.ACL,
+) []batch.Result[struct{}] {
+	results := make([]batch.Result[struct{}], len(wanted))
+	err := s.api.CreateACLs(ctx, cluster, wanted)
+	switch {
+	case err == nil:
+		s.acls.Put(cluster, wanted...)
+	case len(wanted) > 1 && api.IsRefused(err):
+		for i := range wanted {
+			results[i] = s.sendACLs(ctx, cluster, wanted[i:i+1])[0]
+		}
+	default:
+		for i := range results {
+			results[i].Err = err
+		}
+	}
+	return results
+}

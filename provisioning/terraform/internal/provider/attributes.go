@@ -1,0 +1,121 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	shown "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Attributes that several resources have.
+
+// computedText is what the service decides once.
+func computedText(description string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Computed:            true,
+		MarkdownDescription: description,
+		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+	}
+}
+
+// fixedText is chosen once: another value replaces the resource.
+func fixedText(description string, valid ...validator.String) schema.StringAttribute {
+	return schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: description + " Changing it makes a new one.",
+		Validators:          valid,
+		PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+	}
+}
+
+// inACluster is the cluster that a resource belongs to.
+func inACluster() schema.StringAttribute {
+	return fixedText("Id of the cluster.", stringvalidator.LengthAtLeast(1))
+}
+
+// shownText is what a data source shows.
+func shownText(description string) shown.StringAttribute {
+	return shown.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// shownNumber is a number that a data source shows.
+func shownNumber(description string) shown.Int64Attribute {
+	return shown.Int64Attribute{Computed: true, MarkdownDescription: description}
+}
+
+// shownFlag is a fact that a data source shows.
+func shownFlag(description string) shown.BoolAttribute {
+	return shown.BoolAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// shownMap is a map of texts that a data source shows.
+func shownMap(description string) shown.MapAttribute {
+	return shown.MapAttribute{
+		Computed: true, ElementType: types.StringType, MarkdownDescription: description,
+	}
+}
+
+// shownList is a list of objects that a data source shows.
+func shownList(
+	description string, attributes map[string]shown.Attribute,
+) shown.ListNestedAttribute {
+	return shown.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: description,
+		NestedObject:        shown.NestedAttributeObject{Attributes: attributes},
+	}
+}
+
+// optionalText gives a pointer to a text that is there, nil for null and unknown.
+func optionalText(value types.String) *string {
+	if value.IsNull() || value.IsUnknown() {
+		return nil
+	}
+	return value.ValueStringPointer()
+}
+
+// optionalNumber gives a pointer to a number that is there, nil for null and unknown.
+func optionalNumber(value types.Int64) *int64 {
+	if value.IsNull() || value.IsUnknown() {
+		return nil
+	}
+	return value.ValueInt64Pointer()
+}
+
+// textsOf gives the texts of a map, an empty one for null.
+func textsOf(value types.Map) map[string]string {
+	found := make(map[string]string, len(value.Elements()))
+	for key, each := range value.Elements() {
+		if text, ok := each.(types.String); ok {
+			found[key] = text.ValueString()
+		}
+	}
+	return found
+}
+
+// mapOf gives a map of texts.
+func mapOf(texts map[string]string) types.Map {
+	if texts == nil {
+		texts = map[string]string{}
+	}
+	// Texts can be nothing but texts.
+	found, _ := types.MapValueFrom(context.Background(), types.StringType, texts)
+	return found
+}
+
+// mapUnlessNone gives a map of texts; for none of them what was there before, if that was empty too:
+// null and {} are the same thing to the service.
+func mapUnlessNone(texts map[string]string, before types.Map) types.Map {
+	if len(texts) == 0 && len(before.Elements()) == 0 && !before.IsUnknown() {
+		if before.IsNull() {
+			return types.MapNull(types.StringType)
+		}
+		return before
+	}
+	return mapOf(texts)
+}

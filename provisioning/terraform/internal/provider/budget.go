@@ -1,0 +1,181 @@
+package provider
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
+)
+
+const (
+	thresholdsMax = 10
+	thresholdMax  = 1000
+)
+
+var budgetActions = []string{"notify", "suspend"}
+
+type budgetModel struct {
+	ID          types.String `tfsdk:"id"`
+	Name        types.String `tfsdk:"name"`
+	AmountMinor types.Int64  `tfsdk:"amount_minor"`
+	Thresholds  types.Set    `tfsdk:"thresholds"`
+	Action      types.String `tfsdk:"action"`
+	Currency    types.String `tfsdk:"currency"`
+	CreatedAt   types.String `tfsdk:"created_at"`
+}
+
+func budgetResource() resource.Resource {
+	return newManaged(definition[budgetModel]{
+		name:     "budget",
+		schema:   budgetSchema(),
+		create:   createBudget,
+		read:     readBudget,
+		update:   updateBudget,
+		remove:   removeBudget,
+		identify: identifyBudget,
+	})
+}
+
+func budgetSchema() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "A budget of calendar months (UTC, before taxes) for all of the " +
+			"organisation: mails at thresholds and, with `suspend`, producers that are refused when " +
+			"it is used up.",
+		Attributes: map[string]schema.Attribute{
+			"id": computedText("Id, such as `bud_5xw4mzn6yt2ba3k2jq7v`."),
+			"name": schema.StringAttribute{
+				Required: true, MarkdownDescription: "Name, as mails show it.",
+			},
+			"amount_minor": schema.Int64Attribute{
+				Required:            true,
+				MarkdownDescription: "Amount of a month in minor units (cents).",
+				Validators:          []validator.Int64{int64validator.AtLeast(1)},
+			},
+			"thresholds": schema.SetAttribute{
+				Optional:    true,
+				Computed:    true,
+				ElementType: types.Int64Type,
+				Default:     setdefault.StaticValue(numbersOf([]int64{50, 80, 100})),
+				MarkdownDescription: "Percentages of the amount at which a mail is sent, once a " +
+					"month. Default: `[50, 80, 100]`.",
+				Validators: []validator.Set{
+					setvalidator.SizeAtMost(thresholdsMax),
+					setvalidator.ValueInt64sAre(int64validator.Between(1, thresholdMax)),
+				},
+			},
+			"action": schema.StringAttribute{
+				Optional: true,
+				Computed: true,
+				Default:  stringdefault.StaticString("notify"),
+				MarkdownDescription: "What happens when it is used up: `notify` sends a mail, `suspend` " +
+					"also has all clusters refuse produce. Default: `notify`.",
+				Validators: []validator.String{stringvalidator.OneOf(budgetActions...)},
+			},
+			"currency":   computedText("Currency of the amount, such as `USD`."),
+			"created_at": computedText("When it was set, RFC 3339."),
+		},
+	}
+}
+
+func numbersOf(numbers []int64) types.Set {
+	values := make([]attr.Value, len(numbers))
+	for i, each := range numbers {
+		values[i] = types.Int64Value(each)
+	}
+	return types.SetValueMust(types.Int64Type, values)
+}
+
+func numbersIn(set types.Set) []int64 {
+	found := make([]int64, 0, len(set.Elements()))
+	for _, each := range set.Elements() {
+		if number, ok := each.(types.Int64); ok {
+			found = append(found, number.ValueInt64())
+		}
+	}
+	return found
+}
+
+func (m *budgetModel) wish() api.BudgetWish {
+	thresholds := numbersIn(m.Thresholds)
+	return api.BudgetWish{
+		Name:        m.Name.ValueStringPointer(),
+		AmountMinor: m.AmountMinor.ValueInt64Pointer(),
+		Thresholds:  &thresholds,
+		Action:      m.Action.ValueStringPointer(),
+	}
+}
+
+// show fills in what is computed.
+func (m *budgetModel) show(found api.Budget) {
+	m.ID = types.StringValue(found.ID)
+	m.Currency = types.StringValue(found.Currency)
+	m.CreatedAt = types.StringValue(found.CreatedAt)
+}
+
+func createBudget(ctx context.Context, s *session, plan *budgetModel, _ budgetModel) (bool, error) {
+	made, err := s.api.CreateBudget(ctx, plan.wish())
+	if err != nil {
+		return false, err
+	}
+	plan.show(made)
+	return true, nil
+}
+
+func readBudget(ctx context.Context, s *session, state *budgetModel) error {
+	found, err := s.api.Budget(ctx, state.ID.ValueString())
+	if err != nil {
+		return err
+	}
+	state.Name = types.StringValue(found.Name)
+	state.AmountMinor = types.Int64Value(found.AmountMinor)
+	state.Thresholds = numbersOf(found.Thresholds)
+	state.Action = types.StringValue(found.Action)
+	state.show(found)
+	return nil
+}
+
+func updateBudget(ctx context.Context, s *session, plan *budgetModel, state, _ budgetModel) error {
+	found, err := s.api.UpdateBudget(ctx, state.ID.ValueString(), plan.wish())
+	if err != nil {
+		return err
+	}
+	plan.show(found)
+	return nil
+}
+
+func removeBudget(ctx context.Context, s *session, state budgetModel) error {
+	return s.api.DeleteBudget(ctx, state.ID.ValueString())
+}
+
+// identifyBudget takes an id or a name.
+func identifyBudget(ctx context.Context, s *session, id string) (map[string]string, error) {
+	if strings.HasPrefix(id, "bud_") {
+		return map[string]string{"id": id}, nil
+	}
+	found, err := s.budgetNamed(ctx, id)
+	return map[string]string{"id": found.ID}, err
+}
+
+func (s *session) budgetNamed(ctx context.Context, name string) (api.Budget, error) {
+	all, err := s.api.Budgets(ctx)
+	if err != nil {
+		return api.Budget{}, err
+	}
+	for _, each := range all {
+		if each.Name == name {
+			return each, nil
+		}
+	}
+	return api.Budget{}, absent("budget", name)
+}

@@ -1,0 +1,261 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
+)
+
+const (
+	// Creating takes a second or two; what takes this long waits for capacity or for a person.
+	clusterTimeout    = 20 * time.Minute
+	idleTimeoutMin    = 5
+	idleTimeoutMax    = 7 * 24 * 3600
+	protectedSummary  = "The cluster is protected against deletion"
+	protectedSolution = "Cluster %q (%s) holds data and has deletion_protection. To delete it, set " +
+		"deletion_protection = false, apply that, and then destroy or replace it."
+)
+
+type clusterModel struct {
+	ID                 types.String   `tfsdk:"id"`
+	Name               types.String   `tfsdk:"name"`
+	Region             types.String   `tfsdk:"region"`
+	Labels             types.Map      `tfsdk:"labels"`
+	IdleTimeoutS       types.Int64    `tfsdk:"idle_timeout_s"`
+	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	BootstrapServers   types.String   `tfsdk:"bootstrap_servers"`
+	Endpoints          types.List     `tfsdk:"endpoints"`
+	CreatedAt          types.String   `tfsdk:"created_at"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+}
+
+var endpointType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"listener": types.StringType, "bootstrap_servers": types.StringType,
+}}
+
+func clusterResource() resource.Resource {
+	return newManaged(definition[clusterModel]{
+		name:        "cluster",
+		schema:      clusterSchema(),
+		create:      createCluster,
+		read:        readCluster,
+		update:      updateCluster,
+		remove:      removeCluster,
+		identify:    identifyCluster,
+		planRemoval: refuseProtected,
+	})
+}
+
+func clusterSchema() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "A Kafka cluster. It sleeps while nobody is connected, and costs " +
+			"nothing then but its storage. A deleted one can be restored for seven days, in the " +
+			"console or by REST.",
+		Attributes: map[string]schema.Attribute{
+			"id": computedText("Id, such as `cl_3k2jq7v5xw4mzn6yt2ba`."),
+			"name": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Name, unique in the organisation.",
+			},
+			"region": schema.StringAttribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "One of `freshet_regions`. Changing it makes a new cluster.",
+				PlanModifiers: []planmodifier.String{
+					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplace(),
+				},
+			},
+			"labels": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Labels, all of them.",
+			},
+			"idle_timeout_s": schema.Int64Attribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "It goes to sleep after so many seconds without a client.",
+				Validators: []validator.Int64{
+					int64validator.Between(idleTimeoutMin, idleTimeoutMax),
+				},
+				PlanModifiers: []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
+			},
+			"deletion_protection": schema.BoolAttribute{
+				Optional: true,
+				Computed: true,
+				Default:  booldefault.StaticBool(true),
+				MarkdownDescription: "Whether deleting is refused. Default: `true`. To destroy the " +
+					"cluster, apply `false` first.",
+			},
+			"bootstrap_servers": computedText("`host:port,…` for Kafka clients."),
+			"endpoints": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "All ways for clients to connect.",
+				PlanModifiers:       []planmodifier.List{listplanmodifier.UseStateForUnknown()},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"listener": schema.StringAttribute{
+						Computed: true, MarkdownDescription: "`SASL_PLAINTEXT` or `SASL_SSL`.",
+					},
+					"bootstrap_servers": schema.StringAttribute{
+						Computed: true, MarkdownDescription: "`host:port,…`",
+					},
+				}},
+			},
+			"created_at": computedText("When it was made, RFC 3339."),
+			"timeouts": timeouts.Attributes(context.Background(), timeouts.Opts{
+				Create: true, Delete: true,
+			}),
+		},
+	}
+}
+
+func createCluster(ctx context.Context, s *session, plan *clusterModel, _ clusterModel) (bool, error) {
+	ctx, cancel, err := within(ctx, plan.Timeouts.Create)
+	if err != nil {
+		return false, err
+	}
+	defer cancel()
+	id, err := s.api.CreateCluster(ctx, api.NewCluster{
+		Name:               plan.Name.ValueString(),
+		Region:             optionalText(plan.Region),
+		Labels:             textsOf(plan.Labels),
+		IdleTimeoutS:       optionalNumber(plan.IdleTimeoutS),
+		DeletionProtection: plan.DeletionProtection.ValueBoolPointer(),
+	})
+	if id == "" {
+		return false, err
+	}
+	s.clusters.Forget(organization)
+	// It is there, whatever became of the operation: what it is must be known.
+	found, readErr := s.api.Cluster(context.WithoutCancel(ctx), id)
+	if readErr != nil {
+		found = api.Cluster{ID: id}
+	}
+	plan.show(found)
+	return true, errors.Join(err, readErr)
+}
+
+func readCluster(ctx context.Context, s *session, state *clusterModel) error {
+	found, err := s.api.Cluster(ctx, state.ID.ValueString())
+	if err != nil {
+		return err
+	}
+	if found.DeletedAt != nil {
+		return absent("cluster", found.ID)
+	}
+	state.Name = types.StringValue(found.Name)
+	state.Labels = mapUnlessNone(found.Labels, state.Labels)
+	state.DeletionProtection = types.BoolValue(found.DeletionProtection)
+	state.show(found)
+	return nil
+}
+
+// show fills in what is computed.
+func (m *clusterModel) show(found api.Cluster) {
+	m.ID = types.StringValue(found.ID)
+	m.Region = types.StringValue(found.Region)
+	m.IdleTimeoutS = types.Int64Value(found.Spec.IdleTimeoutS)
+	m.BootstrapServers = types.StringValue(found.BootstrapServers)
+	m.CreatedAt = types.StringValue(found.CreatedAt)
+	m.Endpoints = endpointsOf(found.Endpoints)
+}
+
+func endpointsOf(found []api.Endpoint) types.List {
+	values := make([]attr.Value, len(found))
+	for i, each := range found {
+		values[i] = types.ObjectValueMust(endpointType.AttrTypes, map[string]attr.Value{
+			"listener":          types.StringValue(each.Listener),
+			"bootstrap_servers": types.StringValue(each.BootstrapServers),
+		})
+	}
+	return types.ListValueMust(endpointType, values)
+}
+
+func updateCluster(ctx context.Context, s *session, plan *clusterModel, state, _ clusterModel) error {
+	change := api.ClusterChange{}
+	if !plan.Name.Equal(state.Name) {
+		change.Name = plan.Name.ValueStringPointer()
+	}
+	if labels := textsOf(plan.Labels); !maps.Equal(labels, textsOf(state.Labels)) {
+		change.Labels = &labels
+	}
+	if !plan.IdleTimeoutS.Equal(state.IdleTimeoutS) {
+		change.IdleTimeoutS = optionalNumber(plan.IdleTimeoutS)
+	}
+	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
+		change.DeletionProtection = plan.DeletionProtection.ValueBoolPointer()
+	}
+	found, err := s.api.UpdateCluster(ctx, state.ID.ValueString(), change)
+	if err != nil {
+		return err
+	}
+	s.clusters.Forget(organization)
+	plan.show(found)
+	return nil
+}
+
+func removeCluster(ctx context.Context, s *session, state clusterModel) error {
+	ctx, cancel, err := within(ctx, state.Timeouts.Delete)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	id := state.ID.ValueString()
+	// Its name confirms the deletion; who renamed it meanwhile has not changed what it is.
+	found, err := s.api.Cluster(ctx, id)
+	if api.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = s.api.DeleteCluster(ctx, id, found.Name)
+	}
+	if api.HasCode(err, "deletion_protected") {
+		return fmt.Errorf(protectedSolution+" %w", found.Name, id, err)
+	}
+	s.clusters.Forget(organization)
+	return err
+}
+
+// identifyCluster takes an id or a name.
+func identifyCluster(ctx context.Context, s *session, id string) (map[string]string, error) {
+	found, err := s.clusterID(ctx, strings.TrimSpace(id))
+	return map[string]string{"id": found}, err
+}
+
+func refuseProtected(state clusterModel, to *diag.Diagnostics) {
+	if state.DeletionProtection.ValueBool() {
+		to.AddAttributeError(path.Root("deletion_protection"), protectedSummary,
+			fmt.Sprintf(protectedSolution, state.Name.ValueString(), state.ID.ValueString()))
+	}
+}
+
+// within ends a context after the time that a timeouts block gives.
+func within(
+	ctx context.Context,
+	limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics),
+) (context.Context, context.CancelFunc, error) {
+	length, found := limit(ctx, clusterTimeout)
+	if found.HasError() {
+		return nil, nil, errors.New(found.Errors()[0].Detail())
+	}
+	limited, cancel := context.WithTimeout(ctx, length)
+	return limited, cancel, nil
+}

@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
+)
+
+// shownCluster is a cluster as data sources show it.
+type shownCluster struct {
+	ID                 types.String `tfsdk:"id"`
+	Name               types.String `tfsdk:"name"`
+	Region             types.String `tfsdk:"region"`
+	Labels             types.Map    `tfsdk:"labels"`
+	IdleTimeoutS       types.Int64  `tfsdk:"idle_timeout_s"`
+	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
+	BootstrapServers   types.String `tfsdk:"bootstrap_servers"`
+	Endpoints          types.List   `tfsdk:"endpoints"`
+	Phase              types.String `tfsdk:"phase"`
+	CreatedAt          types.String `tfsdk:"created_at"`
+}
+
+func showCluster(found api.Cluster) shownCluster {
+	return shownCluster{
+		ID:                 types.StringValue(found.ID),
+		Name:               types.StringValue(found.Name),
+		Region:             types.StringValue(found.Region),
+		Labels:             mapOf(found.Labels),
+		IdleTimeoutS:       types.Int64Value(found.Spec.IdleTimeoutS),
+		DeletionProtection: types.BoolValue(found.DeletionProtection),
+		BootstrapServers:   types.StringValue(found.BootstrapServers),
+		Endpoints:          endpointsOf(found.Endpoints),
+		Phase:              types.StringValue(found.Status.Phase),
+		CreatedAt:          types.StringValue(found.CreatedAt),
+	}
+}
+
+func clusterAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id":                  shownText("Id."),
+		"name":                shownText("Name."),
+		"region":              shownText("Region."),
+		"labels":              shownMap("Labels."),
+		"idle_timeout_s":      shownNumber("Seconds without a client after which it sleeps."),
+		"deletion_protection": shownFlag("Whether deleting is refused."),
+		"bootstrap_servers":   shownText("`host:port,…` for Kafka clients."),
+		"endpoints": shownList("All ways for clients to connect.", map[string]schema.Attribute{
+			"listener":          shownText("`SASL_PLAINTEXT` or `SASL_SSL`."),
+			"bootstrap_servers": shownText("`host:port,…`"),
+		}),
+		"phase": shownText("What it does at this moment, such as `running` or `asleep`."),
+
+		"created_at": shownText("When it was made, RFC 3339."),
+	}
+}
+
+func clusterSource() datasource.DataSource {
+	attributes := clusterAttributes()
+	attributes["id"] = schema.StringAttribute{
+		Optional: true, Computed: true, MarkdownDescription: "Id; or give `name`.",
+	}
+	attributes["name"] = schema.StringAttribute{
+		Optional: true, Computed: true, MarkdownDescription: "Name; or give `id`.",
+	}
+	return newSource(sourceDefinition[shownCluster]{
+		name: "cluster",
+		schema: schema.Schema{
+			MarkdownDescription: "A cluster, by its id or its name.", Attributes: attributes,
+		},
+		read: func(ctx context.Context, s *session, model *shownCluster) error {
+			id := model.ID.ValueString()
+			if (id == "") == (model.Name.ValueString() == "") {
+				return errors.New("give either id or name")
+			}
+			if id == "" {
+				found, err := s.clusterNamed(ctx, model.Name.ValueString())
+				*model = showCluster(found)
+				return err
+			}
+			found, err := s.api.Cluster(ctx, id)
+			if err == nil && found.DeletedAt != nil {
+				err = absent("cluster", id)
+			}
+			*model = showCluster(found)
+			return err
+		},
+	})
+}
+
+type clustersModel struct {
+	Clusters []shownCluster `tfsdk:"clusters"`
+}
+
+func clustersSource() datasource.DataSource {
+	return newSource(sourceDefinition[clustersModel]{
+		name: "clusters",
+		schema: schema.Schema{
+			MarkdownDescription: "All clusters of the organisation that are not deleted.",
+			Attributes: map[string]schema.Attribute{
+				"clusters": shownList("The clusters, by id.", clusterAttributes()),
+			},
+		},
+		read: func(ctx context.Context, s *session, model *clustersModel) error {
+			all, err := s.clusters.All(ctx, organization)
+			model.Clusters = []shownCluster{}
+			for _, each := range all {
+				if each.DeletedAt == nil {
+					model.Clusters = append(model.Clusters, showCluster(each))
+				}
+			}
+			return err
+		},
+	})
+}
+
+type regionsModel struct {
+	Regions []regionModel `tfsdk:"regions"`
+}
+
+type regionModel struct {
+	ID   types.String `tfsdk:"id"`
+	Name types.String `tfsdk:"name"`
+}
+
+func regionsSource() datasource.DataSource {
+	return newSource(sourceDefinition[regionsModel]{
+		name: "regions",
+		schema: schema.Schema{
+			MarkdownDescription: "Regions that clusters can be created in.",
+			Attributes: map[string]schema.Attribute{
+				"regions": shownList("The regions.", map[string]schema.Attribute{
+					"id":   shownText("Id, for a cluster's `region`."),
+					"name": shownText("Name."),
+				}),
+			},
+		},
+		read: func(ctx context.Context, s *session, model *regionsModel) error {
+			all, err := s.api.Regions(ctx)
+			model.Regions = []regionModel{}
+			for _, each := range all {
+				model.Regions = append(model.Regions, regionModel{
+					ID: types.StringValue(each.ID), Name: types.StringValue(each.Name),
+				})
+			}
+			return err
+		},
+	})
+}

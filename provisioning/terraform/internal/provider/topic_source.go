@@ -1,0 +1,121 @@
+package provider
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
+)
+
+type topicSourceModel struct {
+	ClusterID        types.String `tfsdk:"cluster_id"`
+	Name             types.String `tfsdk:"name"`
+	ID               types.String `tfsdk:"id"`
+	TopicID          types.String `tfsdk:"topic_id"`
+	Partitions       types.Int64  `tfsdk:"partitions"`
+	Configs          types.Map    `tfsdk:"configs"`
+	EffectiveConfigs types.Map    `tfsdk:"effective_configs"`
+	CreatedAt        types.String `tfsdk:"created_at"`
+}
+
+func topicSource() datasource.DataSource {
+	return newSource(sourceDefinition[topicSourceModel]{
+		name: "topic",
+		schema: schema.Schema{
+			MarkdownDescription: "A topic with the configs that hold for it.",
+			Attributes: map[string]schema.Attribute{
+				"cluster_id":        givenText("Id of the cluster."),
+				"name":              givenText("Name of the topic."),
+				"id":                shownText("`cluster id/name`."),
+				"topic_id":          shownText("Id, as Kafka writes it."),
+				"partitions":        shownNumber("Number of partitions."),
+				"configs":           shownMap("Configs that are set for the topic."),
+				"effective_configs": shownMap("Every config, set or by default."),
+				"created_at":        shownText("When it was made, RFC 3339."),
+			},
+		},
+		read: func(ctx context.Context, s *session, model *topicSourceModel) error {
+			cluster, name := model.ClusterID.ValueString(), model.Name.ValueString()
+			found, err := s.api.Topic(ctx, cluster, name)
+			model.ID = types.StringValue(cluster + "/" + name)
+			model.TopicID = types.StringValue(found.ID)
+			model.Partitions = types.Int64Value(found.Partitions)
+			model.Configs = mapOf(found.Configs)
+			model.EffectiveConfigs = mapOf(effective(found.ConfigDetails))
+			model.CreatedAt = types.StringValue(found.CreatedAt)
+			return err
+		},
+	})
+}
+
+// effective gives what holds; a config without a value is left out.
+func effective(details []api.ConfigDetail) map[string]string {
+	found := map[string]string{}
+	for _, each := range details {
+		if each.Value != nil {
+			found[each.Name] = *each.Value
+		}
+	}
+	return found
+}
+
+// givenText is what names the thing that a data source shows.
+func givenText(description string) schema.StringAttribute {
+	return schema.StringAttribute{Required: true, MarkdownDescription: description}
+}
+
+type topicsModel struct {
+	ClusterID    types.String `tfsdk:"cluster_id"`
+	NameContains types.String `tfsdk:"name_contains"`
+	Topics       []shownTopic `tfsdk:"topics"`
+}
+
+type shownTopic struct {
+	Name       types.String `tfsdk:"name"`
+	TopicID    types.String `tfsdk:"topic_id"`
+	Partitions types.Int64  `tfsdk:"partitions"`
+	Configs    types.Map    `tfsdk:"configs"`
+	CreatedAt  types.String `tfsdk:"created_at"`
+}
+
+func topicsSource() datasource.DataSource {
+	return newSource(sourceDefinition[topicsModel]{
+		name: "topics",
+		schema: schema.Schema{
+			MarkdownDescription: "Topics of a cluster, but for Kafka's own.",
+			Attributes: map[string]schema.Attribute{
+				"cluster_id": givenText("Id of the cluster."),
+				"name_contains": schema.StringAttribute{
+					Optional: true, MarkdownDescription: "Only those with this in their name.",
+				},
+				"topics": shownList("The topics, by name.", map[string]schema.Attribute{
+					"name":       shownText("Name."),
+					"topic_id":   shownText("Id, as Kafka writes it."),
+					"partitions": shownNumber("Number of partitions."),
+					"configs":    shownMap("Configs that are set for the topic."),
+					"created_at": shownText("When it was made, RFC 3339."),
+				}),
+			},
+		},
+		read: func(ctx context.Context, s *session, model *topicsModel) error {
+			all, err := s.topics.All(ctx, model.ClusterID.ValueString())
+			model.Topics = []shownTopic{}
+			for _, each := range all {
+				if strings.Contains(each.Name, model.NameContains.ValueString()) {
+					model.Topics = append(model.Topics, shownTopic{
+						Name:       types.StringValue(each.Name),
+						TopicID:    types.StringValue(each.ID),
+						Partitions: types.Int64Value(each.Partitions),
+						Configs:    mapOf(each.Configs),
+						CreatedAt:  types.StringValue(each.CreatedAt),
+					})
+				}
+			}
+			return err
+		},
+	})
+}
