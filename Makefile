@@ -21,10 +21,11 @@ test: ## set up, check and run every suite
 lint: ## every check that is not a test (after `make setup`)
 	@.ci/lint
 
-fmt: ## format Python and Rust (after `make setup`)
+fmt: ## format Python, Rust and Go (after `make setup`)
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 	@cargo fmt $(manifest)
+	@gofmt -w provisioning/terraform
 
 bench: ## B=<name>: run a bench against real Kafka; without B, list them
 	@.ci/bench $(B)

@@ -61,6 +61,7 @@ def files():
         tidy.length_complaints,
         tidy.function_complaints,
         tidy.rust_complaints,
+        tidy.go_complaints,
     ],
     ids=lambda rule: rule.__name__,
 )
@@ -79,6 +80,10 @@ def test_links_in_documents_resolve(files):
 
 def test_every_folder_has_a_readme(files):
     assert tidy.folders_without_readme({str(path) for path in files}) == []
+
+
+def test_every_go_package_has_a_comment(files):
+    assert tidy.packages_without_comment(files) == []
 
 
 def test_no_file_is_larger_than_a_mebibyte():
@@ -142,6 +147,8 @@ def test_scripts_are_executable_and_strict(files):
 
 
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 70
+LONG_GO_FUNCTION = "func f() {\n" + "\tx()\n" * 69 + "}\n"
+PLUGIN = 'import (\n\t"github.com/hashicorp/terraform-plugin-framework/types"\n)\n'
 
 
 @pytest.mark.parametrize(
@@ -158,6 +165,8 @@ LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 70
         (tidy.length_complaints, "tests/a.py", "x = 1\n" * 801),
         (tidy.length_complaints, "a.rs", "// " + "word " * 30),
         (tidy.function_complaints, "a.py", LONG_FUNCTION),
+        (tidy.go_complaints, "a.go", LONG_GO_FUNCTION),
+        (tidy.go_complaints, "provisioning/terraform/internal/api/a.go", PLUGIN),
         (tidy.rust_complaints, "a.rs", "fn f() {}"),
         (tidy.rust_complaints, "a.rs", "//! x\nselect! { a = b => {} }"),
         (tidy.rust_complaints, "a.rs", "//! x\nuse pyo3::prelude::*;"),
@@ -175,6 +184,8 @@ def test_a_broken_rule_is_found(rule, path, text):
         (tidy.length_complaints, "a.py", "x = 1\n" * 600),
         (tidy.length_complaints, "a.rs", "// https://example.org/" + "x" * 100),
         (tidy.function_complaints, "a.py", LONG_FUNCTION.replace("    x = 1\n", "", 1)),
+        (tidy.go_complaints, "a.go", LONG_GO_FUNCTION.replace("\tx()\n", "", 1)),
+        (tidy.go_complaints, "provisioning/terraform/internal/provider/a.go", PLUGIN),
         (tidy.rust_complaints, "python.rs", "//! x\nuse pyo3::prelude::*;"),
         (tidy.rust_complaints, "a.rs", "//! x\nselect! {\n    biased;\n    a = b => {}\n}"),
     ],
@@ -188,6 +199,13 @@ def test_a_dead_link_is_found():
     exists = {"docs/b.md", "docs"}
     assert list(tidy.link_complaints(page, "[b](../b.md#part) [web](https://x.y)", exists)) == []
     assert list(tidy.link_complaints(page, "[c](../c.md)", exists))
+
+
+def test_a_go_package_without_comment_is_found():
+    silent = {PurePosixPath("a/b.go"): "package a\n", PurePosixPath("a/c.go"): "\npackage a\n"}
+    assert tidy.packages_without_comment(silent) == ["a"]
+    silent[PurePosixPath("a/c.go")] = "// Package a is.\n//\n// More.\npackage a\n"
+    assert tidy.packages_without_comment(silent) == []
 
 
 def test_a_folder_without_readme_is_found():

@@ -16,6 +16,11 @@ FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 100
 BYTES_MAX = 1024 * 1024
 
+# The Terraform provider: a package's own comment is its page.
+PROVIDER = PurePosixPath("provisioning/terraform/internal")
+# Packages of it that know nothing of Terraform.
+PLAIN_PACKAGES = ("api", "batch", "cache")
+
 # Every feature of the console has the same shape, which this folder's page describes.
 FEATURES = PurePosixPath("frontend/src/features")
 
@@ -57,7 +62,12 @@ BIASED_SELECT = re.compile(r"\bselect!\s*\{\s*(\S+)")
 
 def is_test(path: PurePosixPath) -> bool:
     """Tells whether a file holds tests: it may be longer."""
-    return "tests" in path.parts or path.stem == "tests" or path.stem.startswith("test_")
+    return (
+        "tests" in path.parts
+        or path.stem == "tests"
+        or path.stem.startswith("test_")
+        or path.name.endswith("_test.go")
+    )
 
 
 def is_generated(text: str) -> bool:
@@ -122,6 +132,34 @@ def rust_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
         yield f"{path}: knows Python, which only python.rs and what is below it may"
 
 
+def go_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Go functions that are too long, and packages that know what they should not."""
+    if path.suffix != ".go":
+        return
+    begun = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("func "):
+            begun = number
+        elif line == "}" and begun:
+            if number - begun + 1 > FUNCTION_LINES_MAX:
+                yield f"{path}:{begun}: a function has {number - begun + 1} lines"
+            begun = 0
+    plain = path.parent in {PROVIDER / name for name in PLAIN_PACKAGES}
+    if plain and re.search(r'^\s*"github\.com/hashicorp/', text, re.MULTILINE):
+        yield f"{path}: knows Terraform, which only internal/provider may"
+
+
+def packages_without_comment(texts: dict[PurePosixPath, str]) -> list[str]:
+    """Folders of Go whose package (or command) no file describes."""
+    folders = {path.parent for path in texts if path.suffix == ".go"}
+    described = {
+        path.parent
+        for path, text in texts.items()
+        if path.suffix == ".go" and re.search(r"^// .+\n(//.*\n)*package ", text, re.MULTILINE)
+    }
+    return sorted(str(folder) for folder in folders - described)
+
+
 def link_complaints(path: PurePosixPath, text: str, exists: set[str]) -> Iterator[str]:
     """Relative links in Markdown to what is not there. `exists`: every file and folder."""
     if path.suffix != ".md":
@@ -180,9 +218,9 @@ def decision_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
 def folders_without_readme(files: set[str]) -> list[str]:
     """Folders with source of their own and no README.md.
 
-    In the Rust crate a module's `//!` comment is its page, a package that is still an empty
-    `__init__.py` is described by its parent, as are an application's migrations, and the features
-    of the console share one page.
+    In the Rust crate a module's `//!` comment is its page, in the Terraform provider a package's
+    own comment. A package that is still an empty `__init__.py` is described by its parent, as are
+    an application's migrations, and the features of the console share one page.
     """
     folders = set()
     for file in files:
@@ -191,10 +229,12 @@ def folders_without_readme(files: set[str]) -> list[str]:
             path = FEATURES / path.name
         migration = path.parent.name == "migrations"
         inside_crate = path.parts[:2] == ("brokers", "core") and len(path.parts) > 3
+        inside_provider = path.is_relative_to(PROVIDER.parent) and len(path.parts) > 3
+        described = inside_crate or inside_provider
         if (
             path.suffix in SOURCE_SUFFIXES
             and path.name != "__init__.py"
-            and not (inside_crate or migration)
+            and not (described or migration)
         ):
             folders.add(str(path.parent))
     folders |= {PurePosixPath(file).parts[0] for file in files if "/" in file}

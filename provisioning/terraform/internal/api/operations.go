@@ -15,8 +15,8 @@ type OperationError struct {
 	Detail string `json:"detail"`
 }
 
-// Operation is work that takes longer than a request. State is queued, running, succeeded, failed or
-// cancelled; the last three are final.
+// Operation is work that takes longer than a request. State is queued, running, succeeded, failed
+// or cancelled; the last three are final.
 type Operation struct {
 	ID         string          `json:"id"`
 	Type       string          `json:"type"`

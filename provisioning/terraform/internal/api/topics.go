@@ -62,8 +62,8 @@ func (c *Client) Topic(ctx context.Context, cluster, name string) (Topic, error)
 	return found, err
 }
 
-// CreateTopics makes at most TopicsAtOnce topics and gives them in order. All are checked before the
-// first is made.
+// CreateTopics makes at most TopicsAtOnce topics and gives them in order. All are checked before
+// the first is made.
 //
 // Topics are no rows of the service's database: one whose request was lost half-way is there when
 // the request is repeated. Such a one is taken for ours if it is as it was wanted.

@@ -1,7 +1,7 @@
 // Package batch puts requests of several goroutines together into one.
 //
-// Terraform creates every resource by itself, ten at a time. Those that come within a moment of each
-// other for the same cluster travel in one request.
+// Terraform creates every resource by itself, ten at a time. Those that come within a moment of
+// each other for the same cluster travel in one request.
 package batch
 
 import (
@@ -52,8 +52,8 @@ func New[In, Out any](
 	}
 }
 
-// Do sends an item with others of its scope and gives what became of it. The request goes on as long
-// as one of those who wait for it does.
+// Do sends an item with others of its scope and gives what became of it. The request goes on as
+// long as one of those who wait for it does.
 func (b *Batcher[In, Out]) Do(ctx context.Context, scope string, item In) (Out, error) {
 	batch, place := b.join(ctx, scope, item)
 	select {

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// Lists holds lists of one kind of thing, one for each scope (a cluster's id). The zero value is not
-// usable; see New.
+// Lists holds lists of one kind of thing, one for each scope (a cluster's id). The zero value is
+// not usable; see New.
 type Lists[T any] struct {
 	load  func(context.Context, string) ([]T, error)
 	key   func(T) string
@@ -24,8 +24,8 @@ type Lists[T any] struct {
 	scopes map[string]*scope[T]
 }
 
-// scope is one list. Its lock is held while it is loaded, so that one call serves all who wait and a
-// write that ends meanwhile is put into what was loaded, not under it.
+// scope is one list. Its lock is held while it is loaded, so that one call serves all who wait and
+// a write that ends meanwhile is put into what was loaded, not under it.
 type scope[T any] struct {
 	mu     sync.Mutex
 	loaded bool

@@ -108,8 +108,8 @@ func mapOf(texts map[string]string) types.Map {
 	return found
 }
 
-// mapUnlessNone gives a map of texts; for none of them what was there before, if that was empty too:
-// null and {} are the same thing to the service.
+// mapUnlessNone gives a map of texts; for none of them what was there before, if that was empty
+// too: null and {} are the same thing to the service.
 func mapUnlessNone(texts map[string]string, before types.Map) types.Map {
 	if len(texts) == 0 && len(before.Elements()) == 0 && !before.IsUnknown() {
 		if before.IsNull() {

@@ -120,14 +120,24 @@ func clusterSchema() schema.Schema {
 				}},
 			},
 			"created_at": computedText("When it was made, RFC 3339."),
-			"timeouts": timeouts.Attributes(context.Background(), timeouts.Opts{
-				Create: true, Delete: true,
-			}),
+			"timeouts":   clusterTimeouts(),
 		},
 	}
 }
 
-func createCluster(ctx context.Context, s *session, plan *clusterModel, _ clusterModel) (bool, error) {
+func clusterTimeouts() schema.Attribute {
+	limits := timeouts.Attributes(context.Background(), timeouts.Opts{Create: true, Delete: true})
+	described, ok := limits.(schema.SingleNestedAttribute)
+	if !ok {
+		return limits
+	}
+	described.MarkdownDescription = "How long operations may take, such as `30m`. Default: 20 minutes."
+	return described
+}
+
+func createCluster(
+	ctx context.Context, s *session, plan *clusterModel, _ clusterModel,
+) (bool, error) {
 	ctx, cancel, err := within(ctx, plan.Timeouts.Create)
 	if err != nil {
 		return false, err
@@ -189,7 +199,9 @@ func endpointsOf(found []api.Endpoint) types.List {
 	return types.ListValueMust(endpointType, values)
 }
 
-func updateCluster(ctx context.Context, s *session, plan *clusterModel, state, _ clusterModel) error {
+func updateCluster(
+	ctx context.Context, s *session, plan *clusterModel, state, _ clusterModel,
+) error {
 	change := api.ClusterChange{}
 	if !plan.Name.Equal(state.Name) {
 		change.Name = plan.Name.ValueStringPointer()

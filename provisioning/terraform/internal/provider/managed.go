@@ -14,7 +14,7 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// definition is one type of resource: its schema, and what is done with the service. M is its model.
+// definition is one type of resource: its schema, and what is done with the service. M: its model.
 type definition[M any] struct {
 	name   string // without the prefix, and as people say it: "topic", "service_account"
 	schema schema.Schema

@@ -211,8 +211,8 @@ func (s *session) sendTopics(
 	return results
 }
 
-// waitServed waits until brokers serve topics, where any run. A cluster that sleeps serves them when
-// it wakes up.
+// waitServed waits until brokers serve topics, where any run. A cluster that sleeps serves them
+// when it wakes up.
 func (s *session) waitServed(ctx context.Context, cluster string, made []api.Topic) []api.Topic {
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 )
 
-// transientDefinition is one type of ephemeral resource: made for one run, ended with it. open fills
-// in the model and gives what close needs to know, which no state keeps.
+// transientDefinition is one type of ephemeral resource: made for one run, ended with it. open
+// fills in the model and gives what close needs to know, which no state keeps.
 type transientDefinition[M any] struct {
 	name   string
 	schema schema.Schema

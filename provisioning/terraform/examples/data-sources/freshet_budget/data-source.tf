@@ -1,0 +1,3 @@
+data "freshet_budget" "team" {
+  name = "Team"
+}

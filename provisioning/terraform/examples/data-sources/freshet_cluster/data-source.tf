@@ -1,0 +1,3 @@
+data "freshet_cluster" "orders" {
+  name = "orders"
+}

@@ -1,0 +1,4 @@
+data "freshet_topics" "checkout" {
+  cluster_id    = data.freshet_cluster.orders.id
+  name_contains = "checkout."
+}

@@ -1,0 +1,4 @@
+ephemeral "freshet_api_key" "reader" {
+  role       = "viewer"
+  lifetime_s = 600
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// document is what of the committed description of the API the types here must agree with.
+type document struct {
+	Paths      map[string]map[string]json.RawMessage `json:"paths"`
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]struct {
+				Type any `json:"type"`
+			} `json:"properties"`
+			Required []string `json:"required"`
+		} `json:"schemas"`
+	} `json:"components"`
+}
+
+func readDocument(t *testing.T) document {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs/reference/openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found document
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// shapes are our types by the names that the document has for them.
+var shapes = map[string]any{
+	"Acl":                         ACL{},
+	"AclRequest":                  ACL{},
+	"ApiKeyCreateRequest":         NewAPIKey{},
+	"ApiKeyCreated":               APIKey{},
+	"Budget":                      Budget{},
+	"BudgetCreateRequest":         BudgetWish{},
+	"Cluster":                     Cluster{},
+	"ClusterCreateRequest":        NewCluster{},
+	"Condition":                   Condition{},
+	"ConfigDetail":                ConfigDetail{},
+	"Credential":                  Credential{},
+	"CredentialCreateRequest":     NewCredential{},
+	"CredentialCreated":           CreatedCredential{},
+	"Endpoint":                    Endpoint{},
+	"FieldError":                  FieldError{},
+	"NewTopicRequest":             NewTopic{},
+	"Operation":                   Operation{},
+	"OperationError":              OperationError{},
+	"PatchedBudgetUpdateRequest":  BudgetWish{},
+	"PatchedClusterUpdateRequest": ClusterChange{},
+	"Quota":                       Quota{},
+	"Region":                      Region{},
+	"Scale":                       Scale{},
+	"Spec":                        ClusterSpec{},
+	"Status":                      ClusterStatus{},
+	"Topic":                       Topic{},
+	"TopicStatus":                 TopicStatus{},
+	"UsageItem":                   UsageItem{},
+}
+
+// members gives the JSON names of a struct's fields, with those that are left out when empty.
+func members(kind reflect.Type) map[string]reflect.StructField {
+	found := map[string]reflect.StructField{}
+	for i := range kind.NumField() {
+		field := kind.Field(i)
+		if field.Anonymous {
+			for name, inner := range members(field.Type) {
+				found[name] = inner
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		found[name] = field
+	}
+	return found
+}
+
+func TestTypesAreTheServices(t *testing.T) {
+	schemas := readDocument(t).Components.Schemas
+	for name, value := range shapes {
+		schema, known := schemas[name]
+		if !known {
+			t.Errorf("the API has no %s", name)
+			continue
+		}
+		ours := members(reflect.TypeOf(value))
+		for member, field := range ours {
+			property, there := schema.Properties[member]
+			if !there {
+				t.Errorf("%s has no member %s", name, member)
+			} else if wrong := mismatch(property.Type, field.Type); wrong != "" {
+				t.Errorf("%s.%s: %s", name, member, wrong)
+			}
+		}
+		if !strings.HasSuffix(name, "Request") {
+			continue
+		}
+		for _, member := range schema.Required {
+			if _, there := ours[member]; !there {
+				t.Errorf("%s needs %s", name, member)
+			}
+		}
+	}
+}
+
+// mismatch compares a JSON type with a Go one; a reference to another schema has none.
+func mismatch(described any, kind reflect.Type) string {
+	names := []string{}
+	switch given := described.(type) {
+	case string:
+		names = append(names, given)
+	case []any:
+		for _, each := range given {
+			names = append(names, each.(string))
+		}
+	}
+	nullable := false
+	fits := len(names) == 0
+	inner := kind
+	if kind.Kind() == reflect.Pointer {
+		inner = kind.Elem()
+	}
+	expected := map[string][]reflect.Kind{
+		"string":  {reflect.String},
+		"integer": {reflect.Int64},
+		"boolean": {reflect.Bool},
+		"array":   {reflect.Slice},
+		"object":  {reflect.Map, reflect.Struct},
+	}
+	for _, name := range names {
+		nullable = nullable || name == "null"
+		for _, each := range expected[name] {
+			fits = fits || inner.Kind() == each
+		}
+	}
+	switch {
+	case !fits:
+		return "is " + strings.Join(names, " or ") + ", not " + kind.String()
+	case nullable && kind.Kind() != reflect.Pointer && kind.Kind() != reflect.Slice:
+		return "may be null, " + kind.String() + " may not"
+	}
+	return ""
+}
+
+func TestPathsAreTheServices(t *testing.T) {
+	paths := readDocument(t).Paths
+	for _, each := range []string{
+		"post /clusters", "get /clusters", "get /clusters/{id}", "patch /clusters/{id}",
+		"delete /clusters/{id}", "get /regions", "get /operations/{id}",
+		"get /clusters/{cluster_id}/topics", "post /clusters/{cluster_id}/topics",
+		"get /clusters/{cluster_id}/topics/{name}", "patch /clusters/{cluster_id}/topics/{name}",
+		"delete /clusters/{cluster_id}/topics/{name}",
+		"post /clusters/{cluster_id}/topics/{name}/partitions",
+		"get /clusters/{cluster_id}/acls", "post /clusters/{cluster_id}/acls",
+		"delete /clusters/{cluster_id}/acls",
+		"get /clusters/{cluster_id}/credentials", "post /clusters/{cluster_id}/credentials",
+		"delete /clusters/{cluster_id}/credentials/{id}",
+		"post /api-keys", "delete /api-keys/{id}",
+		"get /budgets", "post /budgets", "get /budgets/{id}", "patch /budgets/{id}",
+		"delete /budgets/{id}", "get /usage",
+	} {
+		method, path, _ := strings.Cut(each, " ")
+		if _, there := paths[root+path][method]; !there {
+			t.Errorf("the API has no %s", each)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// schemasOf gives what Terraform is told, as it is told. The framework checks it on the way.
+func schemasOf(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
+	t.Helper()
+	server := providerserver.NewProtocol6(New("test")())()
+	found, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range found.Diagnostics {
+		t.Errorf("%s: %s", each.Summary, each.Detail)
+	}
+	return found
+}
+
+// walk calls look with each attribute of a schema, those inside of others too.
+func walk(attributes []*tfprotov6.SchemaAttribute, look func(*tfprotov6.SchemaAttribute)) {
+	for _, each := range attributes {
+		look(each)
+		if each.NestedType != nil {
+			walk(each.NestedType.Attributes, look)
+		}
+	}
+}
+
+func TestNoSecretCanReachAState(t *testing.T) {
+	for name, schema := range schemasOf(t).ResourceSchemas {
+		walk(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) {
+			if attribute.Sensitive && !attribute.WriteOnly {
+				t.Errorf("%s.%s would be in the state", name, attribute.Name)
+			}
+			if attribute.Name == "password" || attribute.Name == "secret" {
+				t.Errorf("%s.%s is no write-only attribute", name, attribute.Name)
+			}
+		})
+	}
+	for name, schema := range schemasOf(t).DataSourceSchemas {
+		walk(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) {
+			if attribute.Sensitive {
+				t.Errorf("%s.%s would be in the state", name, attribute.Name)
+			}
+		})
+	}
+}
+
+func TestSecretsOfARunAreSensitive(t *testing.T) {
+	for name, schema := range schemasOf(t).EphemeralResourceSchemas {
+		secrets := 0
+		walk(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) {
+			if attribute.Sensitive {
+				secrets++
+			}
+		})
+		if secrets == 0 {
+			t.Errorf("%s has no secret: it need not be ephemeral", name)
+		}
+	}
+}
+
+func TestEverythingIsDescribed(t *testing.T) {
+	found := schemasOf(t)
+	all := map[string]*tfprotov6.Schema{"the provider": found.Provider}
+	for name, schema := range found.ResourceSchemas {
+		all["resource "+name] = schema
+	}
+	for name, schema := range found.DataSourceSchemas {
+		all["data source "+name] = schema
+	}
+	for name, schema := range found.EphemeralResourceSchemas {
+		all["ephemeral resource "+name] = schema
+	}
+	for name, schema := range all {
+		if schema.Block.Description == "" {
+			t.Errorf("%s is not described", name)
+		}
+		walk(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) {
+			if attribute.Description == "" {
+				t.Errorf("%s: %s is not described", name, attribute.Name)
+			}
+		})
+	}
+}
+
+// A state that an older provider wrote is read by schema version. A change of what a stored
+// attribute means needs a new version and an upgrader; these are the versions that there are.
+func TestVersionsOfStatesAreKnown(t *testing.T) {
+	for name, schema := range schemasOf(t).ResourceSchemas {
+		if schema.Version != 0 {
+			t.Errorf("%s has version %d, and no test of its upgrade", name, schema.Version)
+		}
+	}
+}

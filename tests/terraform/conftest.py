@@ -1,0 +1,99 @@
+"""The provider, built; one service; an organisation behind a door for each test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.service.api import Api
+from tests.supervisor.run import ROOT, Run
+from tests.terraform.door import Door
+from tests.terraform.estate import new_passwords
+from tests.terraform.workspace import Workspace
+
+SOURCE = ROOT / "provisioning/terraform"
+BUILD_TIMEOUT_S = 280
+
+
+@pytest.fixture(scope="session")
+def terraform():
+    """The path of Terraform."""
+    tools = f"{ROOT}/.tools/bin{os.pathsep}{os.environ['PATH']}"
+    found = shutil.which("terraform", path=tools)
+    assert found, "no Terraform on PATH nor in .tools/bin: make setup"
+    return found
+
+
+@pytest.fixture(scope="session")
+def provider(tmp_path_factory):
+    """The folder with the provider's binary, from this checkout's source."""
+    folder = tmp_path_factory.mktemp("provider")
+    subprocess.run(
+        ["go", "build", "-buildvcs=false", "-o", folder / "terraform-provider-freshet", "."],
+        cwd=SOURCE,
+        check=True,
+        timeout=BUILD_TIMEOUT_S,
+    )
+    return folder
+
+
+@pytest.fixture(scope="package")
+def service():
+    """All of Freshet on an empty home."""
+    # A short path: it holds Unix sockets.
+    with tempfile.TemporaryDirectory(prefix="freshet-") as folder:
+        run = Run(Path(folder) / "home")
+        try:
+            yield run.up()
+        finally:
+            if run.started:
+                run.stop()
+                run.kill_everything()
+
+
+@dataclass(frozen=True)
+class Team:
+    """An organisation, the door that its Terraform goes through, and folders for that."""
+
+    api: Api
+    door: Door
+    workspaces: list[Workspace]
+
+    def clusters(self) -> list[str]:
+        """Ids of its clusters that are not deleted."""
+        found = self.api.call("GET", "/clusters")["items"]
+        return [each["id"] for each in found if each["deleted_at"] is None]
+
+    def workspace(self, name: str = "main") -> Workspace:
+        """Another empty folder of the same team."""
+        first = self.workspaces[0]
+        if name == "main":
+            return first
+        other = Workspace(
+            first.folder.parent / name,
+            first.terraform,
+            first.provider,
+            first.endpoint,
+            first.key,
+            first.secrets,
+        )
+        self.workspaces.append(other)
+        return other
+
+
+@pytest.fixture
+def team(service, terraform, provider, tmp_path):
+    """An organisation with a key, and an empty workspace."""
+    api = Api.sign_up(service.address)
+    key = api.http.headers["Authorization"].removeprefix("Bearer ")
+    with Door(service.address) as door:
+        secrets = {"passwords": new_passwords()}
+        first = Workspace(tmp_path / "main", terraform, provider, door.address, key, secrets)
+        yield Team(api, door, [first])
+    api.close()

@@ -1,0 +1,264 @@
+"""An estate of three hundred topics: made in one go, used at once, kept as it is described."""
+
+import json
+from collections import Counter
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+from tests.peer.kafka import java_tool
+from tests.service.api import Connection, Credential
+from tests.service.traffic import librdkafka_settings
+from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, TOPICS, estate
+
+# Some hundred resources each, on a machine that may be slow.
+pytestmark = pytest.mark.timeout(900)
+
+
+def connection_of(workspace, place=0):
+    """How the application of a place connects, from what Terraform gives out and the secrets."""
+    shown = workspace.outputs()
+    password = workspace.secrets["passwords"][place]
+    return Connection(
+        shown["bootstrap"], Credential(shown["users"][place], password, "SCRAM-SHA-512")
+    )
+
+
+def produce_and_consume(connection, topic, group):
+    """Sends a record and reads it, with clients that begin now."""
+    told = []
+    producer = confluent_kafka.Producer(librdkafka_settings(connection))
+    producer.produce(topic, b"at once", on_delivery=lambda error, _: told.append(error))
+    assert producer.flush(60) == 0
+    assert told == [None]
+    more = {"group.id": group, "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(librdkafka_settings(connection, **more))
+    consumer.subscribe([topic])
+    message = consumer.poll(60)
+    consumer.close()
+    assert message is not None
+    assert message.error() is None, message.error()
+    assert message.value() == b"at once"
+
+
+def reads(passed):
+    """How often each list and each thing was read."""
+    return Counter(each.path.split("/")[-1] for each in passed if each.method == "GET")
+
+
+def test_three_hundred_topics_in_one_go(team):
+    workspace, door = team.workspace(), team.door
+    workspace.write(estate())
+    workspace.apply()
+    for place in (0, CREDENTIALS - 1):
+        last = f"topic-{TOPICS - 1:03}"
+        produce_and_consume(connection_of(workspace, place), last, f"group-{place}")
+
+    cluster = workspace.outputs()["cluster"]
+    with door.counted() as passed:
+        assert workspace.plan_is_empty()
+    read = reads(passed)
+    assert {read["topics"], read["acls"], read["credentials"], read[cluster]} == {1}
+    assert len(passed) == 5, passed  # and the budget
+
+    state = json.loads((workspace.folder / "terraform.tfstate").read_text())
+    assert {each["type"]: len(each["instances"]) for each in state["resources"]} == {
+        "freshet_cluster": 1,
+        "freshet_topic": TOPICS,
+        "freshet_acl": ACLS,
+        "freshet_credential": CREDENTIALS,
+        "freshet_budget": 1,
+    }
+    workspace.planned()  # leaves its plan to be looked into
+    kept = workspace.kept()
+    assert b"topic-299" in kept
+    for secret in [*workspace.secrets["passwords"], workspace.key]:
+        assert secret.encode() not in kept
+
+    workspace.run("destroy", "-auto-approve", "-input=false")
+    assert team.clusters() == []
+    assert team.api.call("GET", "/budgets")["items"] == []
+
+
+def kafka_tool(tmp_path, connection, name, *arguments):
+    """Runs one of Kafka's own tools as a client of a cluster."""
+    settings = tmp_path / "client.properties"
+    user, password = connection.credential.username, connection.credential.password
+    settings.write_text(
+        "security.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism={connection.credential.mechanism}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{user}" password="{password}";\n'
+    )
+    where = ("--bootstrap-server", connection.bootstrap_servers)
+    java_tool(name, *where, "--command-config", str(settings), *arguments, heap="256m")
+
+
+def test_drift_made_by_kafka_tools_shows(team, tmp_path):
+    workspace = team.workspace()
+    workspace.write(estate(topics=4, acls=10, credentials=1))
+    workspace.apply()
+    connection = connection_of(workspace)
+
+    changed = ("--topic", "topic-000", "--alter", "--partitions", "5")
+    kafka_tool(tmp_path, connection, "org.apache.kafka.tools.TopicCommand", *changed)
+    configs = ("--entity-type", "topics", "--entity-name", "topic-001", "--alter")
+    kafka_tool(
+        tmp_path,
+        connection,
+        "kafka.admin.ConfigCommand",
+        *(*configs, "--add-config", "cleanup.policy=delete,max.message.bytes=2000000"),
+    )
+    settings = librdkafka_settings(connection)
+    admin = confluent_kafka.admin.AdminClient(settings)
+    admin.delete_topics(["topic-002"])["topic-002"].result(60)
+
+    # Fewer partitions than there are cannot be had: it says so before anything is done.
+    said = workspace.run("plan", "-input=false", status=1)
+    assert "A topic cannot lose partitions" in said
+    assert 'Topic "topic-000" has 5 partitions, 2 are wanted' in " ".join(said.split())
+    workspace.write(estate(topics=4, acls=10, credentials=1).replace("= 2\n", "= 5\n", 1))
+    assert workspace.planned() == {
+        "freshet_topic.many[1]": ["update"],
+        "freshet_topic.many[2]": ["create"],
+        "freshet_topic.many[3]": ["update"],
+    }
+    workspace.apply()
+    assert workspace.plan_is_empty()
+    cluster = workspace.outputs()["cluster"]
+    shown = team.api.call("GET", f"/clusters/{cluster}/topics/topic-001")
+    assert (shown["configs"], shown["partitions"]) == ({}, 5)
+
+
+def test_what_is_there_can_be_imported(team):
+    workspace = team.workspace()
+    workspace.write(estate(topics=3, acls=10, credentials=2))
+    workspace.apply()
+    ids = {
+        "freshet_cluster.main": "estate",
+        "freshet_topic.many[0]": "estate/topic-000",
+        "freshet_topic.many[1]": f"{workspace.outputs()['cluster']}/topic-001",
+        "freshet_topic.many[2]": "estate/topic-002",
+        "freshet_credential.app[0]": "estate/app-0",
+        "freshet_credential.app[1]": f"estate/{workspace.outputs()['users'][1]}",
+        "freshet_budget.team": "Team",
+    }
+    user = workspace.outputs()["users"][0]
+    state = json.loads((workspace.folder / "terraform.tfstate").read_text())
+    for each in state["resources"]:
+        for instance in each["instances"]:
+            if each["type"] == "freshet_acl":
+                ids[f"freshet_acl.many[{instance['index_key']}]"] = instance["attributes"]["id"]
+    assert any(
+        f"User:{user}/GROUP/PREFIXED/other-0%2Fa%20b/READ/ALLOW/*" in i for i in ids.values()
+    )
+
+    fresh = team.workspace("fresh")
+    blocks = [f'import {{\n  to = {to}\n  id = "{known}"\n}}\n' for to, known in ids.items()]
+    fresh.write(estate(topics=3, acls=10, credentials=2) + "".join(blocks))
+    said = fresh.apply()
+    assert f"{len(ids)} imported, 0 added, 0 changed, 0 destroyed" in said
+    assert fresh.plan_is_empty()
+    before = json.loads((workspace.folder / "terraform.tfstate").read_text())["resources"]
+    after = json.loads((fresh.folder / "terraform.tfstate").read_text())["resources"]
+    assert attributes(after) == attributes(before)
+
+
+def attributes(resources):
+    """What a state holds of each resource."""
+    return {
+        (each["type"], each["name"], instance.get("index_key")): instance["attributes"]
+        for each in resources
+        for instance in each["instances"]
+    }
+
+
+def test_what_lives_for_one_run_leaves_nothing(team):
+    workspace = team.workspace()
+    run = """
+ephemeral "freshet_credential" "run" {
+  cluster_id = freshet_cluster.main.id
+  role       = "consumer"
+}
+ephemeral "freshet_api_key" "run" {
+  role = "viewer"
+}
+"""
+    workspace.write(CLUSTER + run)
+    with team.door.counted() as passed:
+        workspace.apply()
+    [cluster] = team.clusters()
+    made = [each for each in passed if each.method == "POST"]
+    assert f"/clusters/{cluster}/credentials" in {each.path for each in made}
+    assert team.api.call("GET", f"/clusters/{cluster}/credentials")["items"] == []
+    keys = team.api.call("GET", "/api-keys")["items"]
+    assert all(key["revoked_at"] for key in keys if key["role"] == "viewer")
+    assert b"password" not in workspace.kept().replace(b"password_wo", b"")
+
+
+def test_data_sources_show_what_is_there(team):
+    workspace = team.workspace()
+    looks = """
+data "freshet_cluster" "found" {
+  name = freshet_cluster.main.name
+}
+data "freshet_clusters" "all" { depends_on = [freshet_cluster.main] }
+data "freshet_topic" "first" {
+  cluster_id = freshet_cluster.main.id
+  name       = freshet_topic.many[0].name
+}
+data "freshet_topics" "all" {
+  cluster_id    = freshet_cluster.main.id
+  name_contains = "topic-"
+  depends_on    = [freshet_topic.many]
+}
+data "freshet_acls" "all" {
+  cluster_id = freshet_cluster.main.id
+  depends_on = [freshet_acl.many]
+}
+data "freshet_credential" "app" {
+  cluster_id = freshet_cluster.main.id
+  name       = freshet_credential.app[0].name
+}
+data "freshet_credentials" "all" {
+  cluster_id = freshet_cluster.main.id
+  depends_on = [freshet_credential.app]
+}
+data "freshet_budget" "team" { name = freshet_budget.team.name }
+data "freshet_budgets" "all" { depends_on = [freshet_budget.team] }
+data "freshet_regions" "all" {}
+data "freshet_usage" "all" { granularity = "hour" }
+output "found" {
+  value = {
+    cluster    = data.freshet_cluster.found.id
+    clusters   = data.freshet_clusters.all.clusters[*].name
+    retention  = data.freshet_topic.first.effective_configs["retention.ms"]
+    cleanup    = data.freshet_topic.first.effective_configs["cleanup.policy"]
+    topics     = data.freshet_topics.all.topics[*].name
+    acls       = length(data.freshet_acls.all.acls)
+    username   = data.freshet_credential.app.username
+    usernames  = data.freshet_credentials.all.credentials[*].username
+    spent      = data.freshet_budget.team.state
+    budgets    = data.freshet_budgets.all.budgets[*].amount_minor
+    regions    = data.freshet_regions.all.regions[*].id
+  }
+}
+"""
+    workspace.write(estate(topics=2, acls=10, credentials=1) + looks)
+    workspace.apply()
+    shown = workspace.outputs()
+    assert shown["found"] == {
+        "cluster": shown["cluster"],
+        "clusters": ["estate"],
+        "retention": "86400000",
+        "cleanup": "delete",
+        "topics": ["topic-000", "topic-001"],
+        "acls": 10,
+        "username": shown["users"][0],
+        "usernames": shown["users"],
+        "spent": "ok",
+        "budgets": [500000],
+        "regions": ["local"],
+    }
+    assert workspace.plan_is_empty()

@@ -1,0 +1,134 @@
+"""Lost answers, killed workers, and what is refused in words that help."""
+
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tests.service.api import Api
+from tests.supervisor.run import wait_until
+from tests.terraform.estate import CLUSTER, estate
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_each_answer_may_be_lost_once(team):
+    """What a request made is found again, and nothing is made twice."""
+    workspace, lost = team.workspace(), set()
+
+    def lose(passed):
+        kind = (passed.method, passed.path.split("/")[-1])
+        first = passed.method in {"POST", "DELETE"} and kind not in lost
+        lost.add(kind)
+        return first
+
+    team.door.lose = lose
+    workspace.write(estate(topics=12, acls=10, credentials=2))
+    workspace.apply()
+    posts = {"clusters", "topics", "acls", "credentials", "budgets"}
+    assert {("POST", kind) for kind in posts} <= lost
+    assert workspace.plan_is_empty()
+    cluster = workspace.outputs()["cluster"]
+    below = f"/clusters/{cluster}"
+    assert team.clusters() == [cluster]
+    assert len(team.api.topics(cluster)) == 12
+    assert len(team.api.call("GET", f"{below}/credentials")["items"]) == 2
+    assert len(team.api.call("GET", "/budgets")["items"]) == 1
+    workspace.run("destroy", "-auto-approve", "-input=false")
+    assert team.clusters() == []
+
+
+def kill(service, name):
+    """kill −9 of one of the service's processes; the supervisor starts another."""
+    before = service.children()[name]
+    os.kill(before.pid, signal.SIGKILL)
+    wait_until(lambda: service.children()[name] != before, f"{name} is started anew", 120)
+
+
+@pytest.mark.parametrize(("victim", "moment"), [("worker", "clusters"), ("web", "topics")])
+def test_an_apply_converges_though_a_process_is_killed(team, service, victim, moment):
+    workspace = team.workspace()
+    workspace.write(estate(topics=60, acls=10, credentials=2))
+    reached = threading.Event()
+
+    def seen(method, path):
+        if method == "POST" and path.endswith(f"/{moment}"):
+            reached.set()
+
+    team.door.seen = seen
+    with subprocess.Popen(
+        workspace.command("apply", "-auto-approve", "-input=false"),
+        cwd=workspace.folder,
+        env=workspace.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        assert reached.wait(120)
+        kill(service, victim)
+        said, _ = running.communicate(timeout=400)
+    assert running.returncode == 0, said[-6000:]
+    assert workspace.plan_is_empty()
+    assert len(team.clusters()) == 1
+
+
+def test_a_protected_cluster_is_not_destroyed_and_it_says_why(team):
+    workspace = team.workspace()
+    workspace.write(CLUSTER.replace("false", "true"))
+    workspace.apply()
+    said = " ".join(workspace.run("destroy", "-auto-approve", "-input=false", status=1).split())
+    assert "set deletion_protection = false, apply that, and then destroy" in said
+    workspace.write(CLUSTER.replace("false", "true").replace('"estate"', '"other"'))
+    assert workspace.planned() == {"freshet_cluster.main": ["update"]}
+    workspace.write(CLUSTER)
+    workspace.apply()
+    workspace.run("destroy", "-auto-approve", "-input=false")
+
+
+def test_one_topic_that_is_wrong_stops_no_other(team):
+    workspace = team.workspace()
+    wrong = """
+resource "freshet_topic" "some" {
+  for_each   = { good = "60000", bad = "a minute", fine = "70000" }
+  cluster_id = freshet_cluster.main.id
+  name       = each.key
+  configs    = { "retention.ms" = each.value }
+}
+"""
+    workspace.write(CLUSTER + wrong)
+    said = workspace.run("apply", "-auto-approve", "-input=false", status=1)
+    assert 'with freshet_topic.some["bad"]' in said
+    assert "retention.ms" in said
+    [cluster] = team.clusters()
+    assert team.api.topics(cluster) == ["fine", "good"]
+    workspace.write(CLUSTER + wrong.replace("a minute", "80000"))
+    workspace.apply()
+    assert workspace.plan_is_empty()
+
+
+def test_what_is_another_organisations_cannot_be_imported(team, service):
+    stranger = Api.sign_up(service.address)
+    cluster = stranger.create_cluster("theirs")
+    stranger.create_topic(cluster, "secret")
+    made = stranger.call("POST", f"/clusters/{cluster}/credentials", {"name": "x", "role": "full"})
+    budget = stranger.call("POST", "/budgets", {"name": "x", "amount_minor": 1000})
+    foreign = {
+        "cluster": cluster,
+        "topic": f"{cluster}/secret",
+        "credential": f"{cluster}/{made['id']}",
+        "acl": f"{cluster}/{made['principal']}/TOPIC/LITERAL/*/ALL/ALLOW/*",
+        "budget": budget["id"],
+    }
+    for kind, known in foreign.items():
+        workspace = team.workspace(kind)
+        # Not there at all looks the same.
+        absent = known.replace(cluster, "cl_" + "a" * 20).replace(budget["id"], "bud_" + "a" * 20)
+        for number, each in enumerate((known, absent)):
+            workspace.write(f'resource "freshet_{kind}" "a{number}" {{}}\n')
+            place = f"freshet_{kind}.a{number}"
+            said = " ".join(workspace.run("import", place, each, status=1).split())
+            assert "Cannot import non-existent remote object" in said or "There is no" in said
+    stranger.close()
