@@ -3,43 +3,16 @@
 import json
 from collections import Counter
 
-import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
 from tests.peer.kafka import java_tool
-from tests.service.api import Connection, Credential
 from tests.service.traffic import librdkafka_settings
+from tests.terraform.clients import connection_of, produce_and_consume
 from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, TOPICS, estate
 
 # Some hundred resources each, on a machine that may be slow.
 pytestmark = pytest.mark.timeout(900)
-
-
-def connection_of(workspace, place=0):
-    """How the application of a place connects, from what Terraform gives out and the secrets."""
-    shown = workspace.outputs()
-    password = workspace.secrets["passwords"][place]
-    return Connection(
-        shown["bootstrap"], Credential(shown["users"][place], password, "SCRAM-SHA-512")
-    )
-
-
-def produce_and_consume(connection, topic, group):
-    """Sends a record and reads it, with clients that begin now."""
-    told = []
-    producer = confluent_kafka.Producer(librdkafka_settings(connection))
-    producer.produce(topic, b"at once", on_delivery=lambda error, _: told.append(error))
-    assert producer.flush(60) == 0
-    assert told == [None]
-    more = {"group.id": group, "auto.offset.reset": "earliest"}
-    consumer = confluent_kafka.Consumer(librdkafka_settings(connection, **more))
-    consumer.subscribe([topic])
-    message = consumer.poll(60)
-    consumer.close()
-    assert message is not None
-    assert message.error() is None, message.error()
-    assert message.value() == b"at once"
 
 
 def reads(passed):

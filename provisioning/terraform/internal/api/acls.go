@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// ACL is an entry of a cluster's access control list. Its identity is all of it.
-type ACL struct {
+// NewACL is an entry of a cluster's access control list. Its identity is all of it.
+type NewACL struct {
 	Principal    string `json:"principal"`
 	ResourceType string `json:"resource_type"`
 	ResourceName string `json:"resource_name"`
@@ -16,6 +16,12 @@ type ACL struct {
 	Host         string `json:"host"`
 }
 
+// ACL is an entry that is there, with the id that the service derives from it.
+type ACL struct {
+	ID string `json:"id"`
+	NewACL
+}
+
 // ACLs reads all entries, with one request for each 2,000.
 func (c *Client) ACLs(ctx context.Context, cluster string) ([]ACL, error) {
 	return list[ACL](ctx, c, at("clusters", cluster, "acls"), nil, pageOfMetadata)
@@ -23,14 +29,14 @@ func (c *Client) ACLs(ctx context.Context, cluster string) ([]ACL, error) {
 
 // CreateACLs adds at most TopicsAtOnce entries, all or none. Those that are there stay, so that
 // repeating it changes nothing.
-func (c *Client) CreateACLs(ctx context.Context, cluster string, wanted []ACL) error {
-	body := map[string][]ACL{"items": wanted}
+func (c *Client) CreateACLs(ctx context.Context, cluster string, wanted []NewACL) error {
+	body := map[string][]NewACL{"items": wanted}
 	_, err := c.post(ctx, at("clusters", cluster, "acls"), body, nil)
 	return err
 }
 
 // DeleteACL removes one entry.
-func (c *Client) DeleteACL(ctx context.Context, cluster string, entry ACL) error {
+func (c *Client) DeleteACL(ctx context.Context, cluster string, entry NewACL) error {
 	query := url.Values{
 		"principal":     {entry.Principal},
 		"resource_type": {entry.ResourceType},

@@ -19,6 +19,18 @@ type Scale struct {
 	Max int64 `json:"max"`
 }
 
+// ScaleWish is what the bounds shall be. What is nil stays.
+type ScaleWish struct {
+	Min *int64 `json:"min,omitempty"`
+	Max *int64 `json:"max,omitempty"`
+}
+
+// SpecWish is what of a cluster's spec can be chosen. What is nil stays.
+type SpecWish struct {
+	IdleTimeoutS *int64     `json:"idle_timeout_s,omitempty"`
+	Scale        *ScaleWish `json:"scale,omitempty"`
+}
+
 // ClusterSpec is what is wanted of a cluster.
 type ClusterSpec struct {
 	IdleTimeoutS int64 `json:"idle_timeout_s"`
@@ -57,7 +69,7 @@ type NewCluster struct {
 	Name               string            `json:"name"`
 	Region             *string           `json:"region,omitempty"`
 	Labels             map[string]string `json:"labels,omitempty"`
-	IdleTimeoutS       *int64            `json:"idle_timeout_s,omitempty"`
+	Spec               SpecWish          `json:"spec"`
 	DeletionProtection *bool             `json:"deletion_protection,omitempty"`
 }
 
@@ -65,7 +77,7 @@ type NewCluster struct {
 type ClusterChange struct {
 	Name               *string            `json:"name,omitempty"`
 	Labels             *map[string]string `json:"labels,omitempty"`
-	IdleTimeoutS       *int64             `json:"idle_timeout_s,omitempty"`
+	Spec               SpecWish           `json:"spec"`
 	DeletionProtection *bool              `json:"deletion_protection,omitempty"`
 }
 

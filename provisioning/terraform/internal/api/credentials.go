@@ -13,6 +13,16 @@ type Credential struct {
 	Role      string `json:"role"`
 	Mechanism string `json:"mechanism"`
 	CreatedAt string `json:"created_at"`
+	// Where it was rotated: the one in whose place it is, and the one in its place. A credential that
+	// was replaced works until its overlap is over.
+	Replaces   *string `json:"replaces"`
+	ReplacedBy *string `json:"replaced_by"`
+}
+
+// Rotation is how a credential is replaced by another with the same rights.
+type Rotation struct {
+	OverlapS int64   `json:"overlap_s"`
+	Password *string `json:"password,omitempty"`
 }
 
 // NewCredential is what a credential shall be. Without a password the service makes one.
@@ -25,8 +35,23 @@ type NewCredential struct {
 
 // CreatedCredential is a credential with its password, which is shown this once.
 type CreatedCredential struct {
-	Credential
-	Password string `json:"password"`
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Username  string  `json:"username"`
+	Password  string  `json:"password"`
+	Principal string  `json:"principal"`
+	Role      string  `json:"role"`
+	Mechanism string  `json:"mechanism"`
+	CreatedAt string  `json:"created_at"`
+	Replaces  *string `json:"replaces"`
+}
+
+// Credential is what stays of it when the password is forgotten.
+func (c CreatedCredential) Credential() Credential {
+	return Credential{
+		ID: c.ID, Name: c.Name, Username: c.Username, Principal: c.Principal, Role: c.Role,
+		Mechanism: c.Mechanism, CreatedAt: c.CreatedAt, Replaces: c.Replaces,
+	}
 }
 
 // Credentials reads those of a cluster.
@@ -40,6 +65,26 @@ func (c *Client) CreateCredential(
 ) (CreatedCredential, error) {
 	var made CreatedCredential
 	_, err := c.post(ctx, at("clusters", cluster, "credentials"), wanted, &made)
+	return made, err
+}
+
+// RenameCredential gives one another name.
+func (c *Client) RenameCredential(
+	ctx context.Context, cluster, id, name string,
+) (Credential, error) {
+	var found Credential
+	body := map[string]string{"name": name}
+	err := c.patch(ctx, at("clusters", cluster, "credentials", id), body, &found)
+	return found, err
+}
+
+// RotateCredential makes another in the place of one, which ends after the overlap.
+func (c *Client) RotateCredential(
+	ctx context.Context, cluster, id string, how Rotation,
+) (CreatedCredential, error) {
+	var made CreatedCredential
+	path := at("clusters", cluster, "credentials", id) + ":rotate"
+	_, err := c.post(ctx, path, how, &made)
 	return made, err
 }
 

@@ -38,7 +38,7 @@ func readDocument(t *testing.T) document {
 // shapes are our types by the names that the document has for them.
 var shapes = map[string]any{
 	"Acl":                         ACL{},
-	"AclRequest":                  ACL{},
+	"NewAclRequest":               NewACL{},
 	"ApiKeyCreateRequest":         NewAPIKey{},
 	"ApiKeyCreated":               APIKey{},
 	"Budget":                      Budget{},
@@ -58,6 +58,9 @@ var shapes = map[string]any{
 	"PatchedBudgetUpdateRequest":  BudgetWish{},
 	"PatchedClusterUpdateRequest": ClusterChange{},
 	"Quota":                       Quota{},
+	"RotateRequest":               Rotation{},
+	"ScaleInputRequest":           ScaleWish{},
+	"SpecInputRequest":            SpecWish{},
 	"Region":                      Region{},
 	"Scale":                       Scale{},
 	"Spec":                        ClusterSpec{},
@@ -164,6 +167,8 @@ func TestPathsAreTheServices(t *testing.T) {
 		"delete /clusters/{cluster_id}/acls",
 		"get /clusters/{cluster_id}/credentials", "post /clusters/{cluster_id}/credentials",
 		"delete /clusters/{cluster_id}/credentials/{id}",
+		"patch /clusters/{cluster_id}/credentials/{id}",
+		"post /clusters/{cluster_id}/credentials/{id}:rotate",
 		"post /api-keys", "delete /api-keys/{id}",
 		"get /budgets", "post /budgets", "get /budgets/{id}", "patch /budgets/{id}",
 		"delete /budgets/{id}", "get /usage",

@@ -104,7 +104,7 @@ func defaultText(description, fallback string, values ...string) schema.StringAt
 func quoted(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }
 
 // aclKey is an entry as text: its fields, percent-encoded, with slashes between them.
-func aclKey(entry api.ACL) string {
+func aclKey(entry api.NewACL) string {
 	parts := []string{
 		entry.Principal, entry.ResourceType, entry.PatternType, entry.ResourceName,
 		entry.Operation, entry.Permission, entry.Host,
@@ -117,27 +117,27 @@ func aclKey(entry api.ACL) string {
 }
 
 // aclOf reads what aclKey wrote.
-func aclOf(key string) (api.ACL, error) {
+func aclOf(key string) (api.NewACL, error) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 7 {
-		return api.ACL{}, fmt.Errorf("%q is not of the form principal/resource type/pattern type/"+
+		return api.NewACL{}, fmt.Errorf("%q is not of the form principal/resource type/pattern type/"+
 			"resource name/operation/permission/host", key)
 	}
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
 		if err != nil {
-			return api.ACL{}, fmt.Errorf("%q: %w", part, err)
+			return api.NewACL{}, fmt.Errorf("%q: %w", part, err)
 		}
 		parts[i] = plain
 	}
-	return api.ACL{
+	return api.NewACL{
 		Principal: parts[0], ResourceType: parts[1], PatternType: parts[2],
 		ResourceName: parts[3], Operation: parts[4], Permission: parts[5], Host: parts[6],
 	}, nil
 }
 
-func (m *aclModel) entry() api.ACL {
-	return api.ACL{
+func (m *aclModel) entry() api.NewACL {
+	return api.NewACL{
 		Principal:    m.Principal.ValueString(),
 		ResourceType: m.ResourceType.ValueString(),
 		ResourceName: m.ResourceName.ValueString(),
@@ -172,6 +172,10 @@ func readACL(ctx context.Context, s *session, state *aclModel) error {
 
 func removeACL(ctx context.Context, s *session, state aclModel) error {
 	cluster, entry := state.ClusterID.ValueString(), state.entry()
+	rotated, err := s.wasReplaced(ctx, cluster, entry.Principal)
+	if err != nil || rotated {
+		return err
+	}
 	if err := s.api.DeleteACL(ctx, cluster, entry); err != nil {
 		return err
 	}
@@ -179,11 +183,32 @@ func removeACL(ctx context.Context, s *session, state aclModel) error {
 	return nil
 }
 
-// identifyACL takes the id that the resource shows, the cluster by its id or its name.
+// wasReplaced tells whether a principal is a credential that was rotated and still works. Its
+// entries end with it: to take them sooner would cut off who has not changed over yet.
+func (s *session) wasReplaced(ctx context.Context, cluster, principal string) (bool, error) {
+	all, err := s.credentials.All(ctx, cluster)
+	if api.IsNotFound(err) {
+		return false, nil
+	}
+	for _, each := range all {
+		if each.Principal == principal {
+			return each.ReplacedBy != nil, err
+		}
+	}
+	return false, err
+}
+
+// identifyACL takes the id that the resource shows or the service's own, the cluster by its id or
+// its name.
 func identifyACL(ctx context.Context, s *session, id string) (map[string]string, error) {
 	cluster, key, err := s.inCluster(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(key, "acl_") {
+		if key, err = s.aclWithID(ctx, cluster, key); err != nil {
+			return nil, err
+		}
 	}
 	entry, err := aclOf(key)
 	return map[string]string{
@@ -198,16 +223,32 @@ func identifyACL(ctx context.Context, s *session, id string) (map[string]string,
 	}, err
 }
 
+// aclWithID gives the key of the entry that has the service's id.
+func (s *session) aclWithID(ctx context.Context, cluster, id string) (string, error) {
+	all, err := s.acls.All(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	for _, each := range all {
+		if each.ID == id {
+			return aclKey(each.NewACL), nil
+		}
+	}
+	return "", absent("entry", id)
+}
+
 // sendACLs adds entries with one request: all or none. Where that is refused each is asked for by
 // itself, so that one that is wrong stops no other.
 func (s *session) sendACLs(
-	ctx context.Context, cluster string, wanted []api.ACL,
+	ctx context.Context, cluster string, wanted []api.NewACL,
 ) []batch.Result[struct{}] {
 	results := make([]batch.Result[struct{}], len(wanted))
 	err := s.api.CreateACLs(ctx, cluster, wanted)
 	switch {
 	case err == nil:
-		s.acls.Put(cluster, wanted...)
+		for _, each := range wanted {
+			s.acls.Put(cluster, api.ACL{NewACL: each})
+		}
 	case len(wanted) > 1 && api.IsRefused(err):
 		for i := range wanted {
 			results[i] = s.sendACLs(ctx, cluster, wanted[i:i+1])[0]

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -29,6 +30,7 @@ import (
 const (
 	// Creating takes a second or two; what takes this long waits for capacity or for a person.
 	clusterTimeout    = 20 * time.Minute
+	brokersMax        = 1000
 	idleTimeoutMin    = 5
 	idleTimeoutMax    = 7 * 24 * 3600
 	protectedSummary  = "The cluster is protected against deletion"
@@ -42,6 +44,7 @@ type clusterModel struct {
 	Region             types.String   `tfsdk:"region"`
 	Labels             types.Map      `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64    `tfsdk:"idle_timeout_s"`
+	Scale              types.Object   `tfsdk:"scale"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	BootstrapServers   types.String   `tfsdk:"bootstrap_servers"`
 	Endpoints          types.List     `tfsdk:"endpoints"`
@@ -52,6 +55,8 @@ type clusterModel struct {
 var endpointType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"listener": types.StringType, "bootstrap_servers": types.StringType,
 }}
+
+var scaleTypes = map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type}
 
 func clusterResource() resource.Resource {
 	return newManaged(definition[clusterModel]{
@@ -98,6 +103,7 @@ func clusterSchema() schema.Schema {
 				},
 				PlanModifiers: []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 			},
+			"scale": scaleAttribute(),
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
 				Computed: true,
@@ -125,6 +131,44 @@ func clusterSchema() schema.Schema {
 	}
 }
 
+func scaleAttribute() schema.SingleNestedAttribute {
+	bound := func(description string, least, most int64) schema.Int64Attribute {
+		return schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			MarkdownDescription: description,
+			Validators:          []validator.Int64{int64validator.Between(least, most)},
+			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
+		}
+	}
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		Computed:            true,
+		MarkdownDescription: "Bounds of the number of brokers.",
+		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
+		Attributes: map[string]schema.Attribute{
+			"min": bound("`0`: it sleeps while nobody is connected; `1`: it never sleeps.", 0, 1),
+			"max": bound("Brokers when awake, up to the limit `brokers`.", 1, brokersMax),
+		},
+	}
+}
+
+// scaleWish gives the bounds that are chosen; nil where none is.
+func scaleWish(scale types.Object) *api.ScaleWish {
+	if scale.IsNull() || scale.IsUnknown() {
+		return nil
+	}
+	least, _ := scale.Attributes()["min"].(types.Int64)
+	most, _ := scale.Attributes()["max"].(types.Int64)
+	return &api.ScaleWish{Min: optionalNumber(least), Max: optionalNumber(most)}
+}
+
+func scaleOf(scale api.Scale) types.Object {
+	return types.ObjectValueMust(scaleTypes, map[string]attr.Value{
+		"min": types.Int64Value(scale.Min), "max": types.Int64Value(scale.Max),
+	})
+}
+
 func clusterTimeouts() schema.Attribute {
 	limits := timeouts.Attributes(context.Background(), timeouts.Opts{Create: true, Delete: true})
 	described, ok := limits.(schema.SingleNestedAttribute)
@@ -144,10 +188,12 @@ func createCluster(
 	}
 	defer cancel()
 	id, err := s.api.CreateCluster(ctx, api.NewCluster{
-		Name:               plan.Name.ValueString(),
-		Region:             optionalText(plan.Region),
-		Labels:             textsOf(plan.Labels),
-		IdleTimeoutS:       optionalNumber(plan.IdleTimeoutS),
+		Name:   plan.Name.ValueString(),
+		Region: optionalText(plan.Region),
+		Labels: textsOf(plan.Labels),
+		Spec: api.SpecWish{
+			IdleTimeoutS: optionalNumber(plan.IdleTimeoutS), Scale: scaleWish(plan.Scale),
+		},
 		DeletionProtection: plan.DeletionProtection.ValueBoolPointer(),
 	})
 	if id == "" {
@@ -183,6 +229,7 @@ func (m *clusterModel) show(found api.Cluster) {
 	m.ID = types.StringValue(found.ID)
 	m.Region = types.StringValue(found.Region)
 	m.IdleTimeoutS = types.Int64Value(found.Spec.IdleTimeoutS)
+	m.Scale = scaleOf(found.Spec.Scale)
 	m.BootstrapServers = types.StringValue(found.BootstrapServers)
 	m.CreatedAt = types.StringValue(found.CreatedAt)
 	m.Endpoints = endpointsOf(found.Endpoints)
@@ -210,7 +257,10 @@ func updateCluster(
 		change.Labels = &labels
 	}
 	if !plan.IdleTimeoutS.Equal(state.IdleTimeoutS) {
-		change.IdleTimeoutS = optionalNumber(plan.IdleTimeoutS)
+		change.Spec.IdleTimeoutS = optionalNumber(plan.IdleTimeoutS)
+	}
+	if !plan.Scale.Equal(state.Scale) {
+		change.Spec.Scale = scaleWish(plan.Scale)
 	}
 	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
 		change.DeletionProtection = plan.DeletionProtection.ValueBoolPointer()

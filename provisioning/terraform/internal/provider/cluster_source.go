@@ -18,6 +18,7 @@ type shownCluster struct {
 	Region             types.String `tfsdk:"region"`
 	Labels             types.Map    `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64  `tfsdk:"idle_timeout_s"`
+	Scale              types.Object `tfsdk:"scale"`
 	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
 	BootstrapServers   types.String `tfsdk:"bootstrap_servers"`
 	Endpoints          types.List   `tfsdk:"endpoints"`
@@ -32,6 +33,7 @@ func showCluster(found api.Cluster) shownCluster {
 		Region:             types.StringValue(found.Region),
 		Labels:             mapOf(found.Labels),
 		IdleTimeoutS:       types.Int64Value(found.Spec.IdleTimeoutS),
+		Scale:              scaleOf(found.Spec.Scale),
 		DeletionProtection: types.BoolValue(found.DeletionProtection),
 		BootstrapServers:   types.StringValue(found.BootstrapServers),
 		Endpoints:          endpointsOf(found.Endpoints),
@@ -42,11 +44,19 @@ func showCluster(found api.Cluster) shownCluster {
 
 func clusterAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":                  shownText("Id."),
-		"name":                shownText("Name."),
-		"region":              shownText("Region."),
-		"labels":              shownMap("Labels."),
-		"idle_timeout_s":      shownNumber("Seconds without a client after which it sleeps."),
+		"id":             shownText("Id."),
+		"name":           shownText("Name."),
+		"region":         shownText("Region."),
+		"labels":         shownMap("Labels."),
+		"idle_timeout_s": shownNumber("Seconds without a client after which it sleeps."),
+		"scale": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "Bounds of the number of brokers.",
+			Attributes: map[string]schema.Attribute{
+				"min": shownNumber("`0`: it sleeps while nobody is connected."),
+				"max": shownNumber("Brokers when awake."),
+			},
+		},
 		"deletion_protection": shownFlag("Whether deleting is refused."),
 		"bootstrap_servers":   shownText("`host:port,…` for Kafka clients."),
 		"endpoints": shownList("All ways for clients to connect.", map[string]schema.Attribute{

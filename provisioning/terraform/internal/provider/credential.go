@@ -5,11 +5,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -20,6 +20,8 @@ const (
 	credentialNameMax = 100
 	passwordMin       = 16
 	passwordMax       = 128
+	overlapDefault    = 24 * 3600
+	overlapMax        = 30 * 24 * 3600
 )
 
 var (
@@ -35,6 +37,7 @@ type credentialModel struct {
 	Mechanism         types.String `tfsdk:"mechanism"`
 	PasswordWO        types.String `tfsdk:"password_wo"`
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
+	RotationOverlapS  types.Int64  `tfsdk:"rotation_overlap_s"`
 	Username          types.String `tfsdk:"username"`
 	Principal         types.String `tfsdk:"principal"`
 	CreatedAt         types.String `tfsdk:"created_at"`
@@ -46,8 +49,11 @@ func credentialResource() resource.Resource {
 		schema:   credentialSchema(),
 		create:   createCredential,
 		read:     readCredential,
+		update:   updateCredential,
 		remove:   removeCredential,
 		identify: identifyCredential,
+
+		planChange: planRotation,
 	})
 }
 
@@ -59,8 +65,13 @@ func credentialSchema() schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"id":         computedText("Id, such as `cred_5xw4mzn6yt2ba3k2jq7v`."),
 			"cluster_id": inACluster(),
-			"name": fixedText("Name, unique in the cluster.",
-				stringvalidator.LengthBetween(1, credentialNameMax)),
+			"name": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Name, unique in the cluster.",
+				Validators: []validator.String{
+					stringvalidator.LengthBetween(1, credentialNameMax),
+				},
+			},
 			"role": fixedText("Which rights it begins with: "+quoted(credentialRoles)+
 				". `none` has those that `freshet_acl` gives.",
 				stringvalidator.OneOf(credentialRoles...)),
@@ -79,11 +90,20 @@ func credentialSchema() schema.Schema {
 			"password_wo_version": schema.Int64Attribute{
 				Optional: true,
 				MarkdownDescription: "Count it up when `password_wo` is another one: Terraform cannot " +
-					"see that by itself. It makes a new credential.",
+					"see that by itself. It rotates the credential: another with the same name and " +
+					"rights takes its place, under a user name of its own, and the one before works " +
+					"for `rotation_overlap_s` on.",
 				Validators: []validator.Int64{
 					int64validator.AlsoRequires(path.MatchRoot("password_wo")),
 				},
-				PlanModifiers: []planmodifier.Int64{int64planmodifier.RequiresReplace()},
+			},
+			"rotation_overlap_s": schema.Int64Attribute{
+				Optional: true,
+				Computed: true,
+				Default:  int64default.StaticInt64(overlapDefault),
+				MarkdownDescription: "Seconds for which the credential before works on after a " +
+					"rotation. Default: `86400`, a day.",
+				Validators: []validator.Int64{int64validator.Between(0, overlapMax)},
 			},
 			"username":   computedText("User name for clients."),
 			"principal":  computedText("Name in `freshet_acl`: `User:` and the user name."),
@@ -105,22 +125,81 @@ func createCredential(
 	if err != nil {
 		return false, err
 	}
-	s.credentials.Put(cluster, made.Credential)
-	plan.show(made.Credential)
+	s.credentials.Put(cluster, made.Credential())
+	plan.show(made.Credential())
 	return true, nil
 }
 
 func readCredential(ctx context.Context, s *session, state *credentialModel) error {
-	id := state.ID.ValueString()
-	found, there, err := s.credentials.Find(ctx, state.ClusterID.ValueString(), id)
+	found, err := s.currentCredential(ctx, state)
 	if err != nil {
 		return err
 	}
-	if !there {
-		return absent("credential", id)
+	if state.RotationOverlapS.IsNull() {
+		state.RotationOverlapS = types.Int64Value(overlapDefault)
 	}
 	state.show(found)
 	return nil
+}
+
+// currentCredential follows one that somebody else rotated to the one in its place, also after its
+// overlap is over and it is gone: names are unique.
+func (s *session) currentCredential(
+	ctx context.Context, state *credentialModel,
+) (api.Credential, error) {
+	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
+	found, there, err := s.credentials.Find(ctx, cluster, id)
+	if err != nil {
+		return found, err
+	}
+	if there && found.ReplacedBy == nil {
+		return found, nil
+	}
+	name := state.Name.ValueString()
+	if there {
+		name = found.Name
+	}
+	if name == "" {
+		return found, absent("credential", id)
+	}
+	return s.credentialNamed(ctx, cluster, name)
+}
+
+func updateCredential(
+	ctx context.Context, s *session, plan *credentialModel, state, config credentialModel,
+) error {
+	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
+	if !plan.Name.Equal(state.Name) {
+		found, err := s.api.RenameCredential(ctx, cluster, id, plan.Name.ValueString())
+		if err != nil {
+			return err
+		}
+		s.credentials.Put(cluster, found)
+		plan.show(found)
+	}
+	if plan.PasswordWOVersion.Equal(state.PasswordWOVersion) {
+		return nil
+	}
+	made, err := s.api.RotateCredential(ctx, cluster, id, api.Rotation{
+		OverlapS: plan.RotationOverlapS.ValueInt64(), Password: optionalText(config.PasswordWO),
+	})
+	if err != nil {
+		return err
+	}
+	s.credentials.Forget(cluster) // the one before has changed too
+	plan.show(made.Credential())
+	return nil
+}
+
+// planRotation says that a rotation makes another user.
+func planRotation(state credentialModel, plan *credentialModel, _ *diag.Diagnostics) {
+	if plan.PasswordWOVersion.Equal(state.PasswordWOVersion) {
+		return
+	}
+	plan.ID = types.StringUnknown()
+	plan.Username = types.StringUnknown()
+	plan.Principal = types.StringUnknown()
+	plan.CreatedAt = types.StringUnknown()
 }
 
 func (m *credentialModel) show(found api.Credential) {
@@ -135,10 +214,22 @@ func (m *credentialModel) show(found api.Credential) {
 
 func removeCredential(ctx context.Context, s *session, state credentialModel) error {
 	cluster, id := state.ClusterID.ValueString(), state.ID.ValueString()
-	if err := s.api.DeleteCredential(ctx, cluster, id); err != nil {
+	going := []string{id}
+	all, err := s.credentials.All(ctx, cluster)
+	if err != nil && !api.IsNotFound(err) {
 		return err
 	}
-	s.credentials.Remove(cluster, id)
+	for _, each := range all {
+		if each.ReplacedBy != nil && *each.ReplacedBy == id {
+			going = append(going, each.ID) // what is left of a rotation
+		}
+	}
+	for _, each := range going {
+		if err := s.api.DeleteCredential(ctx, cluster, each); err != nil {
+			return err
+		}
+		s.credentials.Remove(cluster, each)
+	}
 	return nil
 }
 
@@ -161,7 +252,7 @@ func (s *session) credentialNamed(
 		return api.Credential{}, err
 	}
 	for _, each := range all {
-		if each.ID == idOrName || each.Name == idOrName {
+		if each.ReplacedBy == nil && (each.ID == idOrName || each.Name == idOrName) {
 			return each, nil
 		}
 	}

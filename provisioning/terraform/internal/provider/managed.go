@@ -31,9 +31,9 @@ type definition[M any] struct {
 	// identify gives the attributes by which read finds what an import names.
 	identify func(ctx context.Context, s *session, id string) (map[string]string, error)
 
-	// Both may be nil. planChange looks at a change in place or a replacement, planRemoval at what is
-	// to be destroyed.
-	planChange  func(state, plan M, to *diag.Diagnostics)
+	// Both may be nil. planChange looks at a change in place or a replacement, and may say that what
+	// is computed will be known later; planRemoval looks at what is to be destroyed.
+	planChange  func(state M, plan *M, to *diag.Diagnostics)
 	planRemoval func(state M, to *diag.Diagnostics)
 }
 
@@ -183,7 +183,8 @@ func (r *managed[M]) ModifyPlan(
 	}
 	answer.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
 	if r.planChange != nil && !answer.Diagnostics.HasError() {
-		r.planChange(state, plan, &answer.Diagnostics)
+		r.planChange(state, &plan, &answer.Diagnostics)
+		answer.Diagnostics.Append(answer.Plan.Set(ctx, &plan)...)
 	}
 }
 

@@ -17,7 +17,7 @@ func FuzzACLKeysAreReadAsTheyWereWritten(f *testing.F) {
 	f.Add("User:cred_a", "topic-*", "*")
 	f.Add("User:a/b c%2F", "ä|#?", "::1")
 	f.Fuzz(func(t *testing.T, principal, name, host string) {
-		entry := api.ACL{
+		entry := api.NewACL{
 			Principal: principal, ResourceType: "TOPIC", ResourceName: name,
 			PatternType: "LITERAL", Operation: "READ", Permission: "ALLOW", Host: host,
 		}
@@ -29,7 +29,7 @@ func FuzzACLKeysAreReadAsTheyWereWritten(f *testing.F) {
 }
 
 func TestACLKeysAreReadable(t *testing.T) {
-	key := aclKey(api.ACL{
+	key := aclKey(api.NewACL{
 		Principal: "User:*", ResourceType: "GROUP", PatternType: "PREFIXED", ResourceName: "a/b c",
 		Operation: "READ", Permission: "DENY", Host: "*",
 	})
@@ -136,7 +136,7 @@ func TestPartitionsOnlyGrow(t *testing.T) {
 		{topic("another", types.Int64Value(1)), false},
 	} {
 		var found diag.Diagnostics
-		refuseFewerPartitions(before, each.plan, &found)
+		refuseFewerPartitions(before, &each.plan, &found)
 		if found.HasError() != each.refused {
 			t.Errorf("%v: %v", each.plan.Partitions, found)
 		}

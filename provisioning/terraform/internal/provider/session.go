@@ -28,7 +28,7 @@ type session struct {
 	credentials *cache.Lists[api.Credential]
 
 	newTopics *batch.Batcher[api.NewTopic, api.Topic]
-	newACLs   *batch.Batcher[api.ACL, struct{}]
+	newACLs   *batch.Batcher[api.NewACL, struct{}]
 }
 
 func newSession(client *api.Client) *session {
@@ -41,7 +41,8 @@ func newSession(client *api.Client) *session {
 			return client.Topics(ctx, cluster, "basic")
 		},
 		func(topic api.Topic) string { return topic.Name }, api.IsNotFound)
-	s.acls = cache.New(client.ACLs, aclKey, api.IsNotFound)
+	s.acls = cache.New(client.ACLs,
+		func(entry api.ACL) string { return aclKey(entry.NewACL) }, api.IsNotFound)
 	s.credentials = cache.New(client.Credentials,
 		func(credential api.Credential) string { return credential.ID }, api.IsNotFound)
 	s.newTopics = batch.New(batchWindow, api.TopicsAtOnce, s.sendTopics)

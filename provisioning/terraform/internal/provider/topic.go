@@ -170,7 +170,7 @@ func identifyTopic(ctx context.Context, s *session, id string) (map[string]strin
 	return map[string]string{"cluster_id": cluster, "name": name}, err
 }
 
-func refuseFewerPartitions(state, plan topicModel, to *diag.Diagnostics) {
+func refuseFewerPartitions(state topicModel, plan *topicModel, to *diag.Diagnostics) {
 	replaced := !plan.ClusterID.Equal(state.ClusterID) || !plan.Name.Equal(state.Name)
 	if replaced || plan.Partitions.IsUnknown() || plan.Partitions.IsNull() {
 		return

@@ -1,0 +1,37 @@
+"""Kafka clients with what Terraform gives out and the secrets that it was given."""
+
+from __future__ import annotations
+
+import confluent_kafka
+
+from tests.service.api import Connection, Credential
+from tests.service.traffic import librdkafka_settings
+from tests.terraform.workspace import Workspace
+
+PATIENCE_S = 60
+
+
+def connection_of(workspace: Workspace, place: int = 0) -> Connection:
+    """How the application of a place connects."""
+    shown = workspace.outputs()
+    password = workspace.secrets["passwords"][place]
+    return Connection(
+        shown["bootstrap"], Credential(shown["users"][place], password, "SCRAM-SHA-512")
+    )
+
+
+def produce_and_consume(connection: Connection, topic: str, group: str) -> None:
+    """Sends a record and reads one, with clients that begin now."""
+    told: list[confluent_kafka.KafkaError | None] = []
+    producer = confluent_kafka.Producer(librdkafka_settings(connection))
+    producer.produce(topic, b"at once", on_delivery=lambda error, _: told.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    assert told == [None]
+    more = {"group.id": group, "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(librdkafka_settings(connection, **more))
+    consumer.subscribe([topic])
+    message = consumer.poll(PATIENCE_S)
+    consumer.close()
+    assert message is not None
+    assert message.error() is None, message.error()
+    assert message.value() == b"at once"
