@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from billing.budgets import evaluation, notices
-from billing.services import documents, mailing
+from billing.services import closing, documents, mailing
 
 
 @shared_task(name="billing.evaluate_budgets")
@@ -32,3 +32,15 @@ def sweep_documents() -> None:
     """Makes PDFs that are still to be made, and sends mails that are due, for a while."""
     documents.sweep_documents()
     mailing.sweep_mails()
+
+
+@shared_task(name="billing.issue_final_invoice")
+def issue_final_invoice(*, organization_id: str) -> None:
+    """Issues the last invoice of a closed organisation, if its usage is counted."""
+    closing.issue_final_invoice(organization_id=organization_id)
+
+
+@shared_task(name="billing.issue_final_invoices")
+def issue_final_invoices() -> None:
+    """Issues the last invoices of closed organisations that are due."""
+    closing.issue_final_invoices()

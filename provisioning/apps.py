@@ -14,8 +14,10 @@ class ProvisioningConfig(AppConfig):
     def ready(self) -> None:
         """Listens to accounts, and tells probes about the cell."""
         from console.accounts import signals  # noqa: PLC0415
+        from console.common import exports  # noqa: PLC0415
         from console.common.health import register_check  # noqa: PLC0415
         from provisioning import checks, limits, receivers  # noqa: PLC0415
+        from provisioning.services import archive  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
@@ -24,5 +26,8 @@ class ProvisioningConfig(AppConfig):
         signals.produce_suspension_changed.connect(
             receivers.follow_produce_suspension, dispatch_uid=uid
         )
+        signals.organization_closed.connect(receivers.follow_closing, dispatch_uid=uid)
+        exports.register_source("topics", archive.archived_topics)
+        exports.register_source("acls", archive.archived_acls)
         register_check("cell", checks.check_cell)
         limits.register()

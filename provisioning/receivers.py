@@ -22,3 +22,8 @@ def follow_standing(*, organization_id: str, **_: object) -> None:
 def follow_produce_suspension(*, organization_id: str, **_: object) -> None:
     """Clusters take records as long as their organisation may produce."""
     clusters.set_produce_suspension(organization_id=organization_id)
+
+
+def follow_closing(*, actor: Actor, **_: object) -> None:
+    """Clusters of a closed organisation go."""
+    clusters.delete_every_cluster(actor=actor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -35,6 +35,8 @@ from provisioning.models import Cluster
 # Invoices of one transaction: one lock of the counter, one reservation.
 BATCH = 200
 READS_MAX = 5
+# Clusters of a closed organisation have long stopped by then.
+STOPPED_AFTER = timedelta(hours=1)
 DAYS_NAMED_MAX = 5
 
 
@@ -124,7 +126,9 @@ def issue_month(
 
 
 def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
-    standing = month_standing(month, organization_id, clusters=_metered(month, organization_id))
+    standing = month_standing(
+        month, organization_id, clusters=metered_clusters(month, organization_id)
+    )
     if now() < starts_at(month):
         message = f"{month:%Y-%m} has not begun."
         raise MonthOpen(message)
@@ -151,7 +155,7 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
     )
 
 
-def _metered(month: date, organization_id: str | None) -> list[str]:
+def metered_clusters(month: date, organization_id: str | None) -> list[str]:
     """Clusters that lived in the month, which the meter must have heard of."""
     found = Cluster.objects.filter(provisioned_at__lt=starts_at(next_month(month)))
     found = found.exclude(deleted_at__lt=starts_at(month))
@@ -203,7 +207,9 @@ def _basis(month: date, runs: list[str]) -> UsageBasis:
 
 def _organizations(month: date, organization_id: str | None) -> list[str]:
     found = Organization.objects.filter(created_at__lt=starts_at(next_month(month)))
-    if organization_id is not None:
+    if organization_id is None:
+        found = found.exclude(closed_at__lt=starts_at(month) - STOPPED_AFTER)
+    else:
         found = found.for_organization(organization_id)
         if not found.exists():
             message = f"{organization_id} is no organisation of {month:%Y-%m}."

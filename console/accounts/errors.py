@@ -87,6 +87,51 @@ class SecondFactorMissing(Conflict):
     title = "The account has no second factor"
 
 
+class AddressNotAllowed(PermissionDenied):
+    """The organisation lets nobody in from where the request came from."""
+
+    code = "address_not_allowed"
+    title = "The organisation does not allow requests from this address"
+    keeps_writes = True
+
+
+class SecondFactorRequired(PermissionDenied):
+    """The organisation asks its people for a second factor, and the session showed none."""
+
+    code = "second_factor_required"
+    title = "The organisation requires a second factor"
+
+
+class OrganizationClosed(PermissionDenied):
+    """Its invoices can be read; nothing can be changed any more."""
+
+    code = "organization_closed"
+    title = "The organisation is closed"
+
+
+class PersonRequired(PermissionDenied):
+    """Only a signed-in person does this, never a program with a key."""
+
+    code = "person_required"
+    title = "Only a person who is signed in may do this"
+
+
+class NameNotConfirmed(UserError):
+    """What cannot be taken back needs the name."""
+
+    code = "name_not_confirmed"
+    status = 422
+    title = "The name is not the organisation's"
+
+
+class WouldLockOut(UserError):
+    """The caller could not take the change back."""
+
+    code = "would_lock_out"
+    status = 422
+    title = "The change would lock out who makes it; repeat with force=true to make it all the same"
+
+
 class TokenInvalid(UserError):
     """The link's token is not one that we made, or not for the address as it is now."""
 

@@ -18,3 +18,5 @@ organization_verified = Signal()
 standing_changed = Signal()
 # Its clusters are to refuse produce, or to take records again. Arguments: `organization_id`.
 produce_suspension_changed = Signal()
+# Its owner closed it for good. Arguments: `actor` (the owner), whose organisation it is.
+organization_closed = Signal()

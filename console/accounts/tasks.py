@@ -38,3 +38,9 @@ def purge_sign_in() -> None:
     """Forgets sessions and wrong attempts that have no effect any more."""
     services.purge_sessions()
     services.purge_attempts()
+
+
+@shared_task(name="accounts.send_closing_mail", autoretry_for=(OSError,), retry_backoff=True)
+def send_closing_mail(organization_id: str) -> None:
+    """Tells that an organisation was closed; tried again while the mail server is away."""
+    services.send_closing_mail(organization_id=organization_id)

@@ -56,6 +56,18 @@ class ActorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """What an organisation asks of who comes in, beside a credential."""
+
+    # Networks in CIDR notation; none: from anywhere.
+    allowed_addresses: tuple[str, ...] = ()
+    # Of people; keys have none.
+    second_factor: bool = False
+    # Nothing of it changes any more.
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     """Who acts: a key or a signed-in user, within one organisation."""
 
@@ -67,6 +79,7 @@ class Actor:
     address: str = ""
     # Of a user's session, whose end is the end of what it opened.
     session_id: str = ""
+    access: Access = Access()
 
     def may(self, permission: Permission) -> bool:
         """Tells whether the role grants a permission."""

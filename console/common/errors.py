@@ -40,6 +40,8 @@ class AppError(Exception):
     code: str = "error"
     status: int = 500
     title: str = "Error"
+    # What the request wrote before it stays: a count of attempts, an entry of the audit log.
+    keeps_writes: bool = False
 
     def __init__(
         self,

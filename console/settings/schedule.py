@@ -40,6 +40,11 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 600.0,
         "options": {"expires": 600.0},
     },
+    "issue-final-invoices": {
+        "task": "billing.issue_final_invoices",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
     "sweep-documents": {
         "task": "billing.sweep_documents",
         "schedule": 30.0,

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
+from console.accounts.errors import OrganizationClosed
 from console.accounts.models import Organization
 from console.common import locks
 from console.common.actor import Actor
@@ -59,7 +60,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     _require_free_name(organization_id, name)
     # Whoever suspends or verifies it at this moment comes after us and finds the cluster, or before
     # us and is seen.
-    organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+    organization = _open_organization(organization_id)
     cell = choose_cell(region=region)
     cluster = Cluster(
         organization=organization,
@@ -119,15 +120,19 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
         raise DeletionProtected("Set deletion_protection to false first.")
     superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
-    deleted_at = now()
-    bump_generation(
-        cluster=cluster,
-        intent=Intent.DELETED.value,
-        deleted_at=deleted_at,
-        deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
-        sleep_wanted=False,
-    )
-    return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=superseded)
+    return _want_deleted(actor, cluster, supersedes=superseded)
+
+
+def delete_every_cluster(*, actor: Actor) -> int:
+    """Wants all clusters of the actor's organisation gone, protected ones too; gives how many.
+
+    For an organisation that was closed. What was under way is cancelled.
+    """
+    clusters = Cluster.objects.for_organization(actor.organization_id).active()
+    found = list(clusters.select_for_update().order_by("id"))
+    for cluster in found:
+        _want_deleted(actor, cluster, supersedes=tuple(OperationType))
+    return len(found)
 
 
 def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
@@ -142,6 +147,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         raise NotFound
     require_idle(cluster=cluster)
     locks.lock("clusters", cluster.organization_id)
+    _open_organization(cluster.organization_id)
     used = Cluster.objects.for_organization(cluster.organization_id).active().count()
     require_room("clusters", organization_id=cluster.organization_id, used=used)
     chosen = name or cluster.name
@@ -262,6 +268,20 @@ def enqueue_reconcile(*, cluster: Cluster) -> None:
     )
 
 
+def _want_deleted(
+    actor: Actor, cluster: Cluster, *, supersedes: tuple[OperationType, ...]
+) -> Operation:
+    deleted_at = now()
+    bump_generation(
+        cluster=cluster,
+        intent=Intent.DELETED.value,
+        deleted_at=deleted_at,
+        deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
+        sleep_wanted=False,
+    )
+    return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=supersedes)
+
+
 def _begin(
     actor: Actor,
     cluster: Cluster,
@@ -281,6 +301,14 @@ def _begin(
     )
     enqueue_reconcile(cluster=cluster)
     return operation
+
+
+def _open_organization(organization_id: str) -> Organization:
+    """The row, locked: who closes it comes after us. Raises `OrganizationClosed`."""
+    organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+    if organization.closed_at is not None:
+        raise OrganizationClosed
+    return organization
 
 
 def _require_active(cluster: Cluster) -> None:

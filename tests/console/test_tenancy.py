@@ -23,6 +23,8 @@ from console.common.tenancy import (
 ROOT = Path(__file__).parents[2]
 # Who may look beyond one organisation, and why.
 SYSTEM_SCOPE_CALLERS = {
+    ("billing/services/closing.py", "issue_final_invoices"),  # a sweep
+    ("billing/services/closing.py", "issue_final_invoice"),  # usage is of a whole cell
     ("billing/services/documents.py", "sweep_documents"),  # a sweep
     ("billing/services/issuing.py", "issue_month"),  # everybody's invoices
     ("billing/services/mailing.py", "sweep_mails"),  # a sweep

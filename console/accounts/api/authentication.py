@@ -49,6 +49,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             text=text.strip(), address=client_address(request._request)
         )
         enter_organization(actor.organization_id)
+        services.admit(actor=actor, method=request.method or "", second_factor=False)
         return None, actor
 
     def authenticate_header(self, request: Request) -> str:
@@ -91,8 +92,12 @@ class ConsoleSessionAuthentication(PersonAuthentication):
         )
         if actor is None:
             return None
+        actor = replace(actor, session_id=session.pk)
         enter_organization(actor.organization_id)
-        return user, replace(actor, session_id=session.pk)
+        services.admit(
+            actor=actor, method=request.method or "", second_factor=session.second_factor
+        )
+        return user, actor
 
 
 class SignedIn(BasePermission):

@@ -10,6 +10,9 @@ ORGANIZATION = {
     "standing": "active",
     "verified": False,
     "produce_suspended_reason": None,
+    "allowed_addresses": ["192.0.2.0/24", "2001:db8:17::/48"],
+    "two_factor_required": True,
+    "closed_at": None,
     "generation": 1,
     "created_at": "2026-03-01T09:30:00Z",
 }

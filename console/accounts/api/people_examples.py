@@ -64,3 +64,6 @@ TOTP_CONFIRM = [
         value={"recovery_codes": ["k3zv-5n7x-2mwl-4ahd", "tc6y-b3e7-fgu5-ijo2"]},
     ),
 ]
+CLOSE = [
+    OpenApiExample("Close Acme", request_only=True, value={"name": "Acme", "code": "492039"}),
+]

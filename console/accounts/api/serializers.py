@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from console.accounts import services
+from console.accounts.addresses import NETWORKS_MAX, NetworkInvalid, read_network
 from console.accounts.choices import ROLES, Standing
 from console.accounts.models import ApiKey, Organization
 from console.accounts.models.api_key import NAME_CHARS_MAX
@@ -46,6 +47,17 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
 
+class NetworkField(serializers.CharField):
+    """A network in CIDR notation, or a single address."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The network as it is kept."""
+        try:
+            return read_network(super().to_internal_value(data))
+        except NetworkInvalid as error:
+            raise serializers.ValidationError(str(error)) from error
+
+
 class OrganizationSerializer(serializers.Serializer[Any]):
     """An organisation."""
 
@@ -60,6 +72,16 @@ class OrganizationSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Why its clusters refuse produce at the moment; null: they do not.",
     )
+    allowed_addresses: Any = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Networks that API keys and people may come from; empty: from anywhere.",
+    )
+    two_factor_required = serializers.BooleanField(
+        help_text="Sessions without a second factor see nothing of the organisation."
+    )
+    closed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its owner closed it. It can be read, and not changed."
+    )
     generation = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
@@ -72,6 +94,35 @@ class OrganizationUpdateSerializer(serializers.Serializer[Any]):
     """What of an organisation changes."""
 
     name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    allowed_addresses = serializers.ListField(
+        child=NetworkField(),
+        max_length=NETWORKS_MAX,
+        help_text="IPv4 and IPv6 networks in CIDR notation. Empty: from anywhere.",
+    )
+    two_factor_required = serializers.BooleanField()
+
+
+class CloseSerializer(serializers.Serializer[Any]):
+    """What confirms the end of an organisation."""
+
+    name = serializers.CharField(
+        max_length=ORGANIZATION_CHARS_MAX, help_text="The organisation's, typed by who closes it."
+    )
+    code = serializers.CharField(
+        max_length=40,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="Of the authenticator app, where the person has one.",
+    )
+
+
+class ForceQuerySerializer(serializers.Serializer[Any]):
+    """How carefully a change is made."""
+
+    force = serializers.BooleanField(
+        default=False, help_text="Make the change even if it locks out the caller."
+    )
 
 
 class SignUpSerializer(serializers.Serializer[Any]):
@@ -151,6 +202,8 @@ class SwitchSerializer(serializers.Serializer[Any]):
 class MembershipSerializer(OrganizationSerializer):
     """An organisation, and the user's role in it."""
 
+    # Nothing for who is not let in.
+    allowed_addresses = None
     role = serializers.ChoiceField(choices=ROLES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from console.accounts.api import people, second_factors, views
+from console.accounts.api import ending, people, second_factors, views
 from console.accounts.api.sessions import SessionView
 
 router = SimpleRouter(trailing_slash=False)
@@ -14,6 +14,8 @@ router.register("sessions", people.UserSessionViewSet, basename="user-session")
 
 urlpatterns = [
     *router.urls,
+    path("organizations/current/export", ending.ExportView.as_view(), name="export"),
+    path("organizations/current:close", ending.CloseView.as_view(), name="close"),
     path("organizations/current", views.CurrentOrganizationView.as_view(), name="organization"),
     path("password-reset", people.PasswordResetView.as_view(), name="password-reset"),
     path(

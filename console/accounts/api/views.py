@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -50,15 +51,18 @@ class CurrentOrganizationView(ApiView):
         del request
         return self.answer(Organization.objects.for_organization(self.organization_id).get())
 
+    @extend_schema(parameters=[serializers.ForceQuerySerializer])
     def patch(self, request: Request) -> Response:
-        """Renames it."""
+        """Renames it, or says from where and how its people and keys come in."""
         rows = Organization.objects.for_organization(self.organization_id).select_for_update()
         organization = rows.get()
         etags.check_if_match(request, organization)
         data = self.validated_input(partial=True)
-        name = data.get("name", organization.name)
+        force = self.validated_query(serializers.ForceQuerySerializer)["force"]
         return self.answer(
-            services.update_organization(actor=self.actor, organization=organization, name=name)
+            services.update_organization(
+                actor=self.actor, organization=organization, changes=data, force=force
+            )
         )
 
 

@@ -28,6 +28,12 @@ class Organization(models.Model):
     )
     # Why its clusters refuse to take records, in words for whoever produces. None: they take them.
     produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
+    # Networks that keys and people may come from, in CIDR notation; none: from anywhere.
+    allowed_addresses = models.JSONField(default=list, blank=True)
+    # Sessions without a second factor see nothing of it.
+    two_factor_required = models.BooleanField(default=False)
+    # When its owner closed it: nothing of it changes any more.
+    closed_at = models.DateTimeField(null=True, blank=True)
     # When the first of its members proved to own an address.
     verified_at = models.DateTimeField(null=True, blank=True)
     # Counts changes of what the organisation asked for: the ETag.

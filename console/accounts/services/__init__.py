@@ -1,9 +1,11 @@
 """The only writers of accounts' rows, and who a credential belongs to."""
 
 from console.accounts.services.access import renew_actor
+from console.accounts.services.admission import admit
 from console.accounts.services.api_keys import CreatedKey, create_api_key, revoke_api_key
 from console.accounts.services.attempts import purge_attempts, remember_device
 from console.accounts.services.authentication import actor_of_user, authenticate_key
+from console.accounts.services.closing import close_organization, send_closing_mail
 from console.accounts.services.limits import purge_address_events
 from console.accounts.services.memberships import organizations_of
 from console.accounts.services.organizations import (
@@ -54,11 +56,13 @@ __all__ = [
     "Enrolment",
     "SignedUp",
     "actor_of_user",
+    "admit",
     "authenticate_key",
     "begin_enrolment",
     "begin_session",
     "billing_addresses",
     "change_password",
+    "close_organization",
     "confirm_enrolment",
     "create_api_key",
     "current_session",
@@ -79,6 +83,7 @@ __all__ = [
     "reset_password",
     "reset_second_factor",
     "revoke_api_key",
+    "send_closing_mail",
     "send_password_reset",
     "send_security_mail",
     "send_verification",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.accounts.models import ApiKey, UserSession
+from console.accounts.services.admission import access_of, may_stay
 from console.accounts.services.authentication import actor_of_user
 from console.common.actor import Actor, ActorKind, Role
 from console.common.clock import now
@@ -19,20 +20,26 @@ def renew_actor(actor: Actor) -> Actor | None:
     """
     match actor.kind:
         case ActorKind.API_KEY:
-            return _renew_key(actor)
+            again, second_factor = _renew_key(actor), False
         case ActorKind.SESSION:
-            return _renew_session(actor)
-    return actor
+            again, second_factor = _renew_session(actor)
+        case _:
+            return actor
+    if again is None or not may_stay(actor=again, second_factor=second_factor):
+        return None
+    return again
 
 
 def _renew_key(actor: Actor) -> Actor | None:
     with organization_scope(actor.organization_id):
         keys = ApiKey.objects.for_organization(actor.organization_id).usable()
-        key = keys.filter(pk=actor.id).first()
-    return None if key is None else replace(actor, role=Role(key.role))
+        key = keys.select_related("organization").filter(pk=actor.id).first()
+    if key is None:
+        return None
+    return replace(actor, role=Role(key.role), access=access_of(key.organization))
 
 
-def _renew_session(actor: Actor) -> Actor | None:
+def _renew_session(actor: Actor) -> tuple[Actor | None, bool]:
     session = (
         UserSession.objects.filter(
             pk=actor.session_id, user=actor.id, user__is_active=True, expires_at__gt=now()
@@ -41,8 +48,9 @@ def _renew_session(actor: Actor) -> Actor | None:
         .first()
     )
     if session is None:
-        return None
+        return None, False
     found = actor_of_user(
         user=session.user, organization_id=actor.organization_id, address=actor.address
     )
-    return None if found is None else replace(found, session_id=session.pk)
+    again = None if found is None else replace(found, session_id=session.pk)
+    return again, session.second_factor

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from console.accounts import keys
 from console.accounts.models import ApiKey, Membership, User
+from console.accounts.services.admission import access_of
 from console.common.actor import Actor, ActorKind, Role
 from console.common.clock import now
 from console.common.errors import NotAuthenticated
@@ -24,7 +25,7 @@ def authenticate_key(*, text: str, address: str) -> Actor:
     if key_id is None:
         raise NotAuthenticated(message)
     with system_scope():
-        key = ApiKey.objects.usable().filter(pk=key_id).first()
+        key = ApiKey.objects.usable().select_related("organization").filter(pk=key_id).first()
         if key is None or not keys.matches(text, key.verifier):
             raise NotAuthenticated(message)
         _note_use(key)
@@ -34,6 +35,7 @@ def authenticate_key(*, text: str, address: str) -> Actor:
         organization_id=key.organization_id,
         role=Role(key.role),
         address=address,
+        access=access_of(key.organization),
     )
 
 
@@ -61,7 +63,7 @@ def actor_of_user(*, user: User, organization_id: str | None, address: str) -> A
         memberships = Membership.objects.filter(user=user).order_by("created_at", "id")
         if organization_id is not None:
             memberships = memberships.filter(organization_id=organization_id)
-        membership = memberships.first()
+        membership = memberships.select_related("organization").first()
     if membership is None:
         return None
     return Actor(
@@ -70,4 +72,5 @@ def actor_of_user(*, user: User, organization_id: str | None, address: str) -> A
         organization_id=membership.organization_id,
         role=Role(membership.role),
         address=address,
+        access=access_of(membership.organization),
     )

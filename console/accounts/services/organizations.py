@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from console.accounts.addresses import is_allowed
 from console.accounts.choices import Standing
-from console.accounts.models import Membership, Organization
+from console.accounts.errors import WouldLockOut
+from console.accounts.models import Membership, Organization, UserSession
 from console.accounts.models.organization import REASON_CHARS_MAX
 from console.accounts.signals import produce_suspension_changed, standing_changed
-from console.common.actor import GRANTS, Actor, Permission, Role, system_actor
+from console.common.actor import GRANTS, Actor, ActorKind, Permission, Role, system_actor
 from console.common.audit import record_audit
+from console.common.errors import FieldError
 from console.common.tenancy import organization_scope
 
 
-def update_organization(*, actor: Actor, organization: Organization, name: str) -> Organization:
-    """Renames a row that the caller has locked. Gives the row as it is afterwards."""
-    if name == organization.name:
+def update_organization(
+    *, actor: Actor, organization: Organization, changes: Mapping[str, Any], force: bool = False
+) -> Organization:
+    """Changes name, allowed addresses or the second factor's duty of a row that the caller locked.
+
+    Gives the row as it is afterwards. Raises `WouldLockOut`, unless `force` says to go on.
+    """
+    changed = {
+        name: value for name, value in changes.items() if getattr(organization, name) != value
+    }
+    if not changed:
         return organization
+    if not force:
+        _refuse_lock_out(actor, changed)
     record_audit(
         actor=actor,
         action="organization.update",
         target_type="organization",
         target_id=organization.pk,
-        detail={"name": {"from": organization.name, "to": name}},
+        detail={
+            name: {"from": getattr(organization, name), "to": value}
+            for name, value in changed.items()
+        },
     )
-    organization.name = name
+    for name, value in changed.items():
+        setattr(organization, name, value)
     organization.generation += 1
-    organization.save(update_fields=["name", "generation"])
+    organization.save(update_fields=[*changed, "generation"])
     return organization
+
+
+def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
+    if not is_allowed(changed.get("allowed_addresses", ()), actor.address):
+        detail = f"The caller's own address, {actor.address}, is in none of the networks."
+        errors = [FieldError("/allowed_addresses", "would_lock_out", detail)]
+        raise WouldLockOut(errors=errors)
+    if changed.get("two_factor_required") and actor.kind is ActorKind.SESSION:
+        session = UserSession.objects.filter(pk=actor.session_id, second_factor=True)
+        if not session.exists():
+            detail = "The caller's own session showed no second factor."
+            errors = [FieldError("/two_factor_required", "would_lock_out", detail)]
+            raise WouldLockOut(errors=errors)
 
 
 def set_standing(*, organization_id: str, standing: Standing, reason: str) -> bool:

@@ -85,9 +85,10 @@ def headers(error: errors.AppError) -> dict[str, str]:
 
 
 def handle(error: Exception, context: Mapping[str, Any]) -> Response:
-    """Django REST framework's exception handler. Takes the transaction back."""
+    """The framework's exception handler. Takes the transaction back, unless the error keeps it."""
     known = as_app_error(error)
-    set_rollback()
+    if known is None or not known.keeps_writes:
+        set_rollback()
     if known is None:
         logger.error("request.failed", exc_info=error, extra={"view": str(context.get("view"))})
         known = errors.PlatformError()

@@ -37,6 +37,15 @@ ROUTES = [
     Route("DELETE", "/api/v1/api-keys/<id>", Permission.MANAGE, parameters=an_api_key),
     Route("GET", "/api/v1/organizations/current", Permission.READ),
     Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
+    Route("GET", "/api/v1/organizations/current/export", Permission.MANAGE),
+    # A program does not close it, whatever its role.
+    Route(
+        "POST",
+        "/api/v1/organizations/current:close",
+        Permission.OWN,
+        body={"name": "Acme"},
+        succeeds=frozenset({403}),
+    ),
     Route("POST", "/api/v1/password-reset", None, body={"email": "nobody@walk.example"}),
     Route(
         "POST",

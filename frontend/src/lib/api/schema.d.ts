@@ -769,8 +769,46 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Renames it. */
+        /** @description Renames it, or says from where and how its people and keys come in. */
         patch: operations["organizations_current_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/organizations/current/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A ZIP archive of JSON lines, a file a table, sent while it is read. */
+        get: operations["organization_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/organizations/current:close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Closes it for good. Its clusters are deleted, its keys end, a last invoice follows.
+         *
+         *     Only a person who is signed in may. Afterwards its people can read, its invoices above all.
+         */
+        post: operations["organizations_current:close_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/password-reset": {
@@ -1356,6 +1394,13 @@ export interface components {
         };
         /** @enum {string} */
         CategoryEnum: "S" | "Z" | "AE" | "O";
+        /** @description What confirms the end of an organisation. */
+        CloseRequest: {
+            /** @description The organisation's, typed by who closes it. */
+            name: string;
+            /** @description Of the authenticator app, where the person has one. */
+            code?: string | null;
+        };
         /** @description Why a month was invoiced before it was closed, and what was missing. */
         ClosedEarly: {
             reason: string;
@@ -1773,6 +1818,13 @@ export interface components {
             readonly verified: boolean;
             /** @description Why its clusters refuse produce at the moment; null: they do not. */
             produce_suspended_reason: string | null;
+            /** @description Sessions without a second factor see nothing of the organisation. */
+            two_factor_required: boolean;
+            /**
+             * Format: date-time
+             * @description When its owner closed it. It can be read, and not changed.
+             */
+            closed_at: string | null;
             generation: number;
             /** Format: date-time */
             created_at: string;
@@ -1871,6 +1923,15 @@ export interface components {
             readonly verified: boolean;
             /** @description Why its clusters refuse produce at the moment; null: they do not. */
             produce_suspended_reason: string | null;
+            /** @description Networks that API keys and people may come from; empty: from anywhere. */
+            allowed_addresses: string[];
+            /** @description Sessions without a second factor see nothing of the organisation. */
+            two_factor_required: boolean;
+            /**
+             * Format: date-time
+             * @description When its owner closed it. It can be read, and not changed.
+             */
+            closed_at: string | null;
             generation: number;
             /** Format: date-time */
             created_at: string;
@@ -2092,6 +2153,9 @@ export interface components {
         /** @description What of an organisation changes. */
         PatchedOrganizationUpdateRequest: {
             name?: string;
+            /** @description IPv4 and IPv6 networks in CIDR notation. Empty: from anywhere. */
+            allowed_addresses?: string[];
+            two_factor_required?: boolean;
         };
         /** @description Which of the user's organisations the session shall work in. */
         PatchedSwitchRequest: {
@@ -7434,7 +7498,10 @@ export interface operations {
     };
     organizations_current_partial_update: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Make the change even if it locks out the caller. */
+                force?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7442,6 +7509,132 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["PatchedOrganizationUpdateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Organization"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    organization_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "organizations_current:close_create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CloseRequest"];
             };
         };
         responses: {

@@ -1,0 +1,84 @@
+"""The last invoice of an organisation that was closed: issued once all that it used is counted.
+
+It does not wait for the month's end. The month's days after the last use have no roll-up yet, and
+need none: nothing runs any more. Where usage stays incomplete, the monthly run invoices it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from billing.models import Invoice
+from billing.periods import month_of
+from billing.services.issuing import issue_month, metered_clusters
+from console.accounts.models import Organization
+from console.common.clock import now
+from console.common.tenancy import system_scope
+from metering.periods import DAY, day_start, from_ms
+from metering.services.totals import is_metered, month_standing
+from provisioning.models import Cluster, Operation
+
+BY = "freshet"
+# Who was closed longer ago has the invoices of its months by the monthly run.
+LOOKED_AT = timedelta(days=62)
+
+
+def issue_final_invoices() -> int:
+    """Issues every last invoice that is due; gives how many."""
+    with system_scope():
+        closed = Organization.objects.filter(closed_at__gt=now() - LOOKED_AT)
+        waiting = list(closed.order_by("closed_at").values_list("pk", flat=True))
+    return sum(issue_final_invoice(organization_id=each) for each in waiting)
+
+
+def issue_final_invoice(*, organization_id: str) -> bool:
+    """Issues the last invoice of a closed organisation, if it is due; tells whether it did.
+
+    Repeating it changes nothing.
+    """
+    with system_scope():
+        organization = Organization.objects.get(pk=organization_id)
+        if organization.closed_at is None:
+            return False
+        until = _last_use(organization, organization.closed_at)
+        if until is None or _has_invoice(organization, until) or not _counted(organization, until):
+            return False
+    reason = f"The organisation was closed on {organization.closed_at:%Y-%m-%d}."
+    report = issue_month(
+        month=month_of(until), by=BY, organization_id=organization_id, close_early=reason
+    )
+    return bool(report.issued)
+
+
+def _last_use(organization: Organization, closed_at: datetime) -> datetime | None:
+    """When its last cluster stopped; None while one does not yet know that it is deleted."""
+    clusters = Cluster.objects.for_organization(organization.pk)
+    deleting = Operation.objects.for_organization(organization.pk).unfinished()
+    if clusters.active().exists() or deleting.exists():
+        return None
+    # As the cell dated it, which may be later than the wish.
+    ends = [from_ms(each[-1][0]) for each in clusters.values_list("deletions", flat=True) if each]
+    return max([closed_at, *ends])
+
+
+def _has_invoice(organization: Organization, until: datetime) -> bool:
+    """Whether there is one already; one that was taken back is a person's business."""
+    invoices = Invoice.objects.for_organization(organization.pk).invoices().issued()
+    return invoices.filter(month=month_of(until)).exists()
+
+
+def _counted(organization: Organization, until: datetime) -> bool:
+    """Whether all that was used up to a time is in published roll-ups."""
+    month, day = month_of(until), until.date()
+    clusters = metered_clusters(month, organization.pk)
+    if not clusters:
+        return True
+    if now() < day_start(day) + DAY:
+        return False
+    standing = month_standing(month, organization.pk)
+    open_days = [*standing.missing_days, *standing.stale_days]
+    return (
+        all(each > day for each in open_days)
+        and all(each.hour > until for each in standing.incomplete_hours)
+        and all(is_metered(cluster_id=each, until=until) for each in clusters)
+    )
