@@ -16,6 +16,8 @@ api_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("provisioning.api.urls")),
     path("", include("metering.api.urls")),
     path("", include("billing.api.urls")),
+    path("", include("console.incidents.api.urls")),
+    path("", include("console.staff.api.urls")),
     path("", include("console.web.api.urls")),
 ]
 

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "provisioning",
     "metering",
     "billing",
+    "console.incidents",
     "console.web",
 ]
 MIDDLEWARE = [

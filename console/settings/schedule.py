@@ -50,5 +50,10 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },
+    "sweep-incidents": {
+        "task": "incidents.sweep_incidents",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
     "clear-sessions": {"task": "common.clear_sessions", "schedule": 6 * 3600.0},
 }

@@ -43,6 +43,11 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/agreement.py", "keep_result"),
     ("metering/services/agreement.py", "owners_of"),
     ("metering/services/agreement.py", "published_totals"),
+    ("console/incidents/services/mails.py", "send_incident_mail"),  # of the service as a whole
+    ("console/incidents/services/sweeping.py", "sweep_incidents"),  # a sweep
+    ("console/staff/api/bases.py", "list"),  # for staff
+    ("console/staff/api/views.py", "_answer"),  # whose request it is
+    ("console/staff/api/views.py", "list"),  # for staff
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/publishing.py", "publish"),  # a day is of every organisation

@@ -45,7 +45,7 @@ class LimitRequestSerializer(serializers.ModelSerializer[LimitRequest]):
 
     class Meta:
         model = LimitRequest
-        fields = (
+        fields: tuple[str, ...] = (
             *("id", "limit", "cluster_id", "wanted", "reason", "state", "answer", "granted"),
             *("created_at", "answered_at"),
         )

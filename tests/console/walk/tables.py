@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from tests.console.walk import accounts, audit, billing, limits, metering, provisioning, web
+from tests.console.walk import (
+    accounts,
+    audit,
+    billing,
+    incidents,
+    limits,
+    metering,
+    provisioning,
+    staff,
+    web,
+)
 
 ROUTES = [
     *accounts.ROUTES,
     *audit.ROUTES,
     *billing.ROUTES,
+    *incidents.ROUTES,
     *limits.ROUTES,
     *metering.ROUTES,
     *provisioning.ROUTES,
+    *staff.ROUTES,
     *web.ROUTES,
 ]

@@ -1,0 +1,42 @@
+"""Endpoints of incidents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.common.api.views import ListAction, RetrieveAction
+from console.incidents.api import examples
+from console.incidents.api import serializers as shapes
+from console.incidents.choices import SHOWN_STATES
+from console.incidents.models import Incident
+
+
+class IncidentViewSet(ListAction, RetrieveAction):
+    """What is or was wrong with the organisation's clusters, or with the service as a whole."""
+
+    queryset = Incident.objects.filter(state__in=SHOWN_STATES)
+    serializer_class = shapes.IncidentSerializer
+    examples = examples.INCIDENTS
+    lookup_value_regex = "inc_[a-z2-7]+"
+    list_ordering = ("-opened_at", "-id")
+
+    def get_queryset(self) -> Any:
+        """Those of the organisation, and those that are nobody's alone."""
+        if getattr(self, "swagger_fake_view", False):
+            return Incident.objects.none()
+        own = Q(organization_id=self.organization_id)
+        found = Incident.objects.filter(own | Q(organization_id=None), state__in=SHOWN_STATES)
+        if getattr(self, "action", None) != "list":
+            return found
+        wanted = self.validated_query(shapes.IncidentQuerySerializer)
+        return found.filter(**{name: value for name, value in wanted.items() if value})
+
+    @extend_schema(parameters=[shapes.IncidentQuerySerializer])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Newest first."""
+        return super().list(request, *args, **kwargs)

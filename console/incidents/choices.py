@@ -1,0 +1,26 @@
+"""Values that columns of incidents may have."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class IncidentKind(models.TextChoices):
+    """What is wrong."""
+
+    BROKERS_CRASHING = "brokers_crashing", "Brokers crash again and again"
+    CELL_UNREACHABLE = "cell_unreachable", "A cell does not answer"
+    OPERATION_STUCK = "operation_stuck", "An operation does not end"
+    TASKS_DELAYED = "tasks_delayed", "Background work does not run"
+    USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"
+
+
+class IncidentState(models.TextChoices):
+    """How far it is. What is suspected is shown to nobody."""
+
+    SUSPECTED = "suspected", "Suspected"
+    OPEN = "open", "Open"
+    CLOSED = "closed", "Closed"
+
+
+SHOWN_STATES = (IncidentState.OPEN.value, IncidentState.CLOSED.value)

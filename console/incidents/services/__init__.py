@@ -1,0 +1,6 @@
+"""Finds out what is wrong, and tells people."""
+
+from console.incidents.services.mails import send_incident_mail
+from console.incidents.services.sweeping import sweep_incidents
+
+__all__ = ["send_incident_mail", "sweep_incidents"]

@@ -1,0 +1,123 @@
+"""Reads what the rules judge by, of every organisation. In the system's tenancy scope."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min
+
+from brokers.errors import MetadataError
+from brokers.metadata_records import ClusterStatus
+from console.common.conf import config
+from console.common.models import OutboxEntry
+from console.incidents import restarts
+from console.incidents.models import RestartCount
+from console.incidents.rules import ClusterFact, Facts, OperationFact, UsageFact
+from metering.models import HourStanding
+from provisioning.cells import cell_store
+from provisioning.models import Cluster, Operation
+
+logger = logging.getLogger(__name__)
+
+# The hour that runs and the two before it may be incomplete; what is older than two days is told of
+# by the roll-up's own checks.
+USAGE_LATE = timedelta(hours=3)
+USAGE_OLDEST = timedelta(hours=48)
+RUNNING_PHASES = {"starting", "running", "stopping"}
+
+
+def gather_facts(at: datetime) -> Facts:
+    """All of it: three queries, one listing of the cell, and what changed of restarts."""
+    statuses = _statuses()
+    return Facts(
+        at=at,
+        cell=config().cell.id,
+        cell_answers=statuses is not None,
+        clusters=_clusters(statuses, at) if statuses is not None else (),
+        operations=_operations(),
+        usage=_usage(at),
+        oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
+    )
+
+
+def _statuses() -> Mapping[str, ClusterStatus] | None:
+    try:
+        return cell_store().statuses()
+    except MetadataError as error:
+        logger.warning("incidents.cell_away error=%s", error)
+        return None
+
+
+def _clusters(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[ClusterFact]:
+    known = {each.cluster_id: each for each in RestartCount.objects.all()}
+    facts = []
+    for pk, organization_id, name in Cluster.objects.active().values_list(
+        "pk", "organization_id", "name"
+    ):
+        status = statuses.get(pk)
+        if status is None:
+            continue
+        facts.append(
+            ClusterFact(
+                id=pk,
+                organization_id=organization_id,
+                name=name,
+                phase=status.phase,
+                message=status.message,
+                crashing=_crashing(known.pop(pk, None), pk, organization_id, status, at),
+            )
+        )
+    # Of clusters that are gone.
+    RestartCount.objects.filter(pk__in=known).delete()
+    return facts
+
+
+def _crashing(
+    row: RestartCount | None,
+    cluster_id: str,
+    organization_id: str,
+    status: ClusterStatus,
+    at: datetime,
+) -> bool:
+    before = None if row is None else restarts.Restarts(row.count, row.streak, row.last_at)
+    count = status.restarts if status.phase in RUNNING_PHASES else 0
+    after = restarts.seen(before, count, at)
+    if after is None:
+        if row is not None:
+            row.delete()
+    elif after != before:
+        RestartCount.objects.update_or_create(
+            pk=cluster_id,
+            defaults={
+                "organization_id": organization_id,
+                "count": after.count,
+                "streak": after.streak,
+                "last_at": after.last_at,
+            },
+        )
+    return restarts.crashing(after, at)
+
+
+def _operations() -> list[OperationFact]:
+    return [
+        OperationFact(
+            id=each.pk,
+            organization_id=each.organization_id,
+            cluster_id=each.cluster_id,
+            type=each.type,
+            created_at=each.created_at,
+        )
+        for each in Operation.objects.unfinished()
+    ]
+
+
+def _usage(at: datetime) -> list[UsageFact]:
+    late = HourStanding.objects.filter(
+        complete=False, hour__gte=at - USAGE_OLDEST, hour__lt=at - USAGE_LATE
+    )
+    rows = late.values_list("organization_id", "cluster_id").annotate(
+        hours=Count("hour"), first=Min("hour")
+    )
+    return [UsageFact(*row) for row in rows.order_by("cluster_id")]

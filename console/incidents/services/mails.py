@@ -1,0 +1,78 @@
+"""Tells people of incidents by mail."""
+
+from __future__ import annotations
+
+from django.core.mail import EmailMessage
+
+from console.accounts.models import Membership, User
+from console.common.actor import GRANTS, Permission, Role
+from console.common.conf import config
+from console.common.outbox import enqueue_task
+from console.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
+from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.models import Incident
+
+TASK = "incidents.send_incident_mail"
+# Nobody needs to do anything about the others.
+MAILED = {
+    IncidentKind.BROKERS_CRASHING.value,
+    IncidentKind.CELL_UNREACHABLE.value,
+    IncidentKind.OPERATION_STUCK.value,
+    IncidentKind.TASKS_DELAYED.value,
+}
+TEXT = """\
+{title}
+
+{story}
+
+{link}
+"""
+
+
+def enqueue_mail(incident: Incident) -> None:
+    """Has a worker send the mail of what just happened once the transaction has committed."""
+    if incident.kind not in MAILED:
+        return
+    enqueue_task(
+        task=TASK,
+        organization_id=incident.organization_id or NO_ORGANIZATION,
+        arguments={
+            "organization_id": incident.organization_id or "",
+            "incident_id": incident.pk,
+            "state": incident.state,
+        },
+    )
+
+
+def send_incident_mail(*, organization_id: str, incident_id: str, state: str) -> None:
+    """Sends the mail of an incident that opened or closed, to those whom it concerns.
+
+    Without an organisation: to staff. A repeated one has the same Message-ID.
+    """
+    if organization_id:
+        with organization_scope(organization_id):
+            incident = Incident.objects.get(pk=incident_id)
+            addresses = _managing(organization_id)
+    else:
+        with system_scope():
+            incident = Incident.objects.get(pk=incident_id)
+        staff = User.objects.filter(is_staff=True, is_active=True)
+        addresses = sorted(staff.values_list("email", flat=True))
+    if not addresses:
+        return
+    story = "\n".join(f"{each['at']}  {each['text']}" for each in incident.updates)
+    url = config().web.public_url
+    text = TEXT.format(title=incident.title, story=story, link=f"{url}/incidents")
+    over = state == IncidentState.CLOSED.value
+    domain = url.split("://")[-1].split("/")[0].split(":")[0]
+    headers = {"Message-ID": f"<{incident.pk}.{state}.{len(incident.updates)}@{domain}>"}
+    subject = f"Over: {incident.title}" if over else incident.title
+    EmailMessage(subject, text, to=addresses, headers=headers).send()
+
+
+def _managing(organization_id: str) -> list[str]:
+    roles = [role.value for role in Role if Permission.MANAGE in GRANTS[role]]
+    members = Membership.objects.for_organization(organization_id).filter(
+        role__in=roles, user__is_active=True
+    )
+    return sorted(members.values_list("user__email", flat=True).distinct())

@@ -1,0 +1,80 @@
+"""Examples of what staff sees for the OpenAPI file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+
+from console.incidents.api.examples import INCIDENT
+from console.limits.api.examples import REQUEST
+from provisioning.api.examples import CLUSTER_ID, OPERATION
+
+ORGANIZATION_ID = "org_5w4mzn6yt2ba3k2jq7v5"
+ORGANIZATION: dict[str, str] = {"id": ORGANIZATION_ID, "name": "Acme"}
+CELL: dict[str, Any] = {
+    "id": "local",
+    "region": "local",
+    "reachable": True,
+    "phases": {"asleep": 41, "running": 7},
+    "brokers": 7,
+    "connections": 120,
+    "restarts": 1,
+    "meter": {
+        "ran_at": "2026-11-21T15:04:05Z",
+        "lag_s": 12,
+        "damaged_files": 0,
+        "incomplete_hours": 0,
+        "missing_days": [],
+    },
+}
+CLUSTER: dict[str, Any] = {
+    "id": CLUSTER_ID,
+    "name": "orders",
+    "organization": ORGANIZATION,
+    "cell": "local",
+    "phase": "running",
+    "message": "",
+    "connections": 2,
+    "restarts": 0,
+    "generation": 3,
+    "reconciled_generation": 3,
+    "checked_at": "2026-11-21T15:04:05Z",
+    "created_at": "2026-11-21T15:00:00Z",
+}
+ANSWERED: dict[str, Any] = {
+    **REQUEST,
+    "organization_id": ORGANIZATION_ID,
+    "state": "granted",
+    "answer": "Gladly.",
+    "granted": 10000,
+    "answered_at": "2026-11-21T16:00:00Z",
+}
+REFUSED: dict[str, Any] = {
+    **ANSWERED,
+    "state": "refused",
+    "answer": "Please split the cluster first.",
+    "granted": None,
+}
+
+
+def _shown(name: str, value: object) -> OpenApiExample:
+    return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
+
+
+def _sent(name: str, value: object) -> OpenApiExample:
+    return OpenApiExample(name, value=value, request_only=True)
+
+
+CELLS = {"list": [_shown("The only cell", CELL)]}
+CLUSTERS = {"list": [_shown("A cluster", CLUSTER)]}
+OPERATIONS = {"list": [_shown("It runs", {**OPERATION, "organization": ORGANIZATION})]}
+INCIDENTS = {"list": [_shown("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
+LIMIT_REQUESTS = {
+    "list": [_shown("It is open", {**REQUEST, "organization_id": ORGANIZATION_ID})],
+    "grant_request": [_sent("As wanted", {"answer": "Gladly."}), _shown("Granted", ANSWERED)],
+    "refuse_request": [
+        _sent("Not now", {"answer": "Please split the cluster first."}),
+        _shown("Refused", REFUSED),
+    ],
+}

@@ -1,0 +1,41 @@
+"""Addresses of staff, under `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+from console.staff.api import views
+
+LIMIT_REQUEST = r"^staff/limit-requests/(?P<id>lrq_[a-z2-7]+)"
+
+urlpatterns = [
+    path("staff/cells", views.StaffCellViewSet.as_view({"get": "list"}), name="staff-cells"),
+    path(
+        "staff/clusters", views.StaffClusterViewSet.as_view({"get": "list"}), name="staff-clusters"
+    ),
+    path(
+        "staff/operations",
+        views.StaffOperationViewSet.as_view({"get": "list"}),
+        name="staff-operations",
+    ),
+    path(
+        "staff/incidents",
+        views.StaffIncidentViewSet.as_view({"get": "list"}),
+        name="staff-incidents",
+    ),
+    path(
+        "staff/limit-requests",
+        views.StaffLimitRequestViewSet.as_view({"get": "list"}),
+        name="staff-limit-requests",
+    ),
+    re_path(
+        rf"{LIMIT_REQUEST}:grant$",
+        views.StaffLimitRequestViewSet.as_view({"post": "grant_request"}),
+        name="staff-limit-request-grant",
+    ),
+    re_path(
+        rf"{LIMIT_REQUEST}:refuse$",
+        views.StaffLimitRequestViewSet.as_view({"post": "refuse_request"}),
+        name="staff-limit-request-refuse",
+    ),
+]

@@ -1,0 +1,112 @@
+"""Endpoints of staff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.common.errors import NotFound
+from console.common.tenancy import organization_scope, system_scope
+from console.incidents.models import Incident
+from console.limits import services as limits
+from console.limits.models import LimitRequest
+from console.staff.api import examples
+from console.staff.api import serializers as shapes
+from console.staff.api.bases import StaffViewSet, named
+from console.staff.cells import list_cells
+from provisioning.models import Cluster, Operation
+
+
+class StaffCellViewSet(StaffViewSet):
+    """Cells: what runs in them, and how far usage is metered."""
+
+    serializer_class = shapes.StaffCellSerializer
+    examples = examples.CELLS
+
+    @extend_schema(operation_id="staff_cells_list")
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every cell by name."""
+        del request, args, kwargs
+        with system_scope():
+            found = list_cells()
+        return self.page(found, key=lambda each: each.id)
+
+
+class StaffClusterViewSet(StaffViewSet):
+    """Clusters of every organisation, as they run."""
+
+    serializer_class = shapes.StaffClusterSerializer
+    query_serializers = {"list": shapes.OrganizationQuerySerializer}
+    examples = examples.CLUSTERS
+
+    def rows(self, wanted: Mapping[str, Any]) -> Any:
+        """Those that are not purged."""
+        return Cluster.objects.not_purged().select_related("organization").filter(**named(wanted))
+
+
+class StaffOperationViewSet(StaffViewSet):
+    """Operations of every organisation."""
+
+    serializer_class = shapes.StaffOperationSerializer
+    query_serializers = {"list": shapes.OperationQuerySerializer}
+    examples = examples.OPERATIONS
+
+    def rows(self, wanted: Mapping[str, Any]) -> Any:
+        """Those that match."""
+        return Operation.objects.select_related("organization").filter(**named(wanted))
+
+
+class StaffIncidentViewSet(StaffViewSet):
+    """Incidents of every organisation and of the service, suspected ones too."""
+
+    serializer_class = shapes.StaffIncidentSerializer
+    query_serializers = {"list": shapes.IncidentQuerySerializer}
+    examples = examples.INCIDENTS
+    list_ordering = ("-opened_at", "-id")
+
+    def rows(self, wanted: Mapping[str, Any]) -> Any:
+        """Those that match."""
+        return Incident.objects.filter(**named(wanted))
+
+
+class StaffLimitRequestViewSet(StaffViewSet):
+    """Requests for more, and the answers to them."""
+
+    serializer_class = shapes.StaffLimitRequestSerializer
+    query_serializers = {"list": shapes.LimitRequestQuerySerializer}
+    input_serializers = {
+        "grant_request": shapes.GrantSerializer,
+        "refuse_request": shapes.RefuseSerializer,
+    }
+    examples = examples.LIMIT_REQUESTS
+
+    def rows(self, wanted: Mapping[str, Any]) -> Any:
+        """Those that match."""
+        return LimitRequest.objects.filter(**named(wanted))
+
+    def grant_request(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
+        """Grants it, as it was asked or another value. It holds within half a minute."""
+        del request, kwargs
+        return self._answer(id, limits.grant_limit)
+
+    def refuse_request(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
+        """Refuses it, and says why."""
+        del request, kwargs
+        return self._answer(id, limits.refuse_limit)
+
+    def _answer(self, request_id: str, act: Callable[..., LimitRequest]) -> Response:
+        data = self.validated_input()
+        with system_scope():
+            owner = LimitRequest.objects.filter(pk=request_id).values_list("organization_id")
+            found = owner.first()
+        if found is None:
+            raise NotFound
+        (organization_id,) = found
+        with organization_scope(organization_id):
+            asked = LimitRequest.objects.select_for_update().get(pk=request_id)
+            answered = act(actor=self.staff_actor(organization_id), request=asked, **data)
+        return self.answer(answered)

@@ -1,0 +1,51 @@
+"""A cell as the people who run it see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from brokers.errors import MetadataError
+from metering.services.status import MeterStatus, meter_status
+from provisioning.cells import cell_store
+from provisioning.models import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class CellStanding:
+    """One cell. `phases`: how many clusters are in each; empty where it does not answer."""
+
+    cell: Cell
+    reachable: bool
+    meter: MeterStatus
+    phases: dict[str, int] = field(default_factory=dict)
+    brokers: int = 0
+    connections: int = 0
+    restarts: int = 0
+
+    @property
+    def id(self) -> str:
+        """The cell's name."""
+        return self.cell.pk
+
+
+def list_cells() -> list[CellStanding]:
+    """Every cell by name. In the system's tenancy scope."""
+    meter = meter_status()
+    return [_standing(cell, meter) for cell in Cell.objects.order_by("pk")]
+
+
+def _standing(cell: Cell, meter: MeterStatus) -> CellStanding:
+    try:
+        statuses = list(cell_store().statuses().values())
+    except MetadataError:
+        return CellStanding(cell=cell, reachable=False, meter=meter)
+    return CellStanding(
+        cell=cell,
+        reachable=True,
+        meter=meter,
+        phases=dict(sorted(Counter(status.phase for status in statuses).items())),
+        brokers=sum(len(status.brokers) for status in statuses),
+        connections=sum(status.connections for status in statuses),
+        restarts=sum(status.restarts for status in statuses),
+    )

@@ -1,0 +1,148 @@
+"""What staff sees and answers, and that nobody else does."""
+
+import pytest
+
+from brokers.errors import UnavailableError
+from brokers.metadata import CellStore
+from console.accounts.models import User
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope, system_scope
+from console.incidents.models import Incident
+from console.limits import services as limits
+from tests.console.browsers import Browser
+from tests.console.cases import assert_problem
+from tests.console.clients import ApiClient
+from tests.console.factories import make_user
+from tests.console.walk.limits import a_request
+from tests.console.walk.provisioning import made_cluster
+from tests.provisioning.control.world import failing
+
+LISTS = ["cells", "clusters", "operations", "incidents", "limit-requests"]
+
+
+@pytest.fixture
+def staff(db):
+    """A browser of somebody who runs the service, and belongs to no organisation."""
+    user = make_user("staff@freshet.example")
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    browser = Browser()
+    assert browser.sign_in(user).status_code == 200
+    return browser
+
+
+def items(staff, name, **query):
+    response = staff.get(f"/staff/{name}", query=query)
+    assert response.status_code == 200, response.content
+    return response.json()["items"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_nobody_else_is_let_in(name, tenant):
+    assert_problem(ApiClient(tenant.key).get(f"/staff/{name}"), 401, "not_authenticated")
+    assert_problem(ApiClient().get(f"/staff/{name}"), 401, "not_authenticated")
+    member = Browser()
+    assert member.sign_in(tenant.owner).status_code == 200
+    assert_problem(member.get(f"/staff/{name}"), 403, "permission_denied")
+
+
+def test_nobody_else_answers(tenant):
+    request_id = a_request(tenant)["id"]
+    member = Browser()
+    assert member.sign_in(tenant.owner).status_code == 200
+    for verb, body in (("grant", {}), ("refuse", {"answer": "no"})):
+        address = f"/staff/limit-requests/{request_id}:{verb}"
+        assert_problem(member.post(address, body), 403, "permission_denied")
+        assert_problem(ApiClient(tenant.key).post(address, body), 401, "not_authenticated")
+
+
+def test_whoever_is_staff_no_more_is_out_at_once(staff):
+    assert items(staff, "incidents") == []
+    User.objects.update(is_staff=False)
+    assert_problem(staff.get("/staff/incidents"), 403, "permission_denied")
+
+
+def test_staff_needs_the_token_of_the_page(staff, tenant):
+    address = f"/staff/limit-requests/{a_request(tenant)['id']}:grant"
+    staff.csrf_token = ""
+    assert_problem(staff.post(address, {}), 403, "permission_denied")
+
+
+def test_cells_say_what_runs_in_them(staff, tenant):
+    made_cluster(tenant)
+    (cell,) = items(staff, "cells")
+    assert cell["reachable"] is True
+    assert cell["phases"]["asleep"] >= 1
+    assert set(cell["meter"]) >= {"lag_s", "incomplete_hours", "missing_days"}
+    with failing("statuses", UnavailableError("away"), owner=CellStore):
+        (cell,) = items(staff, "cells")
+    assert (cell["reachable"], cell["phases"]) == (False, {})
+
+
+def test_clusters_are_of_every_organization(staff, tenant, other_tenant):
+    ours, theirs = made_cluster(tenant), made_cluster(other_tenant)
+    shown = {each["id"]: each for each in items(staff, "clusters")}
+    assert set(shown) == {ours.pk, theirs.pk}
+    assert shown[ours.pk]["organization"] == {"id": tenant.id, "name": "Acme"}
+    assert shown[ours.pk]["phase"] == "asleep"
+    (only,) = items(staff, "clusters", organization_id=tenant.id)
+    assert only["id"] == ours.pk
+
+
+def test_operations_are_of_every_organization(staff, tenant, other_tenant):
+    made_cluster(tenant)
+    made_cluster(other_tenant)
+    shown = items(staff, "operations", state="succeeded")
+    assert {each["organization"]["id"] for each in shown} == {tenant.id, other_tenant.id}
+    assert items(staff, "operations", state="running") == []
+    assert len(items(staff, "operations", organization_id=tenant.id)) == 1
+
+
+def test_incidents_are_of_everybody_and_of_the_service(staff, tenant):
+    with system_scope():
+        for organization_id, state in ((tenant.id, "open"), (None, "suspected")):
+            Incident.objects.create(
+                organization_id=organization_id, kind="x", subject=state, state=state, title="t"
+            )
+    shown = {each["organization_id"]: each["state"] for each in items(staff, "incidents")}
+    assert shown == {tenant.id: "open", None: "suspected"}
+    assert len(items(staff, "incidents", state="suspected")) == 1
+
+
+def test_a_limit_request_is_granted(staff, tenant):
+    request_id = a_request(tenant)["id"]
+    (asked,) = items(staff, "limit-requests", state="open")
+    assert (asked["id"], asked["organization_id"]) == (request_id, tenant.id)
+    address = f"/staff/limit-requests/{request_id}"
+    granted = staff.post(f"{address}:grant", {"value": 777, "answer": "Gladly."})
+    assert granted.status_code == 200, granted.content
+    assert (granted.json()["state"], granted.json()["granted"]) == ("granted", 777)
+    with organization_scope(tenant.id):
+        assert limits.limit_of("api_keys", organization_id=tenant.id) == 777
+        entry = AuditEntry.objects.get(action="limit_request.grant")
+    assert (entry.actor_kind, entry.target_id) == ("staff", request_id)
+    assert_problem(
+        staff.post(f"{address}:refuse", {"answer": "No."}), 409, "limit_request_answered"
+    )
+
+
+def test_a_limit_request_is_refused_with_a_reason(staff, tenant):
+    address = f"/staff/limit-requests/{a_request(tenant)['id']}:refuse"
+    document = assert_problem(staff.post(address, {}), 422, "validation_failed")
+    assert document["errors"][0]["pointer"] == "/answer"
+    refused = staff.post(address, {"answer": "Not yet."})
+    assert (refused.status_code, refused.json()["state"]) == (200, "refused")
+    told = ApiClient(tenant.key).get("/limit-requests").json()["items"]
+    assert [each["answer"] for each in told] == ["Not yet."]
+
+
+def test_a_limit_request_that_is_not_there(staff):
+    address = f"/staff/limit-requests/lrq_{'a' * 20}:grant"
+    assert_problem(staff.post(address, {}), 404, "not_found")
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_pages(name, staff, tenant, other_tenant):
+    for each in (tenant, other_tenant):
+        made_cluster(each)
+    assert staff.get(f"/staff/{name}", query={"limit": 1}).status_code == 200
+    assert_problem(staff.get(f"/staff/{name}", query={"limit": 0}), 422, "validation_failed")

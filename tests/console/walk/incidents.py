@@ -1,0 +1,29 @@
+"""Routes of incidents."""
+
+from __future__ import annotations
+
+from console.common.actor import Permission
+from console.common.tenancy import organization_scope
+from console.incidents.models import Incident
+from tests.console.factories import Tenant
+from tests.console.walk.routes import Parameters, Route
+
+
+def an_incident(tenant: Tenant) -> Parameters:
+    """An open incident of a cluster of the organisation."""
+    with organization_scope(tenant.id):
+        made = Incident.objects.create(
+            organization_id=tenant.id,
+            cluster_id="cl_aaaaaaaaaaaaaaaaaaaa",
+            kind="brokers_crashing",
+            subject="cl_aaaaaaaaaaaaaaaaaaaa",
+            state="open",
+            title="Brokers crash",
+        )
+    return {"id": made.pk}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/incidents", Permission.READ),
+    Route("GET", "/api/v1/incidents/<id>", Permission.READ, parameters=an_incident),
+]

@@ -1,0 +1,22 @@
+"""A tenant, a cell of the tests' own, and a clock."""
+
+import pytest
+from django.utils import timezone
+
+from tests.console import conftest as console
+from tests.provisioning.control import conftest as control
+
+tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
+cell, reconcile = control.cell, control.reconcile
+make_cluster, cluster_id = control.make_cluster, control.cluster_id
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Moves the clock on."""
+    begun = timezone.now()
+
+    def move(passed):
+        monkeypatch.setattr(timezone, "now", lambda: begun + passed)
+
+    return move

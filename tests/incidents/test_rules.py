@@ -1,0 +1,205 @@
+"""What opens an incident, what closes it, and that nothing happens twice."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.incidents import restarts, rules
+from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.rules import Advance, Begin, Facts, Forget, Known
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+CLUSTER = rules.ClusterFact(
+    id="cl_a", organization_id="org_a", name="orders", phase="running", message="", crashing=False
+)
+WELL = Facts(
+    at=AT,
+    cell="local",
+    cell_answers=True,
+    clusters=[CLUSTER],
+    operations=[],
+    usage=[],
+    oldest_task_at=None,
+)
+OPEN, CLOSED, SUSPECTED = IncidentState.OPEN, IncidentState.CLOSED, IncidentState.SUSPECTED
+
+
+def operation(age):
+    return rules.OperationFact("op_a", "org_a", "cl_a", "create_cluster", AT - age)
+
+
+ILL = {
+    "failed": replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="refused")]),
+    "crashing": replace(WELL, clusters=[replace(CLUSTER, crashing=True)]),
+    "cell": replace(WELL, clusters=[], cell_answers=False),
+    "operation": replace(WELL, operations=[operation(rules.OPERATION_STUCK)]),
+    "tasks": replace(WELL, oldest_task_at=AT - rules.TASKS_DELAYED),
+    "usage": replace(WELL, usage=[rules.UsageFact("org_a", "cl_a", 2, AT - 5 * 60 * MINUTE)]),
+}
+
+
+def changed(facts, *known, later=timedelta(0)):
+    return rules.changes(
+        rules.findings(facts), known, at=AT + later, cell_answers=facts.cell_answers
+    )
+
+
+def known(facts, state=OPEN, since=AT, **fields):
+    (found,) = rules.findings(facts)
+    incident = Known("inc_a", found.kind, found.subject, state, since, found.text)
+    return replace(incident, **fields)
+
+
+def test_what_is_well_has_no_incident():
+    young = replace(
+        WELL,
+        operations=[operation(rules.OPERATION_STUCK - MINUTE)],
+        oldest_task_at=AT - rules.TASKS_DELAYED + MINUTE,
+    )
+    assert rules.findings(WELL) == rules.findings(young) == []
+    assert changed(WELL) == []
+
+
+@pytest.mark.parametrize("ill", ILL)
+def test_what_is_ill_has_one(ill):
+    (change,) = changed(ILL[ill])
+    assert isinstance(change, Begin)
+    patient = change.finding.kind in rules.PATIENCE
+    assert change.state is (SUSPECTED if patient else OPEN)
+    assert change.finding.title
+    assert change.finding.text
+    # What concerns everybody names nobody.
+    assert (change.finding.organization_id is None) == (ill in {"cell", "tasks"})
+
+
+@pytest.mark.parametrize("ill", ILL)
+def test_a_second_look_changes_nothing(ill):
+    assert changed(ILL[ill], known(ILL[ill])) == []
+
+
+@pytest.mark.parametrize("ill", ILL)
+def test_what_is_well_again_closes_it(ill):
+    (change,) = changed(WELL, known(ILL[ill]))
+    assert change == Advance("inc_a", CLOSED, rules.IT_IS_OVER)
+
+
+@pytest.mark.parametrize("ill", ["cell", "tasks"])
+def test_what_passes_at_once_is_told_to_nobody(ill):
+    suspected = known(ILL[ill], SUSPECTED)
+    assert changed(WELL, suspected) == [Forget("inc_a")]
+    assert changed(ILL[ill], suspected) == []
+    (lasted,) = changed(ILL[ill], suspected, later=MINUTE)
+    assert (lasted.id, lasted.state) == ("inc_a", OPEN)
+
+
+def test_what_comes_back_soon_is_the_same_story():
+    closed = known(ILL["failed"], CLOSED)
+    again = changed(ILL["failed"], closed, later=MINUTE)
+    assert again == [Advance("inc_a", OPEN, rules.IT_IS_BACK)]
+    (anew,) = changed(ILL["failed"], closed, later=rules.SAME_STORY + MINUTE)
+    assert isinstance(anew, Begin)
+    assert changed(WELL, closed) == []
+
+
+def test_a_new_reason_goes_on_with_the_story():
+    ill = replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="another")])
+    (change,) = changed(ill, known(ILL["failed"]))
+    assert change == Advance("inc_a", OPEN, "another")
+    # It came back and nothing new is known of it.
+    assert changed(ILL["failed"], known(ILL["failed"], text=rules.IT_IS_BACK)) == []
+
+
+def test_from_not_knowing_follows_nothing():
+    crashing = known(ILL["failed"])
+    away = replace(WELL, clusters=[], cell_answers=False)
+    kinds = {getattr(each, "id", None) for each in changed(away, crashing)}
+    assert kinds == {None}
+    # What PostgreSQL tells of is known all the same.
+    stuck = known(ILL["operation"], id="inc_b")
+    assert Advance("inc_b", CLOSED, rules.IT_IS_OVER) in changed(away, stuck)
+
+
+STATES = st.sampled_from(list(IncidentState))
+KEYS = st.sampled_from(
+    [
+        (IncidentKind.BROKERS_CRASHING, "cl_a"),
+        (IncidentKind.BROKERS_CRASHING, "cl_b"),
+        (IncidentKind.CELL_UNREACHABLE, "local"),
+    ]
+)
+KNOWN = st.lists(
+    st.tuples(KEYS, STATES, st.integers(0, 30)), max_size=4, unique_by=lambda each: each[0]
+)
+
+
+@given(st.sampled_from([WELL, *ILL.values()]), KNOWN)
+def test_after_the_changes_nothing_is_left_to_do(facts, before):
+    incidents = {
+        key: Known(f"inc_{place}", key[0], key[1], state, AT - age * MINUTE, "")
+        for place, (key, state, age) in enumerate(before)
+    }
+    at = AT + MINUTE
+    for _ in range(2):
+        found = rules.findings(facts)
+        made = rules.changes(
+            found, list(incidents.values()), at=at, cell_answers=facts.cell_answers
+        )
+        for change in made:
+            incidents = after(incidents, change, at)
+        at += MINUTE
+    wrong = {each.key for each in rules.findings(facts)}
+    opened = {each.key for each in incidents.values() if each.state is OPEN}
+    assert wrong <= opened
+    unknown = set() if facts.cell_answers else rules.OF_CLUSTERS
+    assert {key for key in opened - wrong if key[0] not in unknown} == set()
+
+
+def after(incidents, change, at):
+    """What there is once a change is made."""
+    match change:
+        case Begin(found, state):
+            new = Known(f"new {found.subject}", found.kind, found.subject, state, at, found.text)
+            return {**incidents, (found.kind, found.subject): new}
+        case Forget(name):
+            return {key: each for key, each in incidents.items() if each.id != name}
+        case Advance(name, state, text):
+            return {
+                key: replace(each, state=state, text=text, since=at) if each.id == name else each
+                for key, each in incidents.items()
+            }
+
+
+def looked(*looks):
+    """What is known after looks `(minute, count)`."""
+    now_known = None
+    for minute, count in looks:
+        now_known = restarts.seen(now_known, count, AT + minute * MINUTE)
+    return now_known, AT + looks[-1][0] * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("looks", "crashing"),
+    [
+        ([(0, 0)], False),
+        ([(0, 1)], False),
+        ([(0, 1), (1, 2), (2, 3)], True),
+        # All of it between two looks.
+        ([(0, 1), (1, 4)], True),
+        # Now and then is no loop.
+        ([(0, 1), (60, 2), (120, 3)], False),
+        # What a cluster that runs for long had before this was looked at says nothing.
+        ([(0, 50)], False),
+        # It has been quiet.
+        ([(0, 1), (1, 2), (2, 3), (6, 3)], True),
+        ([(0, 1), (1, 2), (2, 3), (8, 3)], False),
+        # It slept, woke up and crashed again.
+        ([(0, 1), (1, 2), (2, 1)], True),
+        ([(0, 1), (1, 2), (2, 0), (3, 1)], False),
+    ],
+)
+def test_a_crash_loop_is_restarts_that_follow_on_each_other(looks, crashing):
+    assert restarts.crashing(*looked(*looks)) is crashing

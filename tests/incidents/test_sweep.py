@@ -1,0 +1,224 @@
+"""The sweep against PostgreSQL and a cell: what it opens, who sees it, who gets a mail."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.db import IntegrityError, ProgrammingError, connection, transaction
+
+from brokers.errors import UnavailableError
+from brokers.metadata import CellStore
+from console.accounts.models import User
+from console.common.clock import now
+from console.common.models import OutboxEntry
+from console.common.tenancy import organization_scope, system_scope
+from console.incidents import services
+from console.incidents.models import Incident, RestartCount
+from metering.models import HourStanding
+from provisioning.models import Operation
+from tests.console.cases import assert_problem
+from tests.console.outbox import run_outbox
+from tests.provisioning.control.world import failing, put_status
+
+MINUTE = timedelta(minutes=1)
+
+
+def shown(api, **query):
+    return api().get("/incidents", query=query).json()["items"]
+
+
+def crash(cluster_id, *counts, later, start=0):
+    """The sweep looks each minute, and finds so many restarts."""
+    for place, count in enumerate(counts, start=start):
+        put_status(cluster_id, "running", restarts=count)
+        later(place * MINUTE)
+        services.sweep_incidents()
+
+
+def test_nothing_is_wrong(api, cluster_id):
+    del cluster_id
+    assert services.sweep_incidents() == 0
+    assert shown(api) == []
+
+
+def test_brokers_that_crash_again_and_again(api, other_tenant, cluster_id, later):
+    crash(cluster_id, 1, 2, 3, later=later)
+    (incident,) = shown(api)
+    assert (incident["kind"], incident["state"]) == ("brokers_crashing", "open")
+    assert incident["cluster_id"] == cluster_id
+    assert [each["text"] for each in incident["updates"]]
+    # A further look changes nothing, nor does another organisation see it.
+    assert services.sweep_incidents() == 0
+    assert api(other_tenant.key).get("/incidents").json()["items"] == []
+    foreign = api(other_tenant.key).get(f"/incidents/{incident['id']}")
+    assert_problem(foreign, 404, "not_found")
+    later(20 * MINUTE)
+    services.sweep_incidents()
+    (over,) = shown(api, state="closed", cluster_id=cluster_id)
+    assert over["id"] == incident["id"]
+    assert over["closed_at"]
+    assert shown(api, state="open") == []
+
+
+def test_a_broker_that_restarted_once_is_none(api, cluster_id, later):
+    crash(cluster_id, 1, 1, 1, later=later)
+    assert shown(api) == []
+
+
+def test_what_is_remembered_of_restarts_goes(tenant, cluster_id, later):
+    crash(cluster_id, 1, 2, later=later)
+    with organization_scope(tenant.id):
+        assert RestartCount.objects.get().streak == 2
+    put_status(cluster_id, "asleep")
+    services.sweep_incidents()
+    with organization_scope(tenant.id):
+        assert not RestartCount.objects.exists()
+
+
+def test_a_failed_cluster_tells_why(api, cluster_id):
+    put_status(cluster_id, "failed", message="its settings were refused")
+    services.sweep_incidents()
+    (incident,) = shown(api)
+    assert incident["updates"][0]["text"] == "its settings were refused"
+    put_status(cluster_id, "running")
+    services.sweep_incidents()
+    (over,) = shown(api)
+    assert [each["text"] for each in over["updates"]] == [
+        "its settings were refused",
+        "It is over.",
+    ]
+
+
+def test_a_cell_that_does_not_answer_concerns_everybody(api, other_tenant, cluster_id, later):
+    put_status(cluster_id, "failed", message="refused")
+    services.sweep_incidents()
+    with failing("statuses", *[UnavailableError("away")] * 2, owner=CellStore):
+        services.sweep_incidents()
+        # It may have been a moment only.
+        assert {each["kind"] for each in shown(api)} == {"brokers_crashing"}
+        later(MINUTE)
+        services.sweep_incidents()
+    assert {(each["kind"], each["state"]) for each in shown(api)} == {
+        ("brokers_crashing", "open"),
+        ("cell_unreachable", "open"),
+    }
+    (seen,) = api(other_tenant.key).get("/incidents").json()["items"]
+    assert (seen["kind"], seen["cluster_id"]) == ("cell_unreachable", None)
+    assert api(other_tenant.key).get(f"/incidents/{seen['id']}").status_code == 200
+    services.sweep_incidents()
+    assert {each["state"] for each in shown(api) if each["kind"] == "cell_unreachable"} == {
+        "closed"
+    }
+
+
+def test_a_moments_failure_is_told_to_nobody(api, cluster_id):
+    del cluster_id
+    with failing("statuses", UnavailableError("away"), owner=CellStore):
+        services.sweep_incidents()
+    services.sweep_incidents()
+    assert shown(api) == []
+    with system_scope():
+        assert not Incident.objects.exists()
+
+
+def test_an_operation_that_does_not_end(api, tenant, cluster_id, later):
+    with organization_scope(tenant.id):
+        Operation.objects.create(
+            organization_id=tenant.id, cluster_id=cluster_id, type="wake_cluster", generation=1
+        )
+    services.sweep_incidents()
+    assert shown(api) == []
+    later(16 * MINUTE)
+    services.sweep_incidents()
+    (incident,) = shown(api)
+    assert incident["kind"] == "operation_stuck"
+    with organization_scope(tenant.id):
+        Operation.objects.filter(type="wake_cluster").update(state="succeeded")
+    services.sweep_incidents()
+    assert shown(api, state="open") == []
+
+
+def test_tasks_that_nobody_takes(api, tenant, later):
+    with organization_scope(tenant.id):
+        OutboxEntry.objects.create(
+            organization_id=tenant.id, task="x.y", created_at=now() - 10 * MINUTE
+        )
+    services.sweep_incidents()
+    later(MINUTE)
+    services.sweep_incidents()
+    (incident,) = [each for each in shown(api) if each["kind"] == "tasks_delayed"]
+    assert incident["cluster_id"] is None
+
+
+def test_hours_whose_usage_is_missing(api, tenant, cluster_id):
+    with organization_scope(tenant.id):
+        for hours in (1, 5, 6):
+            HourStanding.objects.create(
+                organization_id=tenant.id,
+                cluster_id=cluster_id,
+                hour=now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours),
+                complete=False,
+                reason="no file",
+            )
+    services.sweep_incidents()
+    (incident,) = shown(api)
+    assert (incident["kind"], incident["cluster_id"]) == ("usage_incomplete", cluster_id)
+
+
+@pytest.fixture
+def staff(db):
+    """Somebody who runs the service."""
+    return User.objects.create(email="staff@freshet.example", is_staff=True)
+
+
+def test_who_manages_gets_a_mail_of_the_beginning_and_the_end(tenant, cluster_id, staff):
+    del staff
+    run_outbox()
+    mail.outbox.clear()
+    put_status(cluster_id, "failed", message="refused")
+    services.sweep_incidents()
+    run_outbox()
+    services.sweep_incidents()
+    run_outbox()
+    put_status(cluster_id, "running")
+    services.sweep_incidents()
+    run_outbox()
+    first, last = [each for each in mail.outbox if "incidents" in each.body]
+    assert first.to == last.to == [tenant.owner.email]
+    assert "refused" in first.body
+    assert last.subject.startswith("Over: ")
+    assert first.extra_headers["Message-ID"] != last.extra_headers["Message-ID"]
+
+
+def test_staff_gets_a_mail_of_what_concerns_the_service(cluster_id, staff, later):
+    del cluster_id
+    run_outbox()
+    mail.outbox.clear()
+    with failing("statuses", *[UnavailableError("away")] * 2, owner=CellStore):
+        services.sweep_incidents()
+        later(MINUTE)
+        services.sweep_incidents()
+    run_outbox()
+    (told,) = mail.outbox
+    assert told.to == [staff.email]
+
+
+def test_two_of_one_kind_and_subject_are_never_open(tenant):
+    fields = {"kind": "cell_unreachable", "subject": "local", "state": "open", "title": "x"}
+    with system_scope():
+        Incident.objects.create(**fields)
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Incident.objects.create(**fields)
+
+
+def test_an_incident_of_the_service_is_written_by_the_service_alone(tenant):
+    refused = pytest.raises(ProgrammingError, match="row-level security")
+    with organization_scope(tenant.id), refused, transaction.atomic():
+        Incident.objects.create(kind="x", subject="y", state="open", title="z")
+    with system_scope():
+        made = Incident.objects.create(kind="x", subject="y", state="open", title="z")
+    with organization_scope(tenant.id):
+        assert Incident.objects.filter(pk=made.pk).exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM incidents_incident")
+        assert cursor.fetchone() == (0,)
