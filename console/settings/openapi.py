@@ -19,6 +19,12 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "Role": "console.accounts.choices.ROLES",
+        "AuditActorKind": "console.audit.api.serializers.KINDS",
+        "IncidentKind": "console.incidents.choices.IncidentKind.choices",
+        "IncidentState": "console.incidents.choices.SHOWN_STATES",
+        "StaffIncidentState": "console.incidents.choices.IncidentState.choices",
+        "LimitRequestState": "console.limits.choices.LimitRequestState.choices",
+        "OperationState": "provisioning.choices.OperationState.choices",
         "CredentialRole": "provisioning.choices.CredentialRole.choices",
         "UsageMeter": "metering.choices.Meter.choices",
         "InvoiceKind": "billing.choices.InvoiceKind.choices",

@@ -11,6 +11,7 @@ from console.common.actor import ActorKind
 from console.common.models import AuditEntry
 from console.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
 
+KINDS = [kind.value for kind in ActorKind]
 # Where a change came from, by who made it.
 SOURCES = {
     ActorKind.API_KEY.value: "api",
@@ -59,7 +60,7 @@ class AuditExportQuerySerializer(AuditQuerySerializer):
 class AuditActorSerializer(serializers.Serializer[Any]):
     """Who made a change."""
 
-    kind = serializers.ChoiceField(choices=[kind.value for kind in ActorKind])
+    kind = serializers.ChoiceField(choices=KINDS)
     id = serializers.CharField()
     name = serializers.CharField(help_text="As it is called now; the id of one that is gone.")
 

@@ -584,6 +584,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/incidents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Newest first. */
+        get: operations["incidents_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/incidents/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One row. */
+        get: operations["incidents_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/invoices": {
         parameters: {
             query?: never;
@@ -1070,6 +1104,125 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/staff/cells": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Every cell by name. */
+        get: operations["staff_cells_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_clusters_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/incidents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_incidents_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/limit-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_limit_requests_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/limit-requests/{id}:grant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Grants it, as it was asked or another value. It holds within half a minute. */
+        post: operations["staff_limit_requests_:grant_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/limit-requests/{id}:refuse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Refuses it, and says why. */
+        post: operations["staff_limit_requests_:refuse_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_operations_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/usage": {
         parameters: {
             query?: never;
@@ -1268,13 +1421,13 @@ export interface components {
         };
         /** @description Who made a change. */
         AuditActor: {
-            kind: components["schemas"]["AuditActorKindEnum"];
+            kind: components["schemas"]["AuditActorKind"];
             id: string;
             /** @description As it is called now; the id of one that is gone. */
             name: string;
         };
         /** @enum {string} */
-        AuditActorKindEnum: "api_key" | "session" | "system" | "kafka" | "staff";
+        AuditActorKind: "api_key" | "session" | "system" | "kafka" | "staff";
         /** @description One change. Entries are never changed nor removed. */
         AuditEntry: {
             id: string;
@@ -1594,6 +1747,13 @@ export interface components {
             code: string;
             detail: string;
         };
+        /** @description What is granted. */
+        GrantRequest: {
+            /** @description Without it: what was wanted. */
+            value?: number;
+            /** @default  */
+            answer?: string;
+        };
         /** @description A consumer group. */
         Group: {
             group: string;
@@ -1645,6 +1805,31 @@ export interface components {
         Header: {
             key: string;
             value: components["schemas"]["Bytes"] | null;
+        };
+        /** @description Something that is or was wrong. */
+        Incident: {
+            readonly id: string;
+            /** @description Null: it concerns the service as a whole. */
+            readonly cluster_id: string | null;
+            kind: components["schemas"]["IncidentKind"];
+            state: components["schemas"]["IncidentState"];
+            readonly title: string;
+            /** Format: date-time */
+            readonly opened_at: string;
+            /** Format: date-time */
+            readonly closed_at: string | null;
+            /** @description Oldest first. */
+            updates: components["schemas"]["IncidentUpdate"][];
+        };
+        /** @enum {string} */
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
+        /** @enum {string} */
+        IncidentState: "open" | "closed";
+        /** @description A part of the story. */
+        IncidentUpdate: {
+            /** Format: date-time */
+            at: string;
+            text: string;
         };
         /** @description An invoice or a credit note, with all that it says. */
         Invoice: {
@@ -1772,7 +1957,7 @@ export interface components {
             readonly cluster_id: string | null;
             readonly wanted: number;
             readonly reason: string;
-            state: components["schemas"]["LimitStateEnum"];
+            state: components["schemas"]["LimitRequestState"];
             readonly answer: string;
             readonly granted: number | null;
             /** Format: date-time */
@@ -1790,7 +1975,7 @@ export interface components {
             reason: string;
         };
         /** @enum {string} */
-        LimitStateEnum: "open" | "granted" | "refused";
+        LimitRequestState: "open" | "granted" | "refused";
         /** @enum {string} */
         ListenerEnum: "SASL_PLAINTEXT" | "SASL_SSL";
         /** @description A mail that the service wrote into its folder. */
@@ -1852,6 +2037,21 @@ export interface components {
             stopped: components["schemas"]["StoppedEnum"];
             scanned: components["schemas"]["Scanned"];
         };
+        /** @description How far usage is metered. */
+        Meter: {
+            /**
+             * Format: date-time
+             * @description When the last pass ended.
+             */
+            ran_at: string | null;
+            /** @description Age of the newest usage file. */
+            readonly lag_s: number | null;
+            /** @description How many. */
+            readonly damaged_files: number;
+            /** @description Hours of clusters that should be complete by now; at most 50 are counted. */
+            readonly incomplete_hours: number;
+            missing_days: string[];
+        };
         /** @description A meter's part. */
         MeterShare: {
             meter: string;
@@ -1896,7 +2096,7 @@ export interface components {
             type: components["schemas"]["TypeEnum"];
             /** @description The cluster's id. */
             resource_id: string;
-            state: components["schemas"]["OperationStateEnum"];
+            state: components["schemas"]["OperationState"];
             /** @description In percent. */
             progress: number;
             error: components["schemas"]["OperationError"] | null;
@@ -1913,7 +2113,7 @@ export interface components {
             detail: string;
         };
         /** @enum {string} */
-        OperationStateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        OperationState: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         /** @description An organisation. */
         Organization: {
             id: string;
@@ -1992,6 +2192,14 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        PaginatedIncidentList: {
+            items: components["schemas"]["Incident"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
         PaginatedInvoiceSummaryList: {
             items: components["schemas"]["InvoiceSummary"][];
             /**
@@ -2034,6 +2242,46 @@ export interface components {
         };
         PaginatedReconciledDayList: {
             items: components["schemas"]["ReconciledDay"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedStaffCellList: {
+            items: components["schemas"]["StaffCell"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedStaffClusterList: {
+            items: components["schemas"]["StaffCluster"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedStaffIncidentList: {
+            items: components["schemas"]["StaffIncident"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedStaffLimitRequestList: {
+            items: components["schemas"]["StaffLimitRequest"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedStaffOperationList: {
+            items: components["schemas"]["StaffOperation"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -2289,6 +2537,10 @@ export interface components {
         RecoveryCodes: {
             recovery_codes: string[];
         };
+        /** @description Why it is refused. */
+        RefuseRequest: {
+            answer: string;
+        };
         /** @description A region that clusters can be created in. */
         Region: {
             id: string;
@@ -2432,6 +2684,100 @@ export interface components {
         SpecInputRequest: {
             scale?: components["schemas"]["ScaleInputRequest"];
             idle_timeout_s?: number;
+        };
+        /** @description A cell. */
+        StaffCell: {
+            id: string;
+            region: string;
+            /** @description Whether its metadata store answers. */
+            reachable: boolean;
+            /** @description How many clusters are in each. */
+            phases: {
+                [key: string]: number;
+            };
+            brokers: number;
+            connections: number;
+            /** @description Of brokers, since their clusters woke up. */
+            restarts: number;
+            meter: components["schemas"]["Meter"];
+        };
+        /** @description A cluster as it runs. Nothing of what is in it. */
+        StaffCluster: {
+            readonly id: string;
+            readonly name: string;
+            organization: components["schemas"]["StaffOrganization"];
+            cell: string;
+            /** @description As people are shown it. */
+            readonly phase: string;
+            /** @description What its keeper says. */
+            readonly message: string;
+            /** @description Of clients. */
+            readonly connections: number | null;
+            /** @description Since it woke up. */
+            readonly restarts: number | null;
+            readonly generation: number;
+            readonly reconciled_generation: number;
+            /** Format: date-time */
+            readonly checked_at: string | null;
+            /** Format: date-time */
+            readonly created_at: string;
+        };
+        /** @description An incident, a suspected one too, and whose it is. */
+        StaffIncident: {
+            readonly id: string;
+            /** @description Null: it concerns the service as a whole. */
+            readonly cluster_id: string | null;
+            kind: components["schemas"]["IncidentKind"];
+            state: components["schemas"]["StaffIncidentState"];
+            readonly title: string;
+            /** Format: date-time */
+            readonly opened_at: string;
+            /** Format: date-time */
+            readonly closed_at: string | null;
+            /** @description Oldest first. */
+            updates: components["schemas"]["IncidentUpdate"][];
+            /** @description Null: of the service as a whole. */
+            organization_id: string | null;
+        };
+        /** @enum {string} */
+        StaffIncidentState: "suspected" | "open" | "closed";
+        /** @description A request for more, and whose it is. */
+        StaffLimitRequest: {
+            readonly id: string;
+            readonly limit: string;
+            /** @description Null: the organisation, or all of its clusters. */
+            readonly cluster_id: string | null;
+            readonly wanted: number;
+            readonly reason: string;
+            state: components["schemas"]["LimitRequestState"];
+            readonly answer: string;
+            readonly granted: number | null;
+            /** Format: date-time */
+            readonly created_at: string;
+            /** Format: date-time */
+            readonly answered_at: string | null;
+            organization_id: string;
+        };
+        /** @description An operation, and whose it is. */
+        StaffOperation: {
+            id: string;
+            type: components["schemas"]["TypeEnum"];
+            /** @description The cluster's id. */
+            resource_id: string;
+            state: components["schemas"]["OperationState"];
+            /** @description In percent. */
+            progress: number;
+            error: components["schemas"]["OperationError"] | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+            organization: components["schemas"]["StaffOrganization"];
+        };
+        /** @description Whose it is. */
+        StaffOrganization: {
+            id: string;
+            name: string;
         };
         /** @enum {string} */
         StandingEnum: "active" | "suspended";
@@ -6799,6 +7145,125 @@ export interface operations {
             };
         };
     };
+    incidents_list: {
+        parameters: {
+            query?: {
+                cluster_id?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                state?: "open" | "closed";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedIncidentList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    incidents_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     invoices_list: {
         parameters: {
             query?: {
@@ -8973,6 +9438,495 @@ export interface operations {
             };
             /** @description Too often; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    staff_cells_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedStaffCellList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    staff_clusters_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                organization_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedStaffClusterList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    staff_incidents_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                organization_id?: string;
+                state?: "suspected" | "open" | "closed";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedStaffIncidentList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    staff_limit_requests_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                organization_id?: string;
+                state?: "open" | "granted" | "refused";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedStaffLimitRequestList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "staff_limit_requests_:grant_create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["GrantRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StaffLimitRequest"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "staff_limit_requests_:refuse_create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RefuseRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StaffLimitRequest"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    staff_operations_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                organization_id?: string;
+                state?: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedStaffOperationList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
