@@ -2,12 +2,9 @@
 
 import pytest
 
-from console.common.actor import Role
 from console.common.models import AuditEntry
 from console.common.tenancy import system_scope
-from tests.console.browsers import signed_in
-from tests.console.clients import ApiClient
-from tests.console.test_walk import call
+from tests.console.test_walk import call, client_of
 from tests.console.walk.tables import ROUTES
 
 # Routes whose success in the walk changes nothing that is anybody's.
@@ -29,7 +26,7 @@ def newest():
 
 @pytest.mark.parametrize("route", CHANGING, ids=lambda route: route.name)
 def test_a_change_leaves_an_entry(route, tenant):
-    owner = signed_in(tenant.owner) if route.session else ApiClient(tenant.keys[Role.OWNER])
+    owner = client_of(route, tenant)
     parameters = route.parameters(tenant)
     before = newest()
     response = call(route, owner, parameters)

@@ -45,6 +45,8 @@ class Route:
     parameters: Callable[[Tenant], Parameters] = no_parameters
     # Only a person's session opens it, and no API key.
     session: bool = False
+    # Of these, only that of somebody who runs the service.
+    staff: bool = False
     # Statuses of a request that nothing speaks against.
     succeeds: frozenset[int] = frozenset({200, 201, 202, 204})
 
