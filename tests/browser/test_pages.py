@@ -55,11 +55,18 @@ PAGES = {
     "audit-nothing": ("/audit?action=nothing.such", "Nothing of this kind"),
     "mail": ("/mail", "/verify?token="),
     "settings": ("/settings", "Theme"),
+    "settings-sign-in": ("/settings/sign-in", "This one"),
     "absent-cluster": ("/clusters/cl_" + "a" * 20, "The cluster could not be read"),
     "absent-invoice": ("/invoices/inv_" + "a" * 20, "The invoice could not be read"),
     "absent-page": ("/no/such/page", "There is no such page"),
 }
-ENTRANCES = {"sign-in": ("/signin", "Sign in"), "sign-up": ("/signup", "Sign up")}
+ENTRANCES = {
+    "sign-in": ("/signin", "Sign in"),
+    "sign-up": ("/signup", "Sign up"),
+    "forgotten": ("/forgotten", "Send the link"),
+    "password-reset": ("/password-reset#token", "Set the password"),
+    "password-reset-half": ("/password-reset", "The link is not complete"),
+}
 SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
 
 

@@ -18,6 +18,7 @@ const PAGES = [
   { to: "/access", label: "Access: API keys" },
   { to: "/audit", label: "Audit log" },
   { to: "/settings", label: "Settings" },
+  { to: "/settings/sign-in", label: "Sign-in: two-factor, sessions, password" },
 ] as const;
 
 const CLUSTER_PAGES = [

@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
 import { CopyText } from "@/components/CopyText";
 import { Facts } from "@/components/Facts";
-import { PageHead } from "@/components/PageHead";
 import { Section } from "@/components/Section";
 import { sessionQuery } from "@/lib/api/session";
 import { Verification } from "@/features/session/components/Verification";
@@ -13,7 +12,6 @@ export function SettingsPage(): ReactElement {
   const { user, organization } = session ?? {};
   return (
     <>
-      <PageHead title="Settings" />
       <Section title="Theme" lead="Kept in this browser.">
         <ThemeChoice />
       </Section>

@@ -12,6 +12,8 @@ export function SignInPage(): ReactElement {
       lead="To the console of your organization."
       foot={
         <>
+          <Link to="/forgotten">Forgotten your password?</Link>
+          <br />
           No account yet? <Link to="/signup">Sign up</Link>
         </>
       }

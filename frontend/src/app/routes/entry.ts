@@ -32,5 +32,17 @@ const verify = createRoute({
   component: lazyRouteComponent(() => import("../pages/VerifyPage"), "VerifyPage"),
 });
 
+const forgotten = createRoute({
+  getParentRoute: () => root,
+  path: "/forgotten",
+  component: lazyRouteComponent(() => import("../pages/ForgottenPage"), "ForgottenPage"),
+});
+
+const passwordReset = createRoute({
+  getParentRoute: () => root,
+  path: "/password-reset",
+  component: lazyRouteComponent(() => import("../pages/PasswordResetPage"), "PasswordResetPage"),
+});
+
 /** Pages of those who are not signed in. */
-export const entryRoutes = [signIn, signUp, verify];
+export const entryRoutes = [signIn, signUp, verify, forgotten, passwordReset];

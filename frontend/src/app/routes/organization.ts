@@ -30,9 +30,27 @@ const mail = createRoute({
 
 const settings = createRoute({
   getParentRoute: () => frame,
+  id: "settings",
+  component: lazyRouteComponent(() => import("../pages/SettingsLayout"), "SettingsLayout"),
+});
+
+const settingsGeneral = createRoute({
+  getParentRoute: () => settings,
   path: "/settings",
   component: lazyRouteComponent(() => import("../pages/SettingsPage"), "SettingsPage"),
 });
 
+const settingsSignIn = createRoute({
+  getParentRoute: () => settings,
+  path: "/settings/sign-in",
+  component: lazyRouteComponent(() => import("../pages/SignInSettingsPage"), "SignInSettingsPage"),
+});
+
 /** The organization itself, and those who work in it. */
-export const organizationRoutes = [overview, access, audit, mail, settings];
+export const organizationRoutes = [
+  overview,
+  access,
+  audit,
+  mail,
+  settings.addChildren([settingsGeneral, settingsSignIn]),
+];

@@ -9,6 +9,7 @@ const groups = (id: string) => [...cluster(id), "groups"] as const;
 
 export const keys = {
   session: ["session"] as const,
+  userSessions: ["user-sessions"] as const,
   readiness: ["readiness"] as const,
   regions: ["regions"] as const,
   localMail: ["local-mail"] as const,

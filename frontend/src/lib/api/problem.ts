@@ -152,6 +152,7 @@ function keptOf(problem: Problem): string {
 function nextOf(problem: Problem): string {
   if (problem.status === 0) return "Check that the service runs; this page tries again by itself.";
   if (problem.code === "invalid_credentials") return "Check both, then try again.";
+  if (problem.code === "code_wrong") return "Enter the app's next code, or a recovery code.";
   if (problem.status === 401) return "Sign in again.";
   if (problem.status === 404) return "It may have been deleted. Go back to the list.";
   if (problem.status === 409) return "Wait for the other change to end, then try again.";

@@ -81,3 +81,6 @@ export type AuditQuery = Omit<
   NonNullable<operations["audit_log_list"]["parameters"]["query"]>,
   "cursor" | "limit"
 >;
+export type UserSession = Schemas["UserSession"];
+export type Enrolment = Schemas["Enrolment"];
+export type PasswordChange = Schemas["PasswordChangeRequest"];

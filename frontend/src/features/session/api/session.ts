@@ -17,6 +17,8 @@ async function renew(client: QueryClient): Promise<void> {
 export interface SignIn {
   email: string;
   password: string;
+  /** Of an authenticator app, or a recovery code. */
+  code?: string;
 }
 
 /** Signs in. The session's CSRF token is known when it ends. */
@@ -30,7 +32,7 @@ export function useSignIn(): UseMutationResult<void, Error, SignIn> {
   });
 }
 
-export interface SignUp extends SignIn {
+export interface SignUp extends Omit<SignIn, "code"> {
   organization_name: string;
 }
 

@@ -1,25 +1,34 @@
-import { Button, PasswordInput, Stack, TextInput } from "@mantine/core";
+import { Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import type { ReactElement } from "react";
+import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
+import { isCode } from "@/lib/api/client";
 import { useSignIn } from "../api/session";
 
-/** Address and password. `onDone` runs with the session read. */
+/** Address and password; then a code, where the account asks for one. */
 export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
   const signIn = useSignIn();
+  const [asksCode, setAsksCode] = useState(false);
   const form = useForm({
     mode: "uncontrolled",
-    initialValues: { email: "", password: "" },
+    initialValues: { email: "", password: "", code: "" },
     validate: {
       email: (value) => (value.includes("@") ? null : "Enter your mail address"),
       password: (value) => (value ? null : "Enter your password"),
+      code: (value) => (asksCode && !value.trim() ? "Enter a code" : null),
     },
   });
   return (
     <form
       noValidate
-      onSubmit={form.onSubmit((values) => {
-        signIn.mutate(values, { onSuccess: onDone });
+      onSubmit={form.onSubmit(({ email, password, code }) => {
+        const input = asksCode ? { email, password, code: code.trim() } : { email, password };
+        signIn.mutate(input, {
+          onSuccess: onDone,
+          onError: (error) => {
+            if (isCode(error, "code_required")) setAsksCode(true);
+          },
+        });
       })}
     >
       <Stack gap="sm">
@@ -37,7 +46,26 @@ export function SignInForm({ onDone }: { onDone: () => void }): ReactElement {
           key={form.key("password")}
           {...form.getInputProps("password")}
         />
-        {signIn.error && <ErrorPanel error={signIn.error} what="You are not signed in" />}
+        {asksCode && (
+          <>
+            <TextInput
+              label="Code"
+              description="The six digits that your authenticator app shows, or a recovery code"
+              autoComplete="one-time-code"
+              autoFocus
+              spellCheck={false}
+              key={form.key("code")}
+              {...form.getInputProps("code")}
+            />
+            <Text size="xs" c="dimmed">
+              Neither app nor codes at hand? An owner of your organization can have the second
+              factor reset by support.
+            </Text>
+          </>
+        )}
+        {signIn.error && !isCode(signIn.error, "code_required") && (
+          <ErrorPanel error={signIn.error} what="You are not signed in" />
+        )}
         <Button type="submit" size="sm" mt={4} loading={signIn.isPending}>
           Sign in
         </Button>

@@ -4,8 +4,7 @@ import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { formErrors } from "@/lib/api/problem";
 import { useSignUp } from "../api/session";
-
-const PASSWORD_MIN = 10;
+import { PASSWORD_MIN, passwordComplaint } from "../password";
 
 /** Makes an account, an organisation and its first cluster. */
 export function SignUpForm({ onDone }: { onDone: () => void }): ReactElement {
@@ -16,8 +15,7 @@ export function SignUpForm({ onDone }: { onDone: () => void }): ReactElement {
     validate: {
       organization_name: (value) => (value.trim() ? null : "Name your organization"),
       email: (value) => (/^\S+@\S+$/.test(value) ? null : "Enter a mail address"),
-      password: (value) =>
-        value.length >= PASSWORD_MIN ? null : `At least ${String(PASSWORD_MIN)} characters`,
+      password: passwordComplaint,
     },
   });
   return (

@@ -1,0 +1,42 @@
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, useState } from "react";
+import { Note } from "@/components/Note";
+import { EntryCard } from "@/features/session/components/EntryCard";
+import { NewPasswordForm } from "@/features/session/components/NewPasswordForm";
+import { useLinkToken } from "./useLinkToken";
+
+/** Where the link of the mail leads. */
+export function PasswordResetPage(): ReactElement {
+  const token = useLinkToken();
+  const [set, setSet] = useState(false);
+  return (
+    <EntryCard
+      title="Set another password"
+      lead="All sessions end with it, wherever you are signed in."
+      foot={<Link to="/forgotten">Ask for another link</Link>}
+    >
+      {set && (
+        <>
+          <Note tone="running">The password is set. Sign in with it.</Note>
+          <Button mt="md" size="sm" renderRoot={(props) => <Link to="/signin" {...props} />}>
+            Sign in
+          </Button>
+        </>
+      )}
+      {!set && token !== "" && (
+        <NewPasswordForm
+          token={token}
+          onDone={() => {
+            setSet(true);
+          }}
+        />
+      )}
+      {!set && token === "" && (
+        <Note tone="failed">
+          The link is not complete. Open it again from the mail that you got.
+        </Note>
+      )}
+    </EntryCard>
+  );
+}

@@ -1,0 +1,106 @@
+import {
+  queryOptions,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, body, done } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { allPages } from "@/lib/api/pages";
+import { SLOW } from "@/lib/api/polling";
+import type { Enrolment, PasswordChange, UserSession } from "@/lib/api/types";
+
+/** Where the person is signed in. */
+export const userSessionsQuery = queryOptions({
+  queryKey: keys.userSessions,
+  queryFn: () =>
+    allPages((cursor) => body(api.GET("/api/v1/sessions", { params: { query: { cursor } } }))),
+  ...SLOW,
+});
+
+/** Signs out elsewhere. */
+export function useEndSession(): UseMutationResult<void, Error, UserSession> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id }: UserSession) =>
+      done(api.DELETE("/api/v1/sessions/{id}", { params: { path: { id } } })),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.userSessions }),
+  });
+}
+
+/** Signs out everywhere but here. */
+export function useEndOtherSessions(): UseMutationResult<void, Error, void> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => done(api.POST("/api/v1/sessions:end-others")),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.userSessions }),
+  });
+}
+
+/** Sets another password; all other sessions end. */
+export function useChangePassword(): UseMutationResult<void, Error, PasswordChange> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: PasswordChange) =>
+      done(api.POST("/api/v1/session/password", { body: input })),
+    // The session's CSRF token is a new one as well.
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.userSessions }),
+  });
+}
+
+/** Has the mail with a link sent; it is answered alike for an address that nobody has. */
+export function useForgottenPassword(): UseMutationResult<void, Error, { email: string }> {
+  return useMutation({
+    mutationFn: (input: { email: string }) =>
+      done(api.POST("/api/v1/password-reset", { body: input })),
+  });
+}
+
+/** Sets a password with the token of the mail's link. */
+export function useResetPassword(): UseMutationResult<
+  void,
+  Error,
+  { token: string; password: string }
+> {
+  return useMutation({
+    mutationFn: (input: { token: string; password: string }) =>
+      done(api.POST("/api/v1/password-reset/confirm", { body: input })),
+  });
+}
+
+/** Makes a secret for an authenticator app. It counts once a code of it was confirmed. */
+export function useEnrol(): UseMutationResult<Enrolment, Error, void> {
+  return useMutation({ mutationFn: () => body(api.POST("/api/v1/session/totp")) });
+}
+
+interface Code {
+  code: string;
+}
+
+/** Confirms the app with its first code. Gives the recovery codes, this once. */
+export function useConfirmApp(): UseMutationResult<string[], Error, Code> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (input: Code) =>
+      (await body(api.POST("/api/v1/session/totp/confirm", { body: input }))).recovery_codes,
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.userSessions }),
+  });
+}
+
+/** Has signing in ask for the password alone. */
+export function useRemoveApp(): UseMutationResult<void, Error, Code> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Code) => done(api.DELETE("/api/v1/session/totp", { body: input })),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
+  });
+}
+
+/** Makes new recovery codes in the place of the older ones. */
+export function useRecoveryCodes(): UseMutationResult<string[], Error, Code> {
+  return useMutation({
+    mutationFn: async (input: Code) =>
+      (await body(api.POST("/api/v1/session/recovery-codes", { body: input }))).recovery_codes,
+  });
+}

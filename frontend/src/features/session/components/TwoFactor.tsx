@@ -1,0 +1,112 @@
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactElement, useState } from "react";
+import { ErrorPanel } from "@/components/ErrorPanel";
+import { SidePanel } from "@/components/SidePanel";
+import { StateMark } from "@/components/StateMark";
+import { keys } from "@/lib/api/keys";
+import { useEnrol, useRecoveryCodes, useRemoveApp } from "../api/safety";
+import { CodeForm } from "./CodeForm";
+import { EnrolApp } from "./EnrolApp";
+import { RecoveryCodes } from "./RecoveryCodes";
+
+type Step = "enrol" | "codes" | "remove";
+
+/** The second factor: whether there is one, and the ways to have it, renew its codes, end it. */
+export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
+  const client = useQueryClient();
+  const enrol = useEnrol();
+  const [step, setStep] = useState<Step>();
+  const close = (): void => {
+    setStep(undefined);
+    enrol.reset();
+    // Only now: the codes are shown while the page still says that there is no second factor.
+    void client.invalidateQueries({ queryKey: keys.session });
+  };
+  const begin = (): void => {
+    enrol.mutate(undefined, {
+      onSuccess: () => {
+        setStep("enrol");
+      },
+    });
+  };
+  return (
+    <Stack gap="sm" align="flex-start">
+      <StateMark tone={enabled ? "running" : "quiet"}>{enabled ? "On" : "Off"}</StateMark>
+      <Text size="sm" c="dimmed" maw="68ch">
+        {enabled
+          ? "Signing in asks for a code of your authenticator app beside the password."
+          : "With it a stolen password is not enough: signing in asks for a code of an app too."}
+      </Text>
+      {enrol.error && <ErrorPanel error={enrol.error} what="The app was not set up" />}
+      {enabled ? (
+        <Group gap="xs">
+          <Button
+            variant="default"
+            onClick={() => {
+              setStep("codes");
+            }}
+          >
+            New recovery codes
+          </Button>
+          <Button
+            variant="default"
+            onClick={() => {
+              setStep("remove");
+            }}
+          >
+            Turn off
+          </Button>
+        </Group>
+      ) : (
+        <Button onClick={begin} loading={enrol.isPending}>
+          Set up an authenticator app
+        </Button>
+      )}
+      <SidePanel opened={step === "enrol"} onClose={close} title="Set up an authenticator app">
+        {enrol.data && <EnrolApp enrolment={enrol.data} onDone={close} />}
+      </SidePanel>
+      <SidePanel opened={step === "codes"} onClose={close} title="New recovery codes">
+        <RenewCodes onDone={close} />
+      </SidePanel>
+      <SidePanel opened={step === "remove"} onClose={close} title="Turn two-factor sign-in off">
+        <TurnOff onDone={close} />
+      </SidePanel>
+    </Stack>
+  );
+}
+
+function RenewCodes({ onDone }: { onDone: () => void }): ReactElement {
+  const renew = useRecoveryCodes();
+  if (renew.data) return <RecoveryCodes codes={renew.data} onDone={onDone} />;
+  return (
+    <CodeForm
+      mutation={renew}
+      onCancel={onDone}
+      action="Make new codes"
+      failure="No codes were made"
+    >
+      The codes that you have now lose their effect.
+    </CodeForm>
+  );
+}
+
+function TurnOff({ onDone }: { onDone: () => void }): ReactElement {
+  const remove = useRemoveApp();
+  return (
+    <CodeForm
+      mutation={remove}
+      onCancel={onDone}
+      onDone={() => {
+        notifications.show({ message: "Signing in asks for the password alone" });
+        onDone();
+      }}
+      action="Turn it off"
+      failure="It is still on"
+    >
+      Signing in will ask for the password alone. The app&apos;s entry and the recovery codes lose
+      their effect.
+    </CodeForm>
+  );
+}

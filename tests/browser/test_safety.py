@@ -1,0 +1,123 @@
+"""How people sign in safely: a second factor, a forgotten password, sessions elsewhere."""
+
+import re
+import time
+
+import pyotp
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.visitor import PATIENCE_MS
+
+PASSWORD = "a sentence for the browser"
+
+
+def sign_in(page, email, password):
+    """Address and password at the door."""
+    page.goto("/signin")
+    page.get_by_label("Mail address").fill(email)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def sign_out(visitor):
+    """Out by the account's menu."""
+    visitor.page.get_by_role("button", name=re.compile("^Account of")).click()
+    visitor.page.get_by_role("menuitem", name="Sign out").click()
+    expect(visitor.page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+
+
+def overview(page, organization):
+    """The heading that only somebody who is in sees."""
+    return page.get_by_role("heading", name=organization)
+
+
+@pytest.fixture
+def newcomer(people):
+    """A person with an account of its own, at the overview."""
+    with people() as visitor:
+        name = f"Solo {time.monotonic_ns()}"
+        email = f"solo-{time.monotonic_ns()}@example.com"
+        visitor.sign_up(name, email, PASSWORD)
+        yield visitor, name, email
+
+
+def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer):
+    visitor, name, email = newcomer
+    page = visitor.page
+    visitor.open("/settings/sign-in")
+    visitor.press("Set up an authenticator app")
+    panel = page.get_by_role("dialog", name="Set up an authenticator app")
+    expect(panel.get_by_role("img", name="QR code of the secret")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    app = pyotp.TOTP(panel.locator("code").first.inner_text())
+    confirmed_at = int(time.time())
+    panel.get_by_label("Code", exact=True).fill(app.at(confirmed_at))
+    panel.get_by_role("button", name="Turn it on").click()
+    codes = panel.get_by_test_id("code Recovery codes")
+    expect(codes).to_be_visible(timeout=PATIENCE_MS)
+    recovery = codes.inner_text().split()
+    assert len(set(recovery)) == 10
+    panel.get_by_role("button", name="I have kept them").click()
+    factor = page.get_by_role("region", name="Two-factor sign-in")
+    expect(factor.get_by_text("On", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+
+    sign_out(visitor)
+    sign_in(page, email, PASSWORD)
+    code = page.get_by_label("Code", exact=True)
+    expect(code).to_be_visible(timeout=PATIENCE_MS)
+    code.fill("000000" if app.at(confirmed_at) != "000000" else "111111")
+    visitor.press("Sign in")
+    expect(page.get_by_role("alert")).to_contain_text("recovery code", timeout=PATIENCE_MS)
+    # The next step's code: the one of enrolment was used up.
+    code.fill(app.at(confirmed_at, counter_offset=1))
+    visitor.press("Sign in")
+    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+
+    sign_out(visitor)
+    sign_in(page, email, PASSWORD)
+    code.fill(recovery[0])
+    visitor.press("Sign in")
+    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_forgotten_password_is_set_by_the_mails_link(newcomer):
+    visitor, name, email = newcomer
+    page = visitor.page
+    sign_out(visitor)
+    visitor.follow("Forgotten your password?")
+    page.get_by_label("Mail address").fill(email)
+    visitor.press("Send the link")
+    visitor.sees("Look into your mail.")
+    sign_in(page, email, PASSWORD)
+    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+
+    visitor.open("/mail")
+    link = page.get_by_role("link", name=re.compile("/password-reset#")).first
+    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    address = link.get_attribute("href")
+    sign_out(visitor)
+    page.goto(address[address.index("/password-reset#") :])
+    page.get_by_label("New password").fill("another sentence for it")
+    visitor.press("Set the password")
+    visitor.sees("The password is set.")
+    sign_in(page, email, PASSWORD)
+    expect(page.get_by_role("alert")).to_contain_text("You are not signed in", timeout=PATIENCE_MS)
+    sign_in(page, email, "another sentence for it")
+    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_session_elsewhere_is_ended(newcomer, people):
+    visitor, name, email = newcomer
+    with people() as elsewhere:
+        sign_in(elsewhere.page, email, PASSWORD)
+        expect(overview(elsewhere.page, name)).to_be_visible(timeout=PATIENCE_MS)
+        visitor.open("/settings/sign-in")
+        table = visitor.page.get_by_role("table", name="Sessions")
+        ending = table.get_by_role("button", name=re.compile("^Sign out of"))
+        expect(ending).to_have_count(1, timeout=PATIENCE_MS)
+        ending.click()
+        expect(ending).to_have_count(0, timeout=PATIENCE_MS)
+        elsewhere.page.reload()
+        expect(elsewhere.page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
