@@ -87,6 +87,10 @@ def test_a_forgotten_password_is_set_by_the_mails_link(newcomer):
     page = visitor.page
     sign_out(visitor)
     visitor.follow("Forgotten your password?")
+    # The field of the page before has the same name.
+    expect(page.get_by_role("heading", name="Forgotten password")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
     page.get_by_label("Mail address").fill(email)
     visitor.press("Send the link")
     visitor.sees("Look into your mail.")
