@@ -84,6 +84,15 @@ def test_a_known_browser_waits_for_its_own_guesses(tenant):
     assert Browser().sign_in(tenant.owner).status_code == 200
 
 
+def test_a_browser_that_signed_up_is_known(db):
+    browser, email = Browser(), "ada@acme.example"
+    body = {"email": email, "password": PASSWORD, "organization_name": "A", "session": True}
+    assert browser.post("/signup", body).status_code == 201
+    for number in range(9):
+        from_somewhere(number, email, WRONG)
+    assert browser.post("/session", {"email": email, "password": PASSWORD}).status_code == 200
+
+
 def test_a_browser_is_known_for_one_account(tenant, other_tenant):
     browser = signed_in(other_tenant.owner)
     for number in range(5):

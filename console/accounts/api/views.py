@@ -86,7 +86,10 @@ class SignUpView(ApiView):
             return self.refuse(error)
         if session:
             services.begin_session(request=request._request, user=made.user)
-        return self.answer(made, status=201)
+        response = self.answer(made, status=201)
+        if session:
+            services.remember_device(request._request, response, made.user.email)
+        return response
 
 
 class VerifyView(ApiView):

@@ -44,6 +44,7 @@ from console.accounts.services.sessions import (
 )
 from console.accounts.services.signing_in import sign_in
 from console.accounts.services.signup import SignedUp, sign_up
+from console.accounts.services.support import admit_everybody, reopen_organization
 from console.accounts.services.verification import (
     request_verification,
     send_verification,
@@ -57,6 +58,7 @@ __all__ = [
     "SignedUp",
     "actor_of_user",
     "admit",
+    "admit_everybody",
     "authenticate_key",
     "begin_enrolment",
     "begin_session",
@@ -77,6 +79,7 @@ __all__ = [
     "remove_second_factor",
     "renew_actor",
     "renew_recovery_codes",
+    "reopen_organization",
     "request_password_reset",
     "request_verification",
     "require_code",

@@ -1,0 +1,49 @@
+"""What who runs the service does for an organisation that cannot help itself."""
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from tests.console.browsers import signed_in
+from tests.console.clients import ApiClient
+
+CURRENT = "/organizations/current"
+
+
+def reason_of(tenant, action):
+    with organization_scope(tenant.id):
+        return AuditEntry.objects.get(action=action).detail
+
+
+def test_who_locked_everybody_out_is_let_in_again(tenant):
+    client = ApiClient(tenant.key)
+    locked = {"allowed_addresses": ["192.0.2.0/24"], "two_factor_required": True}
+    assert client.patch(CURRENT, locked, query={"force": "true"}).status_code == 200
+    assert client.get(CURRENT).status_code == 403
+    call_command("admit_everybody", tenant.id, reason="wrong network")
+    shown = client.get(CURRENT).json()
+    assert (shown["allowed_addresses"], shown["two_factor_required"]) == ([], False)
+    assert shown["generation"] == 3
+    assert signed_in(tenant.owner).get(CURRENT).status_code == 200
+    assert reason_of(tenant, "organization.admit_everybody") == {"reason": "wrong network"}
+    with pytest.raises(CommandError, match="has nothing to lift"):
+        call_command("admit_everybody", tenant.id, reason="again")
+
+
+def test_an_end_is_taken_back(tenant):
+    browser = signed_in(tenant.owner)
+    assert browser.post(f"{CURRENT}:close", {"name": "Acme"}).status_code == 200
+    assert browser.post("/api-keys", {"name": "new"}).status_code == 403
+    call_command("reopen_organization", tenant.id, reason="a mistake")
+    assert browser.post("/api-keys", {"name": "new"}).status_code == 201
+    # Keys of before stay revoked.
+    assert ApiClient(tenant.key).get(CURRENT).status_code == 401
+    assert reason_of(tenant, "organization.reopen") == {"reason": "a mistake"}
+    with pytest.raises(CommandError, match="is not closed"):
+        call_command("reopen_organization", tenant.id, reason="again")
+
+
+def test_an_organization_that_is_none_is_said_to_be_none(db):
+    with pytest.raises(CommandError, match="is not closed"):
+        call_command("reopen_organization", "org_aaaaaaaaaaaaaaaaaaaa", reason="x")
