@@ -94,6 +94,16 @@ def test_signing_in_anew_replaces_the_browsers_session(tenant, other_tenant):
     assert [each.user_id for each in UserSession.objects.all()] == [other_tenant.owner.pk]
 
 
+def test_who_signs_in_again_has_another_key(tenant):
+    browser = signed_in(tenant.owner)
+    before = browser.client.cookies["freshet_session"].value
+    assert browser.sign_in(tenant.owner).status_code == 200
+    assert browser.client.cookies["freshet_session"].value != before
+    assert not Session.objects.filter(session_key=before).exists()
+    assert UserSession.objects.count() == 1
+    assert browser.user_id == tenant.owner.pk
+
+
 def test_beyond_a_number_the_oldest_sessions_end(tenant, monkeypatch):
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
     browsers = [signed_in(tenant.owner) for _ in range(3)]

@@ -34,7 +34,8 @@ def begin_session(*, request: HttpRequest, user: User, second_factor: bool = Fal
     """Signs in somebody who has just proved who they are, under a fresh key of the session."""
     UserSession.objects.filter(session_key=request.session.session_key).delete()
     auth.login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    request.session.save()
+    # Django keeps the key of who was signed in already.
+    request.session.cycle_key()
     session = UserSession.objects.create(
         user=user,
         session_key=request.session.session_key or "",
