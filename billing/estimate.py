@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -76,21 +76,26 @@ class Estimate:
     provisional_until: datetime | None
 
 
-def estimate(organization_id: str, month: date) -> Estimate:
+def estimate(
+    organization_id: str, month: date, clusters: Collection[str] | None = None
+) -> Estimate:
     """What an organisation's month costs so far. Reads in the caller's tenancy scope.
 
-    `month` is any day of it, of the current one or of one before.
+    `month` is any day of it, of the current one or of one before. With `clusters` the part that
+    these have in it: all are rated together, as free allowances are the organisation's, and so are
+    budgets, which do not count in a part.
     """
     first = month.replace(day=1)
     catalog = PriceVersion.objects.in_force(first).catalog()
     totals = totals_by_organization(first, [organization_id])[organization_id]
     until = known_until(organization_id)
-    rated = rate(totals, catalog, first)
-    expected = rate(_forecast(organization_id, first, totals, until), catalog, first)
+    rated = _part(rate(totals, catalog, first), clusters)
+    forecast_of = _forecast(organization_id, first, totals, until)
+    expected = _part(rate(forecast_of, catalog, first), clusters)
     names = _cluster_names(organization_id, (line.cluster_id for line in rated))
     spent = sum(line.amount_minor for line in rated)
     forecast = sum(line.amount_minor for line in expected)
-    cap = budget_caps(organization_id, first)
+    cap = budget_caps(organization_id, first) if clusters is None else None
     total = spent if cap is None else min(spent, cap)
     return Estimate(
         month=first,
@@ -105,6 +110,10 @@ def estimate(organization_id: str, month: date) -> Estimate:
         by_principal=_by_principal(rated, principal_shares(organization_id, first), names),
         provisional_until=until,
     )
+
+
+def _part(lines: list[RatedLine], clusters: Collection[str] | None) -> list[RatedLine]:
+    return [each for each in lines if clusters is None or each.cluster_id in clusters]
 
 
 def _forecast(

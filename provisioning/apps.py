@@ -16,8 +16,10 @@ class ProvisioningConfig(AppConfig):
         from console.accounts import signals  # noqa: PLC0415
         from console.common import exports  # noqa: PLC0415
         from console.common.health import register_check  # noqa: PLC0415
+        from console.common.visibility import register_clusters  # noqa: PLC0415
         from provisioning import checks, limits, receivers  # noqa: PLC0415
         from provisioning.services import archive  # noqa: PLC0415
+        from provisioning.services.clusters import clusters_of_projects  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
@@ -29,5 +31,7 @@ class ProvisioningConfig(AppConfig):
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid=uid)
         exports.register_source("topics", archive.archived_topics)
         exports.register_source("acls", archive.archived_acls)
+        signals.project_deleting.connect(receivers.keep_clusters, dispatch_uid=uid)
+        register_clusters("provisioning", clusters_of_projects)
         register_check("cell", checks.check_cell)
         limits.register()

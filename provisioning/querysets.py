@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import F, Q
 
+from console.common.actor import Actor, Permission
 from provisioning.choices import UNFINISHED, Intent, SampleData
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
     def not_purged(self) -> Self:
         """Those that people see: deleted ones too, while they can be restored."""
         return self.exclude(intent=Intent.PURGED)
+
+    def readable(self, actor: Actor) -> Self:
+        """Those that an actor may see."""
+        own = self.for_organization(actor.organization_id)
+        projects = actor.projects_with(Permission.READ)
+        return own if projects is None else own.filter(project_id__in=projects)
 
     def active(self) -> Self:
         """Those that are not deleted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.accounts.models import Project
 from console.common.actor import Actor
 from provisioning.services import clusters, samples
 
@@ -27,3 +28,8 @@ def follow_produce_suspension(*, organization_id: str, **_: object) -> None:
 def follow_closing(*, actor: Actor, **_: object) -> None:
     """Clusters of a closed organisation go."""
     clusters.delete_every_cluster(actor=actor)
+
+
+def keep_clusters(*, project: Project, **_: object) -> None:
+    """A project that has clusters stays."""
+    clusters.require_no_clusters(project=project)

@@ -16,6 +16,7 @@ from console.common.api.schema import Schema
 from console.common.api.views import ApiView
 from console.common.clock import now
 from console.common.errors import FieldError, ValidationFailed
+from console.common.visibility import readable_clusters
 
 
 class CostLineSerializer(serializers.Serializer[Any]):
@@ -126,11 +127,13 @@ class CostsSchema(Schema):
 class CostsView(ApiView):
     """What the organisation's month costs so far, and will have cost at its end.
 
-    Everybody of the organisation may see it. An estimate from usage that is some minutes old; the
-    invoice counts the rolled-up usage of the whole month.
+    Everybody of the organisation may see it, and whoever has roles in projects only the part of
+    those projects' clusters, in which budgets do not count. An estimate from usage that is some
+    minutes old; the invoice counts the rolled-up usage of the whole month.
     """
 
     schema = CostsSchema()
+    in_projects = True
     serializer_class = CostsSerializer
     examples = budget_examples.SHOW_COSTS
 
@@ -146,7 +149,8 @@ class CostsView(ApiView):
         if month > current:
             raise _no_month("This month is yet to come.")
         try:
-            return self.answer(estimate(self.organization_id, month))
+            clusters = readable_clusters(self.actor)
+            return self.answer(estimate(self.organization_id, month, clusters))
         except PriceVersion.DoesNotExist as error:
             raise _no_month("This month has no prices.") from error
 

@@ -31,6 +31,7 @@ _READS = ("list", "retrieve", "pdf", "evidence")
 class PricesView(ApiView):
     """What everything costs."""
 
+    permissions_required = {"GET": Permission.BELONG}
     serializer_class = shapes.PriceListSerializer
     examples = {"GET": examples.PRICES}
 

@@ -14,7 +14,7 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         """Tells what users and keys are called, how many keys there are, and who belongs."""
         from console.accounts import names  # noqa: PLC0415
-        from console.accounts.services.api_keys import keys_used  # noqa: PLC0415
+        from console.accounts.services import usage  # noqa: PLC0415
         from console.accounts.services.archive import archived_people  # noqa: PLC0415
         from console.audit.names import register_namer  # noqa: PLC0415
         from console.common.actor import ActorKind  # noqa: PLC0415
@@ -24,4 +24,5 @@ class AccountsConfig(AppConfig):
         register_source("people", archived_people)
         register_namer(ActorKind.SESSION, names.users_by_id)
         register_namer(ActorKind.API_KEY, names.keys_by_id)
-        register_usage("api_keys", keys_used)
+        for name, reader in usage.READERS.items():
+            register_usage(name, reader)

@@ -14,4 +14,22 @@ class Standing(models.TextChoices):
     SUSPENDED = "suspended", "Suspended"
 
 
+class PrincipalType(models.TextChoices):
+    """Who may have a role in a project."""
+
+    USER = "user", "User"
+    SERVICE_ACCOUNT = "service_account", "Service account"
+
+
+class InvitationState(models.TextChoices):
+    """What became of an invitation."""
+
+    PENDING = "pending", "Pending"
+    ACCEPTED = "accepted", "Accepted"
+    REVOKED = "revoked", "Revoked"
+    EXPIRED = "expired", "Expired"
+
+
 ROLES = [(role.value, role.value.capitalize()) for role in Role]
+# In a project everybody is more than a member of the organisation.
+PROJECT_ROLES = [each for each in ROLES if each[0] != Role.MEMBER]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from console.common.errors import Conflict, NotAuthenticated, PermissionDenied, UserError
+from console.common.errors import (
+    Conflict,
+    NotAuthenticated,
+    PermissionDenied,
+    UserError,
+    ValidationFailed,
+)
 
 
 class RoleTooHigh(PermissionDenied):
@@ -146,3 +152,146 @@ class TokenExpired(UserError):
     code = "verification_token_expired"
     status = 422
     title = "The link has expired"
+
+
+class NameTaken(Conflict):
+    """Two of a kind have not the same name."""
+
+    code = "name_taken"
+    title = "The name is taken"
+
+
+class UnknownProject(UserError):
+    """There is none with this id, or none that the caller may see: the two look the same."""
+
+    code = "unknown_project"
+    status = 422
+    title = "There is no such project"
+
+
+class ProjectForbidden(PermissionDenied):
+    """The caller sees the project and may put nothing into it."""
+
+    title = "The role in this project does not allow this"
+
+
+class DefaultProjectStays(Conflict):
+    """Every organisation has one."""
+
+    code = "default_project"
+    title = "The default project stays"
+
+
+class ProjectNotEmpty(Conflict):
+    """Something is left in the project; deleted clusters too, while they can be restored."""
+
+    code = "project_not_empty"
+    title = "The project has clusters"
+
+
+class UnknownServiceAccount(UserError):
+    """There is none with this id in the organisation."""
+
+    code = "unknown_service_account"
+    status = 422
+    title = "There is no such service account"
+
+
+class TwoKeysAlready(Conflict):
+    """A service account has a key, and while it is rotated a second one."""
+
+    code = "two_keys_already"
+    title = "The service account has two active keys"
+
+
+class KeyNotActive(Conflict):
+    """A revoked or expired key has no rights to pass on."""
+
+    code = "key_not_active"
+    title = "The key is revoked or expired"
+
+
+class UnknownPrincipal(UserError):
+    """No member and no service account of the organisation has this id."""
+
+    code = "unknown_principal"
+    status = 422
+    title = "There is no such principal"
+
+
+class AlreadyBound(Conflict):
+    """The principal has this role in the project."""
+
+    code = "already_bound"
+    title = "The principal has this role already"
+
+
+class LastOwner(Conflict):
+    """An organisation without an owner could not be closed by anybody, nor get another one."""
+
+    code = "last_owner"
+    title = "It is the organisation's last owner"
+
+
+class AlreadyMember(Conflict):
+    """The address belongs to a member."""
+
+    code = "already_member"
+    title = "This person is a member already"
+
+
+class AlreadyInvited(Conflict):
+    """An invitation is pending: it can be sent anew."""
+
+    code = "already_invited"
+    title = "This address is invited already"
+
+
+class NotVerified(PermissionDenied):
+    """None of the organisation's owners has confirmed an address."""
+
+    code = "not_verified"
+    title = "Confirm your address first"
+
+
+class InvitationClosed(Conflict):
+    """It was accepted or revoked, or another one took its place."""
+
+    code = "invitation_closed"
+    title = "The invitation is closed"
+
+
+class InvitationInvalid(UserError):
+    """No pending invitation has this token: unknown, accepted, revoked and sent anew look alike."""
+
+    code = "invitation_invalid"
+    status = 422
+    title = "The invitation is not valid"
+
+
+class InvitationExpired(UserError):
+    """The token was good once."""
+
+    code = "invitation_expired"
+    status = 422
+    title = "The invitation has expired"
+
+
+class InvitedAnother(Conflict):
+    """The signed-in person's address is not the invited one."""
+
+    code = "invited_another_address"
+    title = "The invitation is for another address"
+
+
+class AccountExists(Conflict):
+    """The invited address has an account: its owner signs in and accepts then."""
+
+    code = "account_exists"
+    title = "Sign in to accept"
+
+
+class PasswordRequired(ValidationFailed):
+    """A new account needs one."""
+
+    title = "A new account needs a password"

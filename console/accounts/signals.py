@@ -20,3 +20,5 @@ standing_changed = Signal()
 produce_suspension_changed = Signal()
 # Its owner closed it for good. Arguments: `actor` (the owner), whose organisation it is.
 organization_closed = Signal()
+# A project is to go: who keeps something in it raises. Arguments: `project`, whose row is locked.
+project_deleting = Signal()

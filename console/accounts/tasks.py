@@ -14,6 +14,12 @@ def send_verification(user_id: str) -> None:
     services.send_verification(user_id=user_id)
 
 
+@shared_task(name="accounts.send_invitation", autoretry_for=(OSError,), retry_backoff=True)
+def send_invitation(organization_id: str, invitation_id: str) -> None:
+    """Sends an invitation's mail; tried again while the mail server is away."""
+    services.send_invitation(organization_id=organization_id, invitation_id=invitation_id)
+
+
 @shared_task(name="accounts.purge_address_events")
 def purge_address_events() -> None:
     """Forgets what addresses did hours ago."""

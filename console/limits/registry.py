@@ -39,6 +39,18 @@ LIMITS: tuple[Limit, ...] = (
         "to come back.",
     ),
     Limit("api_keys", ORGANIZATION, "keys", FULL),
+    Limit("projects", ORGANIZATION, "projects", FULL),
+    Limit(
+        "members", ORGANIZATION, "people", "Inviting somebody else is refused (403, limit_reached)."
+    ),
+    Limit(
+        "invitations_per_day",
+        ORGANIZATION,
+        "invitations",
+        "Inviting somebody else is refused (403, limit_reached) until 24 hours have passed.",
+    ),
+    Limit("service_accounts", ORGANIZATION, "accounts", FULL),
+    Limit("role_bindings", ORGANIZATION, "roles", FULL),
     Limit("clusters", ORGANIZATION, "clusters", FULL),
     Limit("budgets", ORGANIZATION, "budgets", FULL),
     Limit(

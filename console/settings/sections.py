@@ -178,6 +178,11 @@ class Limits:
         20, "Mails to set a new password that one address may ask for in an hour."
     )
     api_keys: int = setting(100, "API keys of an organisation that are not revoked.")
+    projects: int = setting(50, "Projects of an organisation.")
+    members: int = setting(500, "Members of an organisation, with those who are invited.")
+    invitations_per_day: int = setting(100, "Invitations that an organisation makes in 24 hours.")
+    service_accounts: int = setting(100, "Service accounts of an organisation.")
+    role_bindings: int = setting(2000, "Roles in projects, of an organisation.")
     clusters: int = setting(20, "Clusters of an organisation.")
     brokers: int = setting(1, "Brokers of a cluster when it is awake.")
     credentials: int = setting(200, "Kafka credentials of a cluster.")

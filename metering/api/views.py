@@ -19,6 +19,7 @@ from console.common.api.pagination import (
 )
 from console.common.api.views import ApiViewSet, ListAction, RetrieveAction
 from console.common.errors import FieldError, ValidationFailed
+from console.common.visibility import readable_clusters
 from metering.api import examples
 from metering.api import serializers as shapes
 from metering.models import ReconciledDay, UsageRow
@@ -65,8 +66,9 @@ class UsagePagination(KeysetPagination):
 
 
 class UsageViewSet(ApiViewSet):
-    """Usage by time."""
+    """Usage by time. Whoever has roles in projects only sees that of those projects' clusters."""
 
+    in_projects = True
     serializer_class = shapes.UsageItemSerializer
     pagination_class = UsagePagination
     examples = examples.USAGE
@@ -79,7 +81,12 @@ class UsageViewSet(ApiViewSet):
         """
         del kwargs
         wanted = self.validated_query(shapes.UsageQuerySerializer)
-        query = UsageQuery(organization_id=self.organization_id, **_named(wanted))
+        clusters = readable_clusters(self.actor)
+        query = UsageQuery(
+            organization_id=self.organization_id,
+            clusters=None if clusters is None else tuple(clusters),
+            **_named(wanted),
+        )
         limit = page_limit(request, LIMIT_MAX)
         found = list_usage(query, limit=limit + 1, after=_after(request))
         page, more = found[:limit], len(found) > limit
@@ -95,10 +102,16 @@ class UsageViewSet(ApiViewSet):
 class UsageRowViewSet(RetrieveAction):
     """Rolled-up rows, one at a time."""
 
+    in_projects = True
     queryset = UsageRow.objects.select_related("run", "run__pointer")
     serializer_class = shapes.UsageRowSerializer
     examples = examples.ROWS
     lookup_value_regex = "ur_[a-z2-7]+"
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Rows of the clusters that the actor may see."""
+        clusters = readable_clusters(self.actor)
+        return queryset if clusters is None else queryset.filter(cluster_id__in=clusters)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """A row that an invoice names, and the usage files and lanes that it comes from."""

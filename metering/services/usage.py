@@ -49,6 +49,8 @@ class UsageQuery:
     topic_id: str | None = None
     principal: str | None = None
     meter: str | None = None
+    # Only of these clusters; None: of all.
+    clusters: tuple[str, ...] | None = None
 
 
 # The values of `ORDER` of the item before a page.
@@ -94,6 +96,7 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
         "start": max(query.start, after[0]) if after else query.start,
         "end": query.end,
         "limit": limit,
+        "clusters": list(query.clusters or ()),
         **{name: getattr(query, name) for name in FILTERS},
         **{f"after_{name}": value for name, value in behind},
     }
@@ -110,6 +113,8 @@ def complete_until(query: UsageQuery) -> datetime | None:
     hours = HourStanding.objects.filter(organization_id=query.organization_id)
     if query.cluster_id is not None:
         hours = hours.filter(cluster_id=query.cluster_id)
+    if query.clusters is not None:
+        hours = hours.filter(cluster_id__in=query.clusters)
     # The hour that the span begins in counts too.
     missing: datetime | None = hours.filter(complete=False, hour__gt=query.start - HOUR).aggregate(
         first=Min("hour")
@@ -235,9 +240,12 @@ def _places(grouped: Sequence[str]) -> sql.Composed:
 
 def _filters(query: UsageQuery) -> sql.Composable:
     given = [name for name in FILTERS if getattr(query, name) is not None]
-    return sql.SQL(" ").join(
+    conditions: list[sql.Composable] = [
         sql.SQL("AND {} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in given
-    )
+    ]
+    if query.clusters is not None:
+        conditions.append(sql.SQL("AND cluster_id = ANY(%(clusters)s)"))
+    return sql.SQL(" ").join(conditions)
 
 
 def _item(query: UsageQuery, row: Sequence[Any], names: Mapping[tuple[str, str], str]) -> UsageItem:

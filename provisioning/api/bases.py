@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
 
+from console.common.actor import require
+from console.common.api.permissions import needed_permission
 from console.common.api.schema import Schema
 from console.common.api.views import ApiViewSet, SerializerType
 from console.common.errors import NotFound
@@ -63,13 +66,20 @@ class ClusterViewSet(ApiViewSet):
     """What lies in a cluster. The address has its id as `cluster_id`."""
 
     schema = ClusterSchema()
+    in_projects = True
     # Action → serializer of the query parameters.
     query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
 
+    def check_permissions(self, request: Request) -> None:
+        """In the cluster's project, before anything else is done with it."""
+        super().check_permissions(request)
+        needed = needed_permission(request.method or "", self)
+        require(self.actor, needed, self.cluster.project_id)
+
     @cached_property
     def cluster(self) -> Cluster:
-        """The cluster of the address, if it is the organisation's. Raises `NotFound`."""
-        clusters = Cluster.objects.for_organization(self.organization_id).not_purged()
+        """The cluster of the address, if the actor may see it. Raises `NotFound`."""
+        clusters = Cluster.objects.readable(self.actor).not_purged()
         found = clusters.filter(pk=self.kwargs["cluster_id"]).first()
         if found is None:
             raise NotFound

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from console.common.conf import config
+from console.common.ids import ID_CHARS_MAX
 from provisioning.choices import OperationState, OperationType, Phase
 from provisioning.models import Cluster
 from provisioning.models.cluster import (
@@ -117,6 +118,7 @@ class ClusterSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(source="cluster.id")
     name = serializers.CharField(source="cluster.name")
+    project_id = serializers.CharField(source="cluster.project_id")
     region = serializers.CharField(source="cluster.cell.region")
     labels = serializers.DictField(source="cluster.labels", child=serializers.CharField())
     generation = serializers.IntegerField()
@@ -168,6 +170,11 @@ class ClusterUpdateSerializer(serializers.Serializer[Any]):
         max_value=IDLE_TIMEOUT_S_MAX,
         help_text="The same as spec.idle_timeout_s.",
     )
+    project_id = serializers.CharField(
+        required=False,
+        max_length=ID_CHARS_MAX,
+        help_text="One where the caller may create clusters.",
+    )
     spec = SpecInputSerializer(required=False)
     deletion_protection = serializers.BooleanField(required=False)
 
@@ -194,6 +201,9 @@ class ClusterCreateSerializer(ClusterUpdateSerializer):
 
     name = serializers.RegexField(NAME, max_length=NAME_CHARS_MAX)
     region = serializers.CharField(required=False, help_text="One of `/regions`.")
+    project_id = serializers.CharField(
+        required=False, max_length=ID_CHARS_MAX, help_text="Without it, the default project."
+    )
 
 
 class UndeleteSerializer(serializers.Serializer[Any]):
@@ -209,6 +219,12 @@ class UndeleteSerializer(serializers.Serializer[Any]):
 
 class EmptySerializer(serializers.Serializer[Any]):
     """Nothing."""
+
+
+class ClusterListQuerySerializer(serializers.Serializer[Any]):
+    """Which clusters."""
+
+    project_id = serializers.CharField(required=False, help_text="Of this project.")
 
 
 class DeleteQuerySerializer(serializers.Serializer[Any]):

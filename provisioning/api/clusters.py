@@ -11,6 +11,8 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.accounts.services import renew_actor
+from console.common.actor import Permission
 from console.common.api.views import (
     ApiView,
     CreateAction,
@@ -27,6 +29,7 @@ from provisioning.models import Cluster, Operation
 from provisioning.services import clusters
 
 LOOK_EVERY_S = 0.1
+RENEW_EVERY_S = 3.0
 ACCEPTED = {202: shapes.OperationSerializer}
 
 
@@ -34,6 +37,8 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     """Clusters. Creating, deleting, waking and putting to sleep answer with an operation."""
 
     schema = ClusterSchema()
+    in_projects = True
+    project_field = "project_id"
     queryset = Cluster.objects.not_purged().select_related("cell")
     serializer_class = shapes.ClusterSerializer
     input_serializers = {
@@ -41,7 +46,10 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
         "partial_update": shapes.ClusterUpdateSerializer,
         "undelete": shapes.UndeleteSerializer,
     }
-    query_serializers = {"destroy": shapes.DeleteQuerySerializer}
+    query_serializers = {
+        "list": shapes.ClusterListQuerySerializer,
+        "destroy": shapes.DeleteQuerySerializer,
+    }
     responses = dict.fromkeys(
         ["create", "destroy", "undelete", "wake", "sleep", "suspend", "resume"], ACCEPTED
     )
@@ -52,7 +60,8 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One page of clusters, each with its status at this moment."""
         del request, args, kwargs
-        rows = self.paginate_queryset(self.get_queryset()) or []
+        wanted = self.validated_query(shapes.ClusterListQuerySerializer)
+        rows = self.paginate_queryset(self.get_queryset().filter(**wanted)) or []
         shown = [shapes.show_cluster(row) for row in rows]
         return self.get_paginated_response(shapes.ClusterSerializer(shown, many=True).data)
 
@@ -132,6 +141,8 @@ class OperationViewSet(ListAction, RetrieveAction):
     """Operations."""
 
     schema = ClusterSchema()
+    in_projects = True
+    project_field = "cluster__project_id"
     queryset = Operation.objects.all()
     serializer_class = shapes.OperationSerializer
     query_serializers = {
@@ -149,11 +160,16 @@ class OperationViewSet(ListAction, RetrieveAction):
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """One operation; with `wait` as soon as it is finished, or when the time is over."""
-        del request, args, kwargs
+        del args, kwargs
         deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
         operation = self.get_object()
+        renew_at = time.monotonic() + RENEW_EVERY_S
         while not operation.finished and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
+            if time.monotonic() >= renew_at:
+                # A key, session or role that has ended meanwhile shows nothing more.
+                request.auth = renew_actor(self.actor)
+                renew_at = time.monotonic() + RENEW_EVERY_S
             operation = self.get_object()
         return self.answer(operation)
 
@@ -162,6 +178,7 @@ class RegionView(ApiView):
     """Regions that clusters can be created in."""
 
     schema = ClusterSchema()
+    permissions_required = {"GET": Permission.BELONG}
     serializer_class = shapes.RegionListSerializer
     examples = examples.REGIONS
 

@@ -33,6 +33,7 @@ OPERATION: dict[str, Any] = {
 CLUSTER: dict[str, Any] = {
     "id": CLUSTER_ID,
     "name": "orders",
+    "project_id": "prj_4xw2m7kq5v3nzjt6ybac",
     "region": "local",
     "labels": {"team": "checkout"},
     "generation": 1,

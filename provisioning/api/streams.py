@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from asgiref.sync import sync_to_async
 
 from console.accounts.services import renew_actor
-from console.common.actor import Actor, Permission
+from console.common.actor import Actor
 from console.common.errors import Quota
+from console.common.tenancy import organization_scope
 from console.limits.services import limit_of
 from provisioning import kafka
 from provisioning.errors import TooManyStreams
@@ -153,9 +154,14 @@ class Stream:
     def _why_over(self) -> str | None:
         """Why the tail must not go on; None if it may."""
         actor = renew_actor(self.actor)
-        if actor is None or not actor.may(Permission.READ):
+        if actor is None or not self._readable(actor):
             return "access_ended"
         return None if self._still_there() else "brokers_changed"
+
+    def _readable(self, actor: Actor) -> bool:
+        """Whether the actor may still see the cluster, in the project where it is now."""
+        with organization_scope(actor.organization_id):
+            return Cluster.objects.readable(actor).active().filter(pk=self.cluster.pk).exists()
 
     def _still_there(self) -> bool:
         observation = observe_cluster(self.cluster)

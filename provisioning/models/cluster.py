@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from console.accounts.models import Organization
+from console.accounts.models import Organization, Project
 from console.accounts.models.organization import REASON_CHARS_MAX
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
@@ -34,6 +34,7 @@ class Cluster(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.PROTECT, related_name="clusters"
     )
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="clusters")
     cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="clusters")
     name = models.CharField(max_length=NAME_CHARS_MAX)
     labels = models.JSONField(default=dict)

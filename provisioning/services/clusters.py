@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import F
 
-from console.accounts.errors import OrganizationClosed
-from console.accounts.models import Organization
+from console.accounts.errors import OrganizationClosed, ProjectNotEmpty
+from console.accounts.models import Organization, Project
+from console.accounts.services import project_for
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
@@ -42,6 +44,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     *,
     actor: Actor,
     name: str,
+    project_id: str | None = None,
     region: str | None = None,
     labels: dict[str, str] | None = None,
     idle_timeout_s: int = IDLE_TIMEOUT_S_DEFAULT,
@@ -50,9 +53,14 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     deletion_protection: bool = True,
     sample_data: bool = False,
 ) -> Operation:
-    """Wants a new cluster. Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`."""
+    """Wants a new cluster, in the default project unless another is named.
+
+    Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`, and of the project
+    `UnknownProject` and `ProjectForbidden`.
+    """
     organization_id = actor.organization_id
     _require_brokers_allowed(scale_max, used=0, organization_id=organization_id)
+    project = project_for(actor=actor, project_id=project_id)
     # Of two requests at once the second sees the first's cluster.
     locks.lock("clusters", organization_id)
     clusters = Cluster.objects.for_organization(organization_id).active()
@@ -64,6 +72,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     cell = choose_cell(region=region)
     cluster = Cluster(
         organization=organization,
+        project=project,
         cell=cell,
         name=name,
         labels=labels or {},
@@ -78,19 +87,24 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     )
     cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
     cluster.save(force_insert=True)
-    return _begin(actor, cluster, OperationType.CREATE_CLUSTER, {"name": name})
+    detail = {"name": name, "project_id": project.pk}
+    return _begin(actor, cluster, OperationType.CREATE_CLUSTER, detail)
 
 
 def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
-    """Changes name, labels, idle time, scale or protection of a cluster whose row is locked.
+    """Changes name, labels, idle time, scale, protection or project of a cluster, its row locked.
 
-    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`.
+    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`, and of
+    another project what `project_for` raises. That the cluster may be taken out of its own is the
+    caller's to have checked.
     """
     _require_active(cluster)
     require_idle(cluster=cluster, but_for=HARMLESS)
     changed = {name: value for name, value in changes.items() if getattr(cluster, name) != value}
     if not changed:
         return cluster
+    if "project_id" in changed:
+        project_for(actor=actor, project_id=changed["project_id"])
     if "name" in changed:
         locks.lock("clusters", cluster.organization_id)
         _require_free_name(cluster.organization_id, changed["name"])
@@ -234,6 +248,20 @@ def set_produce_suspension(*, organization_id: str) -> int:
     return _change_all(
         organization_id, produce_suspended_reason=organization.produce_suspended_reason
     )
+
+
+def clusters_of_projects(*, organization_id: str, project_ids: Collection[str]) -> list[str]:
+    """Ids of the clusters of some projects; purged ones too: their usage stays."""
+    rows = Cluster.objects.for_organization(organization_id).filter(project_id__in=project_ids)
+    return list(rows.order_by("id").values_list("id", flat=True))
+
+
+def require_no_clusters(*, project: Project) -> None:
+    """Raises `ProjectNotEmpty` for clusters of a project, deleted ones that can be restored too."""
+    left = Cluster.objects.for_organization(project.organization_id).not_purged()
+    count = left.filter(project=project).count()
+    if count:
+        raise ProjectNotEmpty(f"{count} clusters are left in it, or can still be restored to it.")
 
 
 def _change_all(organization_id: str, **wanted: object) -> int:

@@ -134,7 +134,7 @@ def _filled_database() -> Iterator[Any]:
 
 def _make_organizations() -> None:
     """Organisations with a cluster each, and a published run of each day of the month."""
-    from console.accounts.models import Organization  # noqa: PLC0415
+    from console.accounts.models import Organization, Project  # noqa: PLC0415
     from console.common.tenancy import system_scope  # noqa: PLC0415
     from metering.models import ClusterCoverage, RollupPointer, RollupRun  # noqa: PLC0415
     from metering.services.totals import inputs_sha256  # noqa: PLC0415
@@ -147,11 +147,16 @@ def _make_organizations() -> None:
             Organization(id=f"org_{n}", name=f"Organisation {n}", created_at=before)
             for n in numbers
         )
+        Project.objects.bulk_create(
+            Project(id=f"prj_{n}", organization_id=f"org_{n}", name="Default", is_default=True)
+            for n in numbers
+        )
         cell = Cell.objects.create(id="local", region="local")
         Cluster.objects.bulk_create(
             Cluster(
                 id=f"cl_{n}",
                 organization_id=f"org_{n}",
+                project_id=f"prj_{n}",
                 cell=cell,
                 name="orders",
                 host=f"orders-{n}",

@@ -11,7 +11,7 @@ from billing.periods import minutes_of, next_month
 from billing.services import numbers
 from billing.services.issuing import IssueReport, issue_month
 from billing.services.store import document_store
-from console.accounts.models import Organization
+from console.accounts.models import Organization, Project
 from console.common.tenancy import organization_scope, system_scope
 from provisioning.models import Cell, Cluster
 from tests.metering.console.world import Used, publish_day, stand_complete
@@ -36,6 +36,7 @@ def make_cluster(organization_id: str, cluster_id: str, name: str) -> str:
         Cluster.objects.create(
             id=cluster_id,
             organization_id=organization_id,
+            project=Project.objects.get(organization_id=organization_id, is_default=True),
             cell=cell,
             name=name,
             host=cluster_id.replace("_", "-"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from console.accounts import services
-from console.accounts.models import Membership, Organization, User
+from console.accounts.choices import PrincipalType
+from console.accounts.models import Membership, Organization, Project, User
 from console.common.actor import Role, system_actor
 from console.common.clock import now
 from console.common.tenancy import organization_scope
@@ -19,6 +20,8 @@ class Tenant:
 
     organization: Organization
     owner: User
+    # The default one.
+    project: Project
     keys: dict[Role, str]
 
     @property
@@ -48,7 +51,58 @@ def make_tenant(name: str) -> Tenant:
         organization.save(force_insert=True)
         Membership.objects.create(organization=organization, user=owner, role=Role.OWNER)
         actor = system_actor(organization.pk)
+        project = services.create_default_project(actor=actor)
         keys = {
             role: services.create_api_key(actor=actor, name=role, role=role).secret for role in Role
         }
-    return Tenant(organization=organization, owner=owner, keys=keys)
+    return Tenant(organization=organization, owner=owner, project=project, keys=keys)
+
+
+def make_member(tenant: Tenant, email: str, role: Role) -> Membership:
+    """Somebody of an organisation."""
+    with organization_scope(tenant.id):
+        return Membership.objects.create(
+            organization=tenant.organization, user=make_user(email), role=role
+        )
+
+
+def make_project(tenant: Tenant, name: str = "Other") -> Project:
+    """Another project of an organisation."""
+    with organization_scope(tenant.id):
+        return services.create_project(actor=system_actor(tenant.id), name=name)
+
+
+def make_project_member(tenant: Tenant, project: Project, role: Role) -> Membership:
+    """A member of the organisation who has a role in a project and none besides."""
+    email = f"{role}@{project.name.lower()}.example"
+    membership = make_member(tenant, email, Role.MEMBER)
+    with organization_scope(tenant.id):
+        services.create_role_binding(
+            actor=system_actor(tenant.id),
+            principal_type=PrincipalType.USER,
+            principal_id=membership.user_id,
+            project_id=project.pk,
+            role=role,
+        )
+    return membership
+
+
+def make_project_key(
+    tenant: Tenant, project: Project, role: Role, *, organization_role: Role = Role.MEMBER
+) -> str:
+    """The secret of a service account's key that has a role in a project."""
+    actor = system_actor(tenant.id)
+    with organization_scope(tenant.id):
+        account = services.create_service_account(
+            actor=actor, name=f"{role} in {project.name}", role=organization_role
+        )
+        services.create_role_binding(
+            actor=actor,
+            principal_type=PrincipalType.SERVICE_ACCOUNT,
+            principal_id=account.pk,
+            project_id=project.pk,
+            role=role,
+        )
+        return services.create_api_key(
+            actor=actor, name="of a project", service_account_id=account.pk
+        ).secret

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
 from console.accounts.models import ApiKey, Membership, Organization
-from console.common.actor import system_actor
+from console.common.actor import Role, system_actor
 from console.common.audit import record_audit
 from console.common.models import AuditEntry
 from console.common.tenancy import (
@@ -32,8 +32,10 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
     ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
     ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
+    ("console/accounts/services/authentication.py", "_write_last_seen"),  # after the request
     ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
     ("console/accounts/services/memberships.py", "organizations_of"),  # where the user belongs
+    ("console/accounts/services/invitations.py", "accept_invitation"),  # whose token it is
     ("console/accounts/services/verification.py", "request_verification"),  # whose address it is
     ("console/accounts/services/verification.py", "verify_email"),  # what the user owns
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
@@ -130,7 +132,7 @@ def test_every_table_is_known_to_be_a_tenants_or_not():
 def test_without_a_scope_raw_sql_sees_nothing(tenant):
     assert rows("SELECT count(*) FROM accounts_apikey") == [(0,)]
     with organization_scope(tenant.id):
-        assert rows("SELECT count(*) FROM accounts_apikey") == [(5,)]
+        assert rows("SELECT count(*) FROM accounts_apikey") == [(len(Role),)]
 
 
 def test_with_another_scope_raw_sql_sees_nothing_of_it(tenant, other_tenant):
@@ -147,7 +149,7 @@ def test_with_another_scope_nothing_of_it_changes(tenant, other_tenant):
         assert ApiKey.objects.filter(organization_id=tenant.id).delete()[0] == 0
     with organization_scope(tenant.id):
         assert not ApiKey.objects.filter(name="x").exists()
-        assert ApiKey.objects.count() == 5
+        assert ApiKey.objects.count() == len(Role)
 
 
 def test_a_row_cannot_be_written_into_another_organization(tenant, other_tenant):
@@ -245,7 +247,7 @@ def test_no_name_means_every_organization(name):
 
 def test_the_audit_log_is_written_and_only_added_to(tenant):
     with organization_scope(tenant.id):
-        assert AuditEntry.objects.filter(action="api_key.create").count() == 5
+        assert AuditEntry.objects.filter(action="api_key.create").count() == len(Role)
 
 
 def test_a_target_with_a_long_name_is_audited_by_its_beginning(tenant):

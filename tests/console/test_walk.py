@@ -8,17 +8,26 @@ from django.apps import apps
 from django.db import connections
 
 from console.accounts.models import ApiKey, User
-from console.common.actor import Permission, Role
+from console.common.actor import GRANTS, Permission, Role
 from console.common.clock import now
 from console.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
+from tests.console.factories import make_project, make_project_key, make_project_member
 from tests.console.walk.resolver import served_routes
-from tests.console.walk.routes import WhoCalls, absent
+from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent
 from tests.console.walk.tables import ROUTES
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# Of whoever belongs to the organisation by a role in a project alone.
+ROLES_IN_PROJECT = {
+    WhoCalls.PROJECT_DEVELOPER: Role.DEVELOPER,
+    WhoCalls.PROJECT_VIEWER: Role.VIEWER,
+    WhoCalls.PROJECT_MEMBER: Role.DEVELOPER,
+    WhoCalls.OTHER_DEVELOPER: Role.DEVELOPER,
+    WhoCalls.OTHER_VIEWER: Role.VIEWER,
+}
 ADDRESSES = sorted({route.path for route in ROUTES if route.path.startswith("/api/v1")})
 
 
@@ -42,6 +51,16 @@ def call(route, client, parameters):
     if outside:
         return client.client.get(route.address({"var": ""}).rstrip("."))
     return client.request(route.method, address, route.body, query=dict(route.query))
+
+
+def caller(who, tenant, other_tenant):
+    """Whoever calls, with a key; a member with a session."""
+    if who is WhoCalls.PROJECT_MEMBER:
+        return signed_in(make_project_member(tenant, tenant.project, Role.DEVELOPER).user)
+    if who in ROLES_IN_PROJECT:
+        project = make_project(tenant) if who in OF_ANOTHER else tenant.project
+        return ApiClient(make_project_key(tenant, project, ROLES_IN_PROJECT[who]))
+    return ApiClient(key_of(who, tenant, other_tenant))
 
 
 def key_of(who, tenant, other_tenant):
@@ -76,7 +95,9 @@ def check(route, who, response, tenant):
         assert tenant.id.encode() not in response.content
     elif who in {WhoCalls.ANONYMOUS, WhoCalls.REVOKED, WhoCalls.EXPIRED}:
         assert_problem(response, 401, "not_authenticated")
-    elif who is WhoCalls.VIEWER and route.permission is not Permission.READ:
+    elif who in ROLES_IN_PROJECT:
+        check_of_project(route, who, response)
+    elif who is WhoCalls.VIEWER and route.permission not in GRANTS[Role.VIEWER]:
         assert_problem(response, 403, "permission_denied")
     elif who is WhoCalls.OTHER_TENANT and route.names_something:
         assert_problem(response, 404, "not_found")
@@ -84,13 +105,38 @@ def check(route, who, response, tenant):
         assert response.status_code in route.succeeds, response.content
 
 
-@pytest.mark.parametrize("who", list(WhoCalls), ids=str)
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def check_of_project(route, who, response):
+    """What whoever has nothing but a role in a project may expect."""
+    granted = GRANTS[ROLES_IN_PROJECT[who]]
+    if route.permission is Permission.BELONG:
+        assert response.status_code in route.succeeds, response.content
+    elif route.hidden:
+        assert_problem(response, 404, "not_found")
+    elif not route.asks_the_project or route.permission not in granted:
+        assert_problem(response, 403, "permission_denied")
+    elif who in OF_ANOTHER and route.names_something:
+        assert_problem(response, 404, "not_found")
+    elif who in OF_ANOTHER and route.permission is not Permission.READ:
+        assert_problem(response, 403, "permission_denied")
+    else:
+        assert response.status_code in route.succeeds, response.content
+
+
+@pytest.mark.parametrize(
+    ("route", "who"),
+    [
+        pytest.param(route, who, id=f"{route.name}-{who}")
+        for route in ROUTES
+        for who in WhoCalls
+        # Where nobody need be signed in a session means something else than a key.
+        if route.permission is not None or who is not WhoCalls.PROJECT_MEMBER
+    ],
+)
 def test_walk(route, who, tenant, other_tenant):
     parameters = route.parameters(tenant)
-    key = key_of(who, tenant, other_tenant)
+    client = caller(who, tenant, other_tenant)
     spoil(who, tenant)
-    response = call(route, ApiClient(key), parameters)
+    response = call(route, client, parameters)
     check(route, who, response, tenant)
     if who is WhoCalls.OTHER_TENANT:
         content = content_of(response)
@@ -118,15 +164,38 @@ def test_what_is_foreign_looks_absent(request, route, guarded):
         assert nameless(foreign, parameters) == nameless(expected, absent(parameters))
 
 
-def names_of(tenant):
-    """The ids of everything that is the tenant's, in whatever table."""
-    names = [tenant.id, tenant.owner.pk]
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROUTES if route.permission and route.asks_the_project],
+    ids=lambda route: route.name,
+)
+def test_what_lies_in_another_project_looks_absent(route, role, tenant):
+    """No row-level security helps here: the organisation is the same."""
+    parameters = route.parameters(tenant)
+    outsider = ApiClient(make_project_key(tenant, make_project(tenant), role))
+    elsewhere = call(route, outsider, parameters)
+    content = content_of(elsewhere)
+    names = [tenant.project.pk, *names_of(tenant, "provisioning", "metering")]
+    for name in [*names, *parameters.values()]:
+        assert name.encode() not in content
+    if route.names_something:
+        expected = call(route, outsider, absent(parameters))
+        assert expected.status_code in {403, 404}
+        assert nameless(elsewhere, parameters) == nameless(expected, absent(parameters))
+
+
+def names_of(tenant, *applications):
+    """The ids of everything that is the tenant's, in whatever table, or in some applications'."""
+    names = [] if applications else [tenant.id, tenant.owner.pk]
     with organization_scope(tenant.id):
         for model in apps.get_models():
+            if applications and model._meta.app_label not in applications:
+                continue
             if any(field.attname == "organization_id" for field in model._meta.fields):
                 rows = model._base_manager.filter(organization_id=tenant.id)
                 names += [str(pk) for pk in rows.values_list("pk", flat=True)]
-    assert len(names) > len(Role)
+    assert applications or len(names) > len(Role)
     return names
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpRequest
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied as FrameworkPermissionDenied
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from console.accounts import services
@@ -85,11 +86,7 @@ class ConsoleSessionAuthentication(PersonAuthentication):
         if found is None:
             return None
         user, session = found
-        actor = services.actor_of_user(
-            user=user,
-            organization_id=request._request.session.get(services.SESSION_ORGANIZATION),
-            address=client_address(request._request),
-        )
+        actor = _actor_of(request._request, user)
         if actor is None:
             return None
         actor = replace(actor, session_id=session.pk)
@@ -98,6 +95,24 @@ class ConsoleSessionAuthentication(PersonAuthentication):
             actor=actor, method=request.method or "", second_factor=session.second_factor
         )
         return user, actor
+
+
+def _actor_of(request: HttpRequest, user: User) -> Actor | None:
+    """The user's actor in the organisation that the session works in.
+
+    Looking at something pins the session to an organisation, and to another one where the user
+    belongs to it no longer. A change never goes to another organisation than its sender saw.
+    """
+    session, address = request.session, client_address(request)
+    chosen = session.get(services.SESSION_ORGANIZATION)
+    actor = services.actor_of_user(user=user, organization_id=chosen, address=address)
+    if request.method not in SAFE_METHODS:
+        return actor
+    if actor is None:
+        actor = services.actor_of_user(user=user, organization_id=None, address=address)
+    if actor is not None and actor.organization_id != chosen:
+        session[services.SESSION_ORGANIZATION] = actor.organization_id
+    return actor
 
 
 class SignedIn(BasePermission):

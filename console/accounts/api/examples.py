@@ -20,6 +20,7 @@ API_KEY = {
     "id": "key_e4t7ncz5qx2mlk3vw6yd",
     "name": "First key",
     "role": "owner",
+    "service_account_id": None,
     "created_at": "2026-03-01T09:30:00Z",
     "expires_at": None,
     "secret": "fk_e4t7ncz5qx2mlk3vw6yd_kq3zv5n7x2mwl4ahdtc6yb3e7fgu5ijo",
@@ -48,6 +49,15 @@ CREATE_API_KEY = [
         request_only=True,
         value={"name": "deploy", "role": "developer", "expires_at": "2027-03-01T00:00:00Z"},
     ),
+    OpenApiExample(
+        "The new key",
+        response_only=True,
+        status_codes=["201"],
+        value={**API_KEY, "name": "deploy", "role": "developer"},
+    ),
+]
+ROTATE_API_KEY = [
+    OpenApiExample("Within an hour", request_only=True, value={"overlap_s": 3600}),
     OpenApiExample(
         "The new key",
         response_only=True,

@@ -12,17 +12,35 @@ from console.accounts.choices import ROLES, Standing
 from console.accounts.models import ApiKey, Organization
 from console.accounts.models.api_key import NAME_CHARS_MAX
 from console.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
-from console.common.actor import Role
+from console.common.ids import ID_CHARS_MAX
 
 PASSWORD_CHARS_MAX = 256
+OVERLAP_S_DEFAULT = 3600
+OVERLAP_S_MAX = 30 * 24 * 3600
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
     """An API key, without its secret."""
 
+    role = serializers.ChoiceField(
+        source="effective_role",
+        choices=ROLES,
+        help_text="Its own, or its service account's at the moment.",
+    )
+    service_account_id = serializers.CharField(allow_null=True)
+
     class Meta:
         model = ApiKey
-        fields = ("id", "name", "role", "created_at", "expires_at", "last_used_at", "revoked_at")
+        fields = (
+            "id",
+            "name",
+            "role",
+            "service_account_id",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        )
         read_only_fields = fields
 
 
@@ -31,7 +49,8 @@ class ApiKeyCreatedSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(source="key.id")
     name = serializers.CharField(source="key.name")
-    role = serializers.ChoiceField(source="key.role", choices=ROLES)
+    role = serializers.ChoiceField(source="key.effective_role", choices=ROLES)
+    service_account_id = serializers.CharField(source="key.service_account_id", allow_null=True)
     created_at = serializers.DateTimeField(source="key.created_at")
     expires_at = serializers.DateTimeField(source="key.expires_at", allow_null=True)
     secret = serializers.CharField(help_text="The bearer token. It cannot be read again.")
@@ -42,9 +61,38 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     role = serializers.ChoiceField(
-        choices=ROLES, default=Role.ADMIN.value, help_text="At most the caller's own."
+        choices=ROLES,
+        required=False,
+        help_text="At most the caller's own; without it, admin. None beside a service account, "
+        "whose role and roles in projects its keys have.",
+    )
+    service_account_id = serializers.CharField(
+        max_length=ID_CHARS_MAX, required=False, allow_null=True, default=None
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+
+class ApiKeyRotateSerializer(serializers.Serializer[Any]):
+    """How a key is replaced."""
+
+    overlap_s = serializers.IntegerField(
+        min_value=0,
+        max_value=OVERLAP_S_MAX,
+        default=OVERLAP_S_DEFAULT,
+        help_text="The old key ends after so many seconds.",
+    )
+    expires_at = serializers.DateTimeField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Of the new key. Without it, it lives as long as the old one was to.",
+    )
+
+
+class ApiKeyListQuerySerializer(serializers.Serializer[Any]):
+    """Which keys."""
+
+    service_account_id = serializers.CharField(required=False, help_text="Of this service account.")
 
 
 class NetworkField(serializers.CharField):

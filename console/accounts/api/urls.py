@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, re_path
 from rest_framework.routers import SimpleRouter
 
-from console.accounts.api import ending, people, second_factors, views
+from console.accounts.api import ending, members, people, projects, second_factors, views
 from console.accounts.api.sessions import SessionView
 
 router = SimpleRouter(trailing_slash=False)
 router.register("api-keys", views.ApiKeyViewSet, basename="api-key")
+router.register("invitations", members.InvitationViewSet, basename="invitation")
+router.register("members", members.MemberViewSet, basename="member")
+router.register("projects", projects.ProjectViewSet, basename="project")
+router.register("role-bindings", projects.RoleBindingViewSet, basename="role-binding")
+router.register("service-accounts", projects.ServiceAccountViewSet, basename="service-account")
 router.register("sessions", people.UserSessionViewSet, basename="user-session")
 
 urlpatterns = [
     *router.urls,
+    re_path(
+        r"^api-keys/(?P<id>key_[a-z2-7]+):rotate$",
+        views.ApiKeyViewSet.as_view({"post": "rotate"}),
+        name="api-key-rotate",
+    ),
+    path("invitations/accept", members.InvitationAcceptView.as_view(), name="invitation-accept"),
+    re_path(
+        r"^invitations/(?P<id>ivt_[a-z2-7]+):resend$",
+        members.InvitationViewSet.as_view({"post": "resend"}),
+        name="invitation-resend",
+    ),
     path("organizations/current/export", ending.ExportView.as_view(), name="export"),
     path("organizations/current:close", ending.CloseView.as_view(), name="close"),
     path("organizations/current", views.CurrentOrganizationView.as_view(), name="organization"),

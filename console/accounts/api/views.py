@@ -21,13 +21,39 @@ from console.common.api.views import ApiView, CreateAction, DestroyAction, ListA
 class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
     """API keys of the organisation. A revoked one stays listed, without effect."""
 
-    queryset = ApiKey.objects.all()
+    queryset = ApiKey.objects.select_related("service_account")
     serializer_class = serializers.ApiKeySerializer
-    input_serializers = {"create": serializers.ApiKeyCreateSerializer}
-    output_serializers = {"create": serializers.ApiKeyCreatedSerializer}
-    permissions_required = {"create": Permission.MANAGE, "destroy": Permission.MANAGE}
+    input_serializers = {
+        "create": serializers.ApiKeyCreateSerializer,
+        "rotate": serializers.ApiKeyRotateSerializer,
+    }
+    output_serializers = {
+        "create": serializers.ApiKeyCreatedSerializer,
+        "rotate": serializers.ApiKeyCreatedSerializer,
+    }
+    permissions_required = dict.fromkeys(("create", "rotate", "destroy"), Permission.MANAGE)
     lookup_value_regex = "key_[a-z2-7]+"
-    examples = {"create": examples.CREATE_API_KEY}
+    examples = {"create": examples.CREATE_API_KEY, "rotate": examples.ROTATE_API_KEY}
+
+    @extend_schema(parameters=[serializers.ApiKeyListQuerySerializer])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Newest first, revoked ones too."""
+        return super().list(request, *args, **kwargs)
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Those of one service account, if the query of a list names it."""
+        if self._action() != "list":
+            return queryset
+        wanted = self.validated_query(serializers.ApiKeyListQuerySerializer)
+        return queryset.filter(**wanted)
+
+    @extend_schema(responses={201: serializers.ApiKeyCreatedSerializer})
+    def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A new key with the same rights, its secret for this once; the old one ends later."""
+        del request, args, kwargs
+        key, data = self.get_object(), self.validated_input()
+        made = services.rotate_api_key(actor=self.actor, key=key, **data)
+        return self.answer(made, status=201)
 
     def perform_create(self, data: dict[str, Any]) -> object:
         """A key, and its secret for this once."""
@@ -43,7 +69,7 @@ class CurrentOrganizationView(ApiView):
 
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
-    permissions_required = {"PATCH": Permission.MANAGE}
+    permissions_required = {"GET": Permission.BELONG, "PATCH": Permission.MANAGE}
     examples = {"GET": examples.ORGANIZATION_CURRENT}
 
     def get(self, request: Request) -> Response:

@@ -6,9 +6,11 @@ from functools import partial
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 from console.accounts.choices import ROLES
 from console.accounts.models.organization import Organization
+from console.accounts.models.service_account import ServiceAccount
 from console.accounts.querysets import ApiKeyQuerySet
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
@@ -17,7 +19,7 @@ NAME_CHARS_MAX = 100
 
 
 class ApiKey(models.Model):
-    """A key of an organisation, with a role of its own.
+    """A key of an organisation, with a role of its own, or of one of its service accounts.
 
     The secret is `fk_<key part of the id>_<secret>`; only its SHA-256 is kept. A secret of 160
     random bits needs no slow hash.
@@ -29,9 +31,15 @@ class ApiKey(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="api_keys"
     )
+    # It has the rights of this account, whatever they are at the moment.
+    service_account = models.ForeignKey(
+        ServiceAccount, null=True, blank=True, on_delete=models.PROTECT, related_name="api_keys"
+    )
     name = models.CharField(max_length=NAME_CHARS_MAX)
-    role = models.CharField(max_length=16, choices=ROLES)
+    # Empty for a service account's.
+    role = models.CharField(max_length=16, choices=ROLES, blank=True)
     verifier = models.CharField(max_length=64)
+    # The person who made it, by themself or with another key of theirs: it ends when they leave.
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -44,9 +52,19 @@ class ApiKey(models.Model):
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(service_account=None) ^ Q(role=""), name="role_or_service_account"
+            ),
+        )
         indexes = (
             models.Index(fields=["organization", "-created_at", "-id"], name="api_key_newest"),
         )
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def effective_role(self) -> str:
+        """Its role in the organisation at the moment."""
+        return self.service_account.role if self.service_account else self.role

@@ -64,12 +64,17 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=16, choices=ROLES)
     created_at = models.DateTimeField(default=now)
+    # When the user's session last did something here; right to some minutes.
+    last_seen_at = models.DateTimeField(null=True, blank=True)
 
     objects = MembershipQuerySet.as_manager()
 
     class Meta:
         constraints = (
             models.UniqueConstraint(fields=["organization", "user"], name="one_role_each"),
+        )
+        indexes = (
+            models.Index(fields=["organization", "created_at", "id"], name="members_oldest"),
         )
 
     def __str__(self) -> str:

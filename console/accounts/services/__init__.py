@@ -2,11 +2,25 @@
 
 from console.accounts.services.access import renew_actor
 from console.accounts.services.admission import admit
-from console.accounts.services.api_keys import CreatedKey, create_api_key, revoke_api_key
+from console.accounts.services.api_keys import (
+    CreatedKey,
+    create_api_key,
+    revoke_api_key,
+    rotate_api_key,
+)
 from console.accounts.services.attempts import purge_attempts, remember_device
 from console.accounts.services.authentication import actor_of_user, authenticate_key
 from console.accounts.services.closing import close_organization, send_closing_mail
+from console.accounts.services.invitations import (
+    Accepted,
+    accept_invitation,
+    create_invitation,
+    resend_invitation,
+    revoke_invitation,
+    send_invitation,
+)
 from console.accounts.services.limits import purge_address_events
+from console.accounts.services.members import remove_member, update_member
 from console.accounts.services.memberships import organizations_of
 from console.accounts.services.organizations import (
     billing_addresses,
@@ -21,6 +35,14 @@ from console.accounts.services.passwords import (
     send_password_reset,
 )
 from console.accounts.services.people import send_security_mail
+from console.accounts.services.projects import (
+    create_default_project,
+    create_project,
+    delete_project,
+    project_for,
+    update_project,
+)
+from console.accounts.services.role_bindings import create_role_binding, delete_role_binding
 from console.accounts.services.second_factors import (
     Enrolment,
     begin_enrolment,
@@ -30,6 +52,11 @@ from console.accounts.services.second_factors import (
     renew_recovery_codes,
     require_code,
     reset_second_factor,
+)
+from console.accounts.services.service_accounts import (
+    create_service_account,
+    delete_service_account,
+    update_service_account,
 )
 from console.accounts.services.sessions import (
     SESSION_ORGANIZATION,
@@ -53,9 +80,11 @@ from console.accounts.services.verification import (
 
 __all__ = [
     "SESSION_ORGANIZATION",
+    "Accepted",
     "CreatedKey",
     "Enrolment",
     "SignedUp",
+    "accept_invitation",
     "actor_of_user",
     "admit",
     "admit_everybody",
@@ -67,15 +96,25 @@ __all__ = [
     "close_organization",
     "confirm_enrolment",
     "create_api_key",
+    "create_default_project",
+    "create_invitation",
+    "create_project",
+    "create_role_binding",
+    "create_service_account",
     "current_session",
+    "delete_project",
+    "delete_role_binding",
+    "delete_service_account",
     "end_session",
     "end_sessions",
     "has_second_factor",
     "organizations_of",
+    "project_for",
     "purge_address_events",
     "purge_attempts",
     "purge_sessions",
     "remember_device",
+    "remove_member",
     "remove_second_factor",
     "renew_actor",
     "renew_recovery_codes",
@@ -83,10 +122,14 @@ __all__ = [
     "request_password_reset",
     "request_verification",
     "require_code",
+    "resend_invitation",
     "reset_password",
     "reset_second_factor",
     "revoke_api_key",
+    "revoke_invitation",
+    "rotate_api_key",
     "send_closing_mail",
+    "send_invitation",
     "send_password_reset",
     "send_security_mail",
     "send_verification",
@@ -97,6 +140,9 @@ __all__ = [
     "sign_out",
     "sign_up",
     "switch_organization",
+    "update_member",
     "update_organization",
+    "update_project",
+    "update_service_account",
     "verify_email",
 ]

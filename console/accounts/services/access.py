@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.accounts.models import ApiKey, UserSession
-from console.accounts.services.admission import access_of, may_stay
-from console.accounts.services.authentication import actor_of_user
-from console.common.actor import Actor, ActorKind, Role
+from console.accounts.services.admission import may_stay
+from console.accounts.services.authentication import actor_of_key, actor_of_user
+from console.common.actor import Actor, ActorKind
 from console.common.clock import now
 from console.common.tenancy import organization_scope
 
@@ -33,10 +33,9 @@ def renew_actor(actor: Actor) -> Actor | None:
 def _renew_key(actor: Actor) -> Actor | None:
     with organization_scope(actor.organization_id):
         keys = ApiKey.objects.for_organization(actor.organization_id).usable()
-        key = keys.select_related("organization").filter(pk=actor.id).first()
-    if key is None:
-        return None
-    return replace(actor, role=Role(key.role), access=access_of(key.organization))
+        found = keys.select_related("organization", "service_account").filter(pk=actor.id)
+        key = found.first()
+        return None if key is None else actor_of_key(key, address=actor.address)
 
 
 def _renew_session(actor: Actor) -> tuple[Actor | None, bool]:

@@ -10,6 +10,7 @@ from console.accounts.models.user import normal_email
 from console.accounts.services.api_keys import CreatedKey, create_api_key
 from console.accounts.services.limits import check_address, note_address
 from console.accounts.services.passwords import check_password
+from console.accounts.services.projects import create_default_project
 from console.accounts.services.verification import enqueue_verification
 from console.accounts.signals import organization_signed_up
 from console.common import locks
@@ -56,6 +57,7 @@ def sign_up(
         organization_id=organization.pk,
         role=Role.OWNER,
         address=address,
+        user_id=user.pk,
     )
     with organization_scope(organization.pk):
         organization.save(force_insert=True)
@@ -67,6 +69,7 @@ def sign_up(
             target_id=organization.pk,
             detail={"name": organization_name},
         )
+        create_default_project(actor=actor)
         api_key = create_api_key(actor=actor, name=FIRST_KEY, role=Role.OWNER)
         enqueue_verification(user=user, organization_id=organization.pk)
         organization_signed_up.send(sender=Organization, actor=actor, from_console=from_console)

@@ -68,6 +68,8 @@ class ApiMixin(APIView):
 
     # Action or method → what it asks for; see `console.common.api.permissions`.
     permissions_required: ClassVar[Mapping[str, Permission]] = {}
+    # A role in a project suffices, for what is that project's.
+    in_projects: ClassVar[bool] = False
     # Action or method → serializer of the body.
     input_serializers: ClassVar[Mapping[str, SerializerType]] = {}
     # Action or method → serializer of the answer, where it is not `serializer_class`.
@@ -279,13 +281,27 @@ class ResourceViewSet(ApiViewSet):
     lookup_field = "pk"
     # Path from the row to its organisation.
     organization_field: ClassVar[str] = "organization_id"
+    # Path from the row to its project, of rows that are seen and changed by roles in projects.
+    project_field: ClassVar[str | None] = None
     list_ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
 
     def get_queryset(self) -> QuerySet[Any]:
         """Rows of the actor's organisation; the first of the two guards of tenancy."""
         if getattr(self, "swagger_fake_view", False):
             return super().get_queryset().none()
-        return super().get_queryset().filter(**{self.organization_field: self.organization_id})
+        rows = super().get_queryset().filter(**{self.organization_field: self.organization_id})
+        readable = self.actor.projects_with(Permission.READ)
+        if self.project_field is None or readable is None:
+            return rows
+        return rows.filter(**{f"{self.project_field}__in": readable})
+
+    def project_of(self, row: Any) -> str | None:
+        """The id of a row's project; None where roles in projects do not matter."""
+        if self.project_field is None:
+            return None
+        for name in self.project_field.split("__"):
+            row = getattr(row, name)
+        return str(row)
 
     def get_object(self) -> Any:
         """The row that the address names, locked if the request changes it.

@@ -214,7 +214,7 @@ def test_months_that_cannot_be_are_refused(api, at, month):
     assert document["errors"][0]["pointer"] == "?month"
 
 
-@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("role", sorted(set(Role) - {Role.MEMBER}))
 def test_everybody_of_the_organisation_may_see_it(api, tenant, other_tenant, role):
     spend_more(tenant.id, 1_000)
     assert api(tenant.keys[role]).get("/costs").status_code == 200

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from console.accounts import services
 from console.accounts.models import UserSession
 from console.common.actor import Permission, Role, system_actor
+from console.common.clock import now
 from console.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
-from tests.console.factories import PASSWORD, Tenant
+from tests.console.factories import (
+    PASSWORD,
+    Tenant,
+    make_member,
+    make_project,
+    make_project_member,
+)
 from tests.console.walk.routes import Parameters, Route
 
 CODE = {"code": "123456"}
@@ -31,11 +40,104 @@ def a_session(tenant: Tenant) -> Parameters:
     return {"id": UserSession.objects.filter(user=tenant.owner).latest("created_at").pk}
 
 
+def a_project(tenant: Tenant) -> Parameters:
+    """The default one, in which some actors of the walk have roles."""
+    return {"id": tenant.project.pk}
+
+
+def another_project(tenant: Tenant) -> Parameters:
+    """One without clusters."""
+    return {"id": make_project(tenant, "walked").pk}
+
+
+def a_member(tenant: Tenant) -> Parameters:
+    """Somebody whom nobody calls as."""
+    return {"id": make_member(tenant, "walked@acme.example", Role.VIEWER).pk}
+
+
+def an_invitation(tenant: Tenant) -> Parameters:
+    """One that was sent a while ago."""
+    with organization_scope(tenant.id):
+        invitation = services.create_invitation(
+            actor=system_actor(tenant.id), email="invited@walk.example", role=Role.VIEWER
+        )
+        invitation.sent_at = now() - timedelta(hours=1)
+        invitation.save()
+    return {"id": invitation.pk}
+
+
+def a_role_binding(tenant: Tenant) -> Parameters:
+    """A role in the default project."""
+    member = make_project_member(tenant, tenant.project, Role.VIEWER)
+    with organization_scope(tenant.id):
+        return {"id": member.role_bindings.get().pk}
+
+
+def a_service_account(tenant: Tenant) -> Parameters:
+    """One without keys."""
+    with organization_scope(tenant.id):
+        made = services.create_service_account(actor=system_actor(tenant.id), name="walked")
+    return {"id": made.pk}
+
+
+PROJECT = "/api/v1/projects/<id>"
+MEMBER = "/api/v1/members/<id>"
+BINDING = "/api/v1/role-bindings/<id>"
+ACCOUNT = "/api/v1/service-accounts/<id>"
+BELONG, READ, MANAGE = Permission.BELONG, Permission.READ, Permission.MANAGE
+NOBODY = {
+    "principal_type": "user",
+    "principal_id": "usr_aaaaaaaaaaaaaaaaaaaa",
+    "project_id": "prj_aaaaaaaaaaaaaaaaaaaa",
+    "role": "viewer",
+}
 ROUTES = [
+    Route("GET", "/api/v1/projects", READ, parameters=a_project, in_project=True),
+    Route("POST", "/api/v1/projects", MANAGE, body={"name": "new"}),
+    Route("GET", PROJECT, READ, parameters=a_project, in_project=True),
+    Route("PATCH", PROJECT, MANAGE, body={"name": "new"}, parameters=a_project, in_project=True),
+    Route("DELETE", PROJECT, MANAGE, parameters=another_project, in_project=True),
+    Route("GET", "/api/v1/members", BELONG, parameters=a_member),
+    Route("GET", MEMBER, READ, parameters=a_member, hidden=True),
+    Route("PATCH", MEMBER, MANAGE, body={"role": "developer"}, parameters=a_member),
+    Route("DELETE", MEMBER, MANAGE, parameters=a_member, hidden=True),
+    Route("GET", "/api/v1/invitations", READ, parameters=an_invitation),
+    Route(
+        "POST",
+        "/api/v1/invitations",
+        MANAGE,
+        body={"email": "new@walk.example", "role": "viewer"},
+    ),
+    Route("DELETE", "/api/v1/invitations/<id>", MANAGE, parameters=an_invitation),
+    Route("POST", "/api/v1/invitations/<id>:resend", MANAGE, body={}, parameters=an_invitation),
+    Route(
+        "POST",
+        "/api/v1/invitations/accept",
+        None,
+        body={"token": "made up", "password": PASSWORD},
+        succeeds=frozenset({422}),
+    ),
+    Route("GET", "/api/v1/role-bindings", READ, parameters=a_role_binding, in_project=True),
+    Route(
+        "POST",
+        "/api/v1/role-bindings",
+        MANAGE,
+        body=NOBODY,
+        in_project=True,
+        succeeds=frozenset({422}),
+    ),
+    Route("GET", BINDING, READ, parameters=a_role_binding, in_project=True),
+    Route("DELETE", BINDING, MANAGE, parameters=a_role_binding, in_project=True),
+    Route("GET", "/api/v1/service-accounts", BELONG, parameters=a_service_account),
+    Route("POST", "/api/v1/service-accounts", MANAGE, body={"name": "new"}),
+    Route("GET", ACCOUNT, READ, parameters=a_service_account, hidden=True),
+    Route("PATCH", ACCOUNT, MANAGE, body={"disabled": True}, parameters=a_service_account),
+    Route("DELETE", ACCOUNT, MANAGE, parameters=a_service_account),
+    Route("POST", "/api/v1/api-keys/<id>:rotate", MANAGE, body={}, parameters=an_api_key),
     Route("GET", "/api/v1/api-keys", Permission.READ),
     Route("POST", "/api/v1/api-keys", Permission.MANAGE, body={"name": "walk", "role": "viewer"}),
     Route("DELETE", "/api/v1/api-keys/<id>", Permission.MANAGE, parameters=an_api_key),
-    Route("GET", "/api/v1/organizations/current", Permission.READ),
+    Route("GET", "/api/v1/organizations/current", Permission.BELONG),
     Route("PATCH", "/api/v1/organizations/current", Permission.MANAGE, body={"name": "Renamed"}),
     Route("GET", "/api/v1/organizations/current/export", Permission.MANAGE),
     # A program does not close it, whatever its role.

@@ -136,10 +136,10 @@ def a_group(tenant: Tenant) -> Parameters:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/regions", READ),
-    Route("GET", "/api/v1/operations", READ),
-    Route("GET", "/api/v1/operations/<id>", READ, parameters=an_operation),
-    Route("GET", "/api/v1/clusters", READ, parameters=nothing_but_a_cell),
+    Route("GET", "/api/v1/regions", Permission.BELONG),
+    Route("GET", "/api/v1/operations", READ, parameters=an_operation, in_project=True),
+    Route("GET", "/api/v1/operations/<id>", READ, parameters=an_operation, in_project=True),
+    Route("GET", "/api/v1/clusters", READ, parameters=a_cluster),
     Route("POST", "/api/v1/clusters", WRITE, body={"name": "new"}, parameters=nothing_but_a_cell),
     Route("GET", CLUSTER, READ, parameters=a_cluster),
     Route("PATCH", CLUSTER, WRITE, body={"idle_timeout_s": 10}, parameters=a_cluster),

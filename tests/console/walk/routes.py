@@ -20,6 +20,17 @@ class WhoCalls(StrEnum):
     ADMIN = "admin"
     REVOKED = "revoked key"
     EXPIRED = "expired key"
+    # Belong to the organisation, and have a role in the project of what is walked.
+    PROJECT_DEVELOPER = "developer of the project"
+    PROJECT_VIEWER = "viewer of the project"
+    # A session of a member, where the two above are keys of service accounts.
+    PROJECT_MEMBER = "member who develops the project"
+    # Belong to the organisation, and have a role in another project of it.
+    OTHER_DEVELOPER = "developer of another project"
+    OTHER_VIEWER = "viewer of another project"
+
+
+OF_ANOTHER = frozenset({WhoCalls.OTHER_DEVELOPER, WhoCalls.OTHER_VIEWER})
 
 
 Parameters = Mapping[str, str]
@@ -47,6 +58,11 @@ class Route:
     session: bool = False
     # Of these, only that of somebody who runs the service.
     staff: bool = False
+    # A role in the project of what the address names suffices; by default of what lies in clusters.
+    # What is walked lies in the default project.
+    in_project: bool | None = None
+    # Looks absent to who may not read the organisation, in place of forbidden.
+    hidden: bool = False
     # Statuses of a request that nothing speaks against.
     succeeds: frozenset[int] = frozenset({200, 201, 202, 204})
 
@@ -59,6 +75,13 @@ class Route:
     def names_something(self) -> bool:
         """Tells whether the address names a thing of one organisation."""
         return "<" in self.path
+
+    @property
+    def asks_the_project(self) -> bool:
+        """Tells whether a role in a project suffices."""
+        if self.in_project is not None:
+            return self.in_project
+        return self.path.removeprefix("/api/v1/").startswith("clusters")
 
     def address(self, parameters: Parameters) -> str:
         """The address with its parameters filled in."""
