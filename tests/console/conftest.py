@@ -1,10 +1,13 @@
 """Tenants and clients of the API."""
 
+from datetime import timedelta
+
 import pytest
 
 # Its assertions say what differs, as a test's own do.
 pytest.register_assert_rewrite("tests.console.cases")
 
+from console.common.clock import now  # noqa: E402
 from tests.console.clients import ApiClient  # noqa: E402
 from tests.console.factories import make_tenant  # noqa: E402
 
@@ -19,6 +22,18 @@ def tenant(db):
 def other_tenant(db):
     """Another organisation, whose things `tenant` must not see."""
     return make_tenant("Globex")
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """The clock stands still, but for what the test says: `later(seconds=5)`."""
+    begin, passed = now(), [timedelta()]
+    monkeypatch.setattr("django.utils.timezone.now", lambda: begin + passed[0])
+
+    def go_on(**kwargs):
+        passed[0] += timedelta(**kwargs)
+
+    return go_on
 
 
 @pytest.fixture

@@ -1,30 +1,17 @@
 """Guessing a password: from many addresses it takes for ever, and keeps nobody out."""
 
-from datetime import timedelta
-
 import pytest
 from django.test import Client
 
 from console.accounts.models import FailedAttempts
 from console.accounts.services import attempts, purge_attempts
-from console.common.clock import now
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.factories import PASSWORD
 
 WRONG = "a wrong password"
-
-
-@pytest.fixture
-def later(monkeypatch):
-    """Has the clock go on: `later(seconds=5)`."""
-    begin, passed = now(), [timedelta()]
-    monkeypatch.setattr("django.utils.timezone.now", lambda: begin + passed[0])
-
-    def go_on(**kwargs):
-        passed[0] += timedelta(**kwargs)
-
-    return go_on
+# How long somebody has waited is what the test says, however slow the machine.
+pytestmark = pytest.mark.usefixtures("later")
 
 
 def from_somewhere(number, email, password):

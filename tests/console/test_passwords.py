@@ -148,6 +148,7 @@ def test_a_password_is_changed_by_who_knows_it(tenant):
     assert Browser().sign_in(tenant.owner, NEW).status_code == 200
 
 
+@pytest.mark.usefixtures("later")
 def test_a_wrong_current_password_changes_nothing_and_makes_wait(tenant):
     browser = signed_in(tenant.owner)
     body = {"current_password": "wrong", "new_password": NEW}

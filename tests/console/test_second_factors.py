@@ -1,7 +1,5 @@
 """Second factors: enrolment, sign-in with a code, recovery codes, and what lies in the database."""
 
-from datetime import timedelta
-
 import pyotp
 import pytest
 from django.core import mail
@@ -16,17 +14,8 @@ from tests.console.cases import assert_problem
 from tests.console.factories import PASSWORD
 from tests.console.outbox import run_outbox
 
-
-@pytest.fixture
-def later(monkeypatch):
-    """Has the clock go on: `later(30)` seconds."""
-    begin, passed = now(), [0]
-    monkeypatch.setattr("django.utils.timezone.now", lambda: begin + timedelta(seconds=passed[0]))
-
-    def go_on(seconds):
-        passed[0] += seconds
-
-    return go_on
+# Codes and waits are of the time that the test says, however slow the machine.
+pytestmark = pytest.mark.usefixtures("later")
 
 
 class App:
@@ -89,13 +78,13 @@ def test_signing_in_asks_for_a_code_from_the_enrolment_on(tenant, later):
     assert_problem(stranger.sign_in(tenant.owner, code=""), 422, "validation_failed")
     assert_problem(stranger.sign_in(tenant.owner, code="abc"), 401, "code_wrong")
     assert stranger.user_id is None
-    later(30)
+    later(seconds=30)
     assert stranger.sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
 def test_the_code_tells_nothing_to_who_lacks_the_password(tenant, later):
     app, _ = enrol(signed_in(tenant.owner))
-    later(30)
+    later(seconds=30)
     response = Browser().sign_in(tenant.owner, "wrong", code=app.code())
     assert_problem(response, 401, "invalid_credentials")
     # Nor was the code used up.
@@ -108,7 +97,7 @@ def test_a_code_is_good_once_and_never_after_a_later_one(tenant, later):
     for offset in (0, -1):
         response = Browser().sign_in(tenant.owner, code=app.code(offset))
         assert_problem(response, 401, "code_wrong")
-    later(60)
+    later(seconds=60)
     before, present = app.code(-1), app.code()
     assert Browser().sign_in(tenant.owner, code=present).status_code == 200
     assert_problem(Browser().sign_in(tenant.owner, code=present), 401, "code_wrong")
@@ -118,20 +107,20 @@ def test_a_code_is_good_once_and_never_after_a_later_one(tenant, later):
 @pytest.mark.parametrize(("offset", "status"), [(-2, 401), (-1, 200), (1, 200), (2, 401)])
 def test_clocks_may_differ_by_half_a_minute(tenant, later, offset, status):
     app, _ = enrol(signed_in(tenant.owner))
-    later(600)
+    later(seconds=600)
     assert Browser().sign_in(tenant.owner, code=app.code(offset)).status_code == status
 
 
 def test_guessing_codes_makes_wait_as_guessing_passwords_does(tenant, later):
     app, _ = enrol(signed_in(tenant.owner))
-    later(30)
+    later(seconds=30)
     wrong = f"{(int(app.code()) + 500_000) % 1_000_000:06}"
     stranger = Browser()
     for _ in range(5):
         assert_problem(stranger.sign_in(tenant.owner, code=wrong), 401, "code_wrong")
     response = stranger.sign_in(tenant.owner, code=app.code())
     assert_problem(response, 429, "too_many_requests")
-    later(6)
+    later(seconds=6)
     assert stranger.sign_in(tenant.owner, code=app.code()).status_code == 200
 
 
@@ -150,7 +139,7 @@ def test_a_recovery_code_is_good_once(tenant):
     _, (first, second, *_) = enrol(signed_in(tenant.owner))
     # As somebody types it from paper.
     assert Browser().sign_in(tenant.owner, code=first.upper()).status_code == 200
-    assert subjects()[-1] == "A recovery code of your account was used"
+    assert "A recovery code of your account was used" in subjects()
     assert_problem(Browser().sign_in(tenant.owner, code=first), 401, "code_wrong")
     assert Browser().sign_in(tenant.owner, code=second.replace("-", " ")).status_code == 200
 
@@ -160,7 +149,7 @@ def test_recovery_codes_are_made_anew_with_a_code(tenant, later):
     app, old = enrol(browser)
     body = {"code": "000"}
     assert_problem(browser.post("/session/recovery-codes", body), 422, "code_wrong")
-    later(30)
+    later(seconds=30)
     made = browser.post("/session/recovery-codes", {"code": app.code()})
     assert made.status_code == 200
     new = made.json()["recovery_codes"]
@@ -244,7 +233,8 @@ def test_a_new_password_by_mail_leaves_the_second_factor(tenant):
     anybody = Browser()
     anybody.post("/password-reset", {"email": tenant.owner.email})
     run_outbox()
-    token = str(mail.outbox[-1].body).split("#")[1].split()[0]
+    (message,) = [each for each in mail.outbox if each.subject == "Set a new password"]
+    token = str(message.body).split("#")[1].split()[0]
     body = {"token": token, "password": "another long password"}
     assert anybody.post("/password-reset/confirm", body).status_code == 204
     assert_problem(Browser().sign_in(tenant.owner, body["password"]), 401, "code_required")

@@ -1,7 +1,9 @@
 """The console's session: cookie and CSRF token, who is signed in, in which organisation."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from console.accounts.models import Membership
 from console.common.actor import Role
@@ -134,3 +136,14 @@ def test_another_page_cannot_sign_somebody_in(browser, tenant):
         "/api/v1/session", {"email": tenant.owner.email, "password": PASSWORD}
     )
     assert_problem(form, 415, "unsupported_media_type")
+
+
+def test_an_unknown_address_does_the_same_as_a_known_one(browser, tenant):
+    """So it takes as long: the password is hashed for nobody too."""
+    did = []
+    for email in (tenant.owner.email, "nobody@acme.example"):
+        with CaptureQueriesContext(connection) as queries:
+            response = browser.post("/session", {"email": email, "password": "wrong"})
+        assert_problem(response, 401, "invalid_credentials")
+        did.append([query["sql"].split(" ")[0] for query in queries])
+    assert did[0] == did[1]
