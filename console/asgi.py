@@ -1,6 +1,8 @@
 """The ASGI application: `uvicorn console.asgi:application`."""
 
+import gc
 import os
+from importlib import import_module
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
@@ -13,3 +15,9 @@ _django = get_asgi_application()
 from console.common.bodies import BodyLimit  # noqa: E402
 
 application = BodyLimit(_django, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+# All views now, not at the first request; and what is there stays, so that no collection looks
+# through it while somebody waits.
+import_module("console.urls")
+gc.collect()
+gc.freeze()

@@ -73,7 +73,7 @@ def django_settings(config: Config) -> dict[str, Any]:
 def databases(config: Config) -> dict[str, Any]:
     """Two connections to one database: `default` serves, `owner` migrates."""
     database = config.database
-    common = {
+    common: dict[str, Any] = {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": database.name,
         "HOST": database.host,
@@ -87,8 +87,13 @@ def databases(config: Config) -> dict[str, Any]:
             "application_name": "freshet",
         },
     }
+    served = {**common, "USER": database.app_user, "PASSWORD": database.app_password}
+    if database.pool_max:
+        # Connecting anew costs more than most of what a request asks.
+        pool = {"min_size": 1, "max_size": database.pool_max, "timeout": database.connect_timeout_s}
+        served["OPTIONS"] = {**common["OPTIONS"], "pool": pool}
     return {
-        "default": {**common, "USER": database.app_user, "PASSWORD": database.app_password},
+        "default": served,
         "owner": {
             **common,
             "USER": database.owner_user,

@@ -50,6 +50,9 @@ class Database:
     app_password: str = setting("", "Its password.")
     sslmode: str = setting("prefer", "libpq's sslmode.")
     connect_timeout_s: int = setting(5, "Seconds to wait for a connection.")
+    pool_max: int = setting(
+        0, "Connections that a web process keeps and shares at most; 0: one for each request."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ WEB, WORKER, NIGHTLY, BEAT = "web", "worker", "nightly", "beat"
 NAMES = (POSTGRES, REDIS, KEEPER, GATEWAY, AGENT, MIGRATE, WEB, WORKER, NIGHTLY, BEAT)
 
 WORKER_PROCESSES = 2
+POOL_MAX = "20"
 
 
 def postgres_folder(config: Config) -> Path:
@@ -199,7 +200,8 @@ def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         ),
         ready=AnswersHttp(config.web.port, "/healthz"),
         folder=ROOT,
-        environment=environment,
+        # Only here: workers fork, and the threads of a pool do not come along.
+        environment={"FRESHET_DATABASE_POOL_MAX": POOL_MAX, **environment},
         after=(MIGRATE,),
     )
 

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from asgiref.sync import sync_to_async
+from django.db import close_old_connections
 
 from console.accounts.services import renew_actor
 from console.common.actor import Actor
@@ -85,6 +86,8 @@ class Stream:
                 _open[self.actor.organization_id] -= 1
 
     async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
+        # It lasts for minutes: others need the database's connection that its request was given.
+        await sync_to_async(close_old_connections)()
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
         progress = Progress()
@@ -153,10 +156,13 @@ class Stream:
 
     def _why_over(self) -> str | None:
         """Why the tail must not go on; None if it may."""
-        actor = renew_actor(self.actor)
-        if actor is None or not self._readable(actor):
-            return "access_ended"
-        return None if self._still_there() else "brokers_changed"
+        try:
+            actor = renew_actor(self.actor)
+            if actor is None or not self._readable(actor):
+                return "access_ended"
+            return None if self._still_there() else "brokers_changed"
+        finally:
+            close_old_connections()
 
     def _readable(self, actor: Actor) -> bool:
         """Whether the actor may still see the cluster, in the project where it is now."""

@@ -6,7 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from brokers.metadata_records import TopicConfig
 from provisioning.api.cluster_serializers import ConditionSerializer
+from provisioning.services.topics import ShownTopic
 
 ITEMS_MAX = 100
 PARTITIONS_MAX = 2**31 - 1
@@ -63,6 +65,24 @@ class TopicSerializer(serializers.Serializer[Any]):
         many=True, source="details", allow_null=True, help_text="Every config; null in short lists."
     )
     status = TopicStatusSerializer(source="*")
+
+    def to_representation(self, instance: ShownTopic) -> dict[str, Any]:
+        """The same as by the fields, without a step for each: a thousand topics are one answer."""
+        topic, details = instance.topic, instance.details
+        return {
+            "name": topic.name,
+            "id": topic.id,
+            "partitions": topic.partitions,
+            "replication_factor": topic.replication_factor,
+            "internal": topic.internal,
+            "created_at": instance.created_at.isoformat().replace("+00:00", "Z"),
+            "configs": dict(topic.configs),
+            "config_details": None if details is None else [detail_of(each) for each in details],
+            "status": {
+                "partitions_led": topic.partitions_led,
+                "conditions": list(instance.conditions),
+            },
+        }
 
 
 class TopicUpdateSerializer(serializers.Serializer[Any]):
@@ -137,6 +157,19 @@ class EffectSerializer(serializers.Serializer[Any]):
     """Whether brokers have what was made, or when they will."""
 
     conditions = ConditionSerializer(many=True)
+
+
+def detail_of(entry: TopicConfig) -> dict[str, Any]:
+    """A config as JSON. `asdict` would copy each of them: ten times as slow."""
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "default": entry.default,
+        "source": entry.source,
+        "is_default": entry.is_default,
+        "type": entry.type,
+        "documentation": entry.documentation,
+    }
 
 
 def one_or_items(attrs: dict[str, Any], *required: str) -> dict[str, Any]:

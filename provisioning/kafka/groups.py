@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import TypedDict
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
@@ -141,8 +142,10 @@ def describe_groups(
         return []
     with access.admin() as admin:
         described = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+        # All are asked before the first answer is waited for: each is a request of its own.
+        asked = {name: _ask_committed(admin, name, timeout_s) for name in names}
         descriptions = [described[name].result() for name in names]
-        committed = {name: committed_offsets(admin, name, timeout_s) for name in names}
+        committed = {name: _committed(asked[name]) for name in names}
         wanted = {partition for offsets in committed.values() for partition in offsets}
         ends = _known_ends(admin, wanted, timeout_s)
     partitions = _with_lag(access, committed, ends, timeout_s, now_ms)
@@ -179,10 +182,21 @@ def sample_groups(
 def committed_offsets(admin: AdminClient, group: str, timeout_s: float) -> dict[Partition, int]:
     """What the group committed, by partition."""
     with kafka_errors():
-        asked = admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=timeout_s
-        )
-        answer = asked[group].result()
+        return _committed(_ask_committed(admin, group, timeout_s))
+
+
+def _ask_committed(
+    admin: AdminClient, group: str, timeout_s: float
+) -> Future[ConsumerGroupTopicPartitions]:
+    asked = admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)], request_timeout=timeout_s
+    )
+    found: Future[ConsumerGroupTopicPartitions] = asked[group]
+    return found
+
+
+def _committed(asked: Future[ConsumerGroupTopicPartitions]) -> dict[Partition, int]:
+    answer = asked.result()
     return {
         (entry.topic, entry.partition): entry.offset
         for entry in answer.topic_partitions

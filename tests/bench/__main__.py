@@ -20,6 +20,8 @@ BENCHES = {
     "invoice": "issues a month's invoices for 10,000 organisations, PDFs excluded",
     "metering_cost": "the metering agent on against off: CPU seconds per GiB",
     "bill_exact": "faults on the way to the bill: bytes billed wrongly, by scan and proxy",
+    "api": "REST: lists of 1,000 topics at 10/s while topics are created at 5/s",
+    "lag_scale": "the console's page of groups, of 10,000",
     "rollup": "the nightly roll-up: usage rows a second and core, against plain scans",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
 }

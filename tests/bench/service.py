@@ -63,6 +63,16 @@ class Service:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def cell(self) -> dict[str, str]:
+        """The cell's settings, as a control plane takes them."""
+        return {
+            "metadata": f"sqlite://{self.folder / 'metadata.sqlite'}",
+            "dfs": str(self.folder / "dfs"),
+            "bucket": f"file://{self.folder / 'bucket'}",
+            "secret": str(self.folder / "secret"),
+        }
+
+    @property
     def login(self) -> dict[str, object]:
         """How librdkafka logs in."""
         return {

@@ -9,7 +9,10 @@ import pytest
 from brokers.errors import UnavailableError, UnknownOutcomeError
 from brokers.metadata import ClusterStore
 from console.common.conf import config
+from provisioning.api.topic_serializers import TopicSerializer
 from provisioning.cells import cluster_store
+from provisioning.models import Cluster
+from provisioning.services.topics import list_topics
 from tests.console import cases
 from tests.provisioning.control.world import failing, lost
 
@@ -247,3 +250,16 @@ def test_a_thousand_topics_are_one_read(api, topics, cluster_id, record_property
     # For the report of the run; nothing is asserted of it.
     record_property("list_1000_topics_ms", round(took_ms, 1))
     print(f"1,000 topics in {took_ms:.0f} ms")  # noqa: T201
+
+
+def test_topics_are_shown_as_their_fields_say(api, topics, cluster_id):
+    """The short way of the serializer gives what the declared fields give."""
+    api().post(topics, {"name": "t", "partitions": 2, "configs": {"retention.ms": "5"}})
+    for full in (True, False):
+        (shown,) = list_topics(
+            cluster=Cluster(pk=cluster_id, intent="active"), internal=False, full=full
+        )
+        serializer = TopicSerializer()
+        assert serializer.to_representation(shown) == super(
+            TopicSerializer, serializer
+        ).to_representation(shown)

