@@ -6,18 +6,22 @@ tenancy scope; a month is named by any of its days; quantities are billed ones, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db.models import Max, Sum
 
+from billing.catalog import SHOWN_ONLY
 from billing.forecast import STANDING
 from billing.models import PriceVersion
 from billing.rating import rate
 from console.common.conf import config
 from metering.models import ClusterCoverage, ProvisionalMinute, RollupPointer, UsageRow
 from metering.periods import DAY, day_start, from_ms, month_span
+
+logger = logging.getLogger(__name__)
 
 # Organisation → (cluster, meter) → quantity.
 MonthTotals = dict[str, dict[tuple[str, str], int]]
@@ -41,13 +45,22 @@ def totals_by_organization(month: date, organization_ids: Collection[str]) -> Mo
 
 
 def spent_by_organization(month: date, organization_ids: Collection[str]) -> dict[str, int]:
-    """What each organisation's month costs so far before taxes, in minor units."""
+    """What each organisation's month costs so far before taxes, in minor units.
+
+    What has no price costs nothing here, and is logged: budgets must go on being held.
+    """
     first = month.replace(day=1)
     catalog = PriceVersion.objects.in_force(first).catalog()
-    return {
-        organization_id: sum(line.amount_minor for line in rate(totals, catalog, first))
-        for organization_id, totals in totals_by_organization(first, organization_ids).items()
-    }
+    known = SHOWN_ONLY | catalog.prices.keys()
+    spent = {}
+    for organization_id, totals in totals_by_organization(first, organization_ids).items():
+        priced = {key: n for key, n in totals.items() if key[1] in known}
+        if len(priced) < len(totals):
+            meters = sorted({meter for _, meter in totals.keys() - priced.keys()})
+            extra = {"organization": organization_id, "meters": meters}
+            logger.error("spending.unpriced_meters", extra=extra)
+        spent[organization_id] = sum(line.amount_minor for line in rate(priced, catalog, first))
+    return spent
 
 
 def topic_shares(organization_id: str, month: date) -> Shares:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from metering.services import ingest, reconciliation, rollup
+from metering.services import ingest, pruning, reconciliation, rollup
 
 # Far longer than any roll-up; a queue that hands the task out again meanwhile finds it locked.
 ROLLUP_S = 6 * 3600
@@ -18,6 +18,7 @@ def ingest_usage() -> None:
 
 @shared_task(name="metering.roll_up_recent_days", time_limit=ROLLUP_S)
 def roll_up_recent_days() -> None:
-    """Rolls up what is due, and compares with the log what is rolled up."""
+    """Rolls up what is due, compares with the log what is rolled up, and removes what is old."""
     rollup.roll_up_recent_days()
     reconciliation.reconcile_recent_days()
+    pruning.prune()

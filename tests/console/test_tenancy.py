@@ -52,6 +52,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/staff/api/views.py", "list"),  # for staff
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
+    ("metering/services/pruning.py", "prune_files"),  # a sweep
     ("metering/services/publishing.py", "publish"),  # a day is of every organisation
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff

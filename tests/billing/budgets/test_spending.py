@@ -65,3 +65,19 @@ def test_an_organisations_scope_shows_its_own(at, tenant, other_tenant):
     with organization_scope(tenant.id):
         found = totals_by_organization(MONTH, [tenant.id, other_tenant.id])
     assert found == {tenant.id: {}, other_tenant.id: {}}
+
+
+def test_what_has_no_price_keeps_nobody_from_their_budgets(at, tenant, other_tenant, caplog):
+    spend(tenant.id, 25)
+    spend(other_tenant.id, 30)
+    use(tenant.id, 1_000, meter="unheard_of")
+    use(other_tenant.id, 7, meter="broker_seconds")
+    with system_scope():
+        spent = spent_by_organization(MONTH, [tenant.id, other_tenant.id])
+    assert spent == {tenant.id: 25, other_tenant.id: 30}
+    (told,) = [each for each in caplog.records if each.message == "spending.unpriced_meters"]
+    assert (told.levelname, told.organization, told.meters) == (
+        "ERROR",
+        tenant.id,
+        ["unheard_of"],
+    )

@@ -266,8 +266,9 @@ def test_the_nightly_task_compares_what_it_rolled_up(agent, store, monkeypatch):
     done = []
     monkeypatch.setattr("metering.services.rollup.roll_up_recent_days", lambda: done.append("up"))
     monkeypatch.setattr(service, "reconcile_recent_days", lambda: done.append("compared"))
+    monkeypatch.setattr("metering.services.pruning.prune", lambda: done.append("pruned"))
     nightly_task()
-    assert done == ["up", "compared"]
+    assert done == ["up", "compared", "pruned"]
 
 
 @pytest.fixture

@@ -1,0 +1,80 @@
+"""Removes what nobody asks for any more: folders of old runs, and what is known of old files.
+
+Published rows, runs, comparisons and usage files themselves stay.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from datetime import date, timedelta
+from pathlib import Path
+
+from console.common.clock import now
+from console.common.conf import config
+from console.common.tenancy import system_scope
+from metering.choices import RunState
+from metering.models import FileCoverage, Reconciliation, RollupRun, UsageFile
+from metering.periods import to_ms
+
+logger = logging.getLogger(__name__)
+
+# Longer than any month stays open; reports are in PostgreSQL.
+FOLDERS_KEPT = timedelta(days=45)
+# As raw files are kept: until then a row leads to its files and lanes.
+FILES_KEPT = timedelta(days=770)
+FILES_A_PASS = 5_000
+DAY_FOLDER = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
+
+
+def prune() -> tuple[int, int]:
+    """Removes what is old; gives how many folders and files. May be ended anywhere."""
+    folders, files = prune_folders(), prune_files()
+    if folders or files:
+        logger.info("usage.pruned", extra={"folders": folders, "files": files})
+    return folders, files
+
+
+def prune_folders() -> int:
+    """Removes folders of runs that ended long ago, but for those with conflicting rows in them."""
+    last = now() - FOLDERS_KEPT
+    removed = 0
+    for folder in sorted(config().usage.rollups.glob("day=*")):
+        match = DAY_FOLDER.fullmatch(folder.name)
+        if match is None or date.fromisoformat(match[1]) >= last.date():
+            continue
+        for run in sorted(folder.glob("run_id=*")):
+            if _is_done_with(run.name.removeprefix("run_id=")):
+                shutil.rmtree(run)
+                removed += 1
+        _remove_if_empty(folder)
+    return removed
+
+
+def prune_files() -> int:
+    """Forgets old usage files and what they cover, some at a time; gives how many files."""
+    before_ms = to_ms(now() - FILES_KEPT)
+    with system_scope():
+        old = UsageFile.objects.filter(cell=config().cell.id, emitted_at_ms__lt=before_ms)
+        keys = list(old.order_by("emitted_at_ms").values_list("pk", flat=True)[:FILES_A_PASS])
+        FileCoverage.objects.filter(file__in=keys).delete()
+        UsageFile.objects.filter(pk__in=keys).delete()
+    return len(keys)
+
+
+def _is_done_with(run_id: str) -> bool:
+    """Tells whether a run ended long ago, and left nothing that somebody should look at."""
+    last = now() - FOLDERS_KEPT
+    found = RollupRun.objects.filter(pk=run_id).first()
+    if found is not None:
+        over = found.state != RunState.RUNNING and found.created_at < last
+        return over and not found.report.get("conflicts")
+    compared = Reconciliation.objects.filter(pk=run_id).first()
+    # What no row knows is left of a restored database.
+    return compared is None or (compared.state != RunState.RUNNING and compared.created_at < last)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if not any(folder.iterdir()):
+        folder.rmdir()
