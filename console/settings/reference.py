@@ -34,7 +34,7 @@ This page is made from the code: `python -m console.settings.reference`.
 | `mode` | `FRESHET_MODE` | `"local"` | `local`: one person, one machine. `production` refuses to \
 start without what strangers make necessary. |
 | `secret_key` | `FRESHET_SECRET_KEY` | made at the first start, in `{home}/secret_key` | Signs \
-sessions. 50 characters or more in production. |
+sessions and links, seals second factors. 50 characters or more in production. |
 
 PostgreSQL and Redis are embedded as long as `database.host` and `queue.url` have their defaults;
 with any other value `make up` starts no server of its own for them.
