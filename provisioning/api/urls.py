@@ -9,6 +9,7 @@ from provisioning.api.clusters import ClusterResourceViewSet, OperationViewSet, 
 from provisioning.api.credentials import CredentialViewSet
 from provisioning.api.groups import GroupViewSet
 from provisioning.api.messages import MessageStreamViewSet, MessageViewSet
+from provisioning.api.metrics import ClusterMetricsViewSet, MetricsView
 from provisioning.api.topics import TopicViewSet
 
 CLUSTER = r"^clusters/(?P<id>cl_[a-z2-7]+)"
@@ -101,6 +102,12 @@ urlpatterns = [
         name="acl-detail",
     ),
     re_path(r"^acl-templates$", AclTemplateView.as_view(), name="acl-template-list"),
+    re_path(r"^metrics$", MetricsView.as_view(), name="metrics"),
+    re_path(
+        rf"{IN_CLUSTER}/metrics$",
+        ClusterMetricsViewSet.as_view({"get": "retrieve"}),
+        name="cluster-metrics",
+    ),
     re_path(rf"{IN_CLUSTER}/groups$", GroupViewSet.as_view({"get": "list"}), name="group-list"),
     re_path(
         rf"{GROUP}$",

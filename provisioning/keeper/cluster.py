@@ -34,6 +34,7 @@ from provisioning.keeper.decide import (
 )
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
+from provisioning.keeper.probe import topics_in
 from provisioning.keeper.prober import Pace, Prober
 from provisioning.keeper.records import (
     Phase,
@@ -107,6 +108,7 @@ class Cluster:
         self._sampler = Sampler(
             cluster_id,
             self._take_sample,
+            topics=lambda: topics_in(self._prober.pages),
             store=cell.store,
             clock=cell.clock,
             metrics=cell.metrics,
@@ -273,7 +275,7 @@ class Cluster:
                 grace_s = self._cell.settings.keeper.stopping_grace_ms / 1000
                 asyncio.get_running_loop().call_later(grace_s, self._prober.soon)
             case TakeSample():
-                self._start_sample()
+                self._start_sample(last=True)
             case ForgetWake(revision):
                 await self._forget_wake(revision)
 
@@ -341,10 +343,10 @@ class Cluster:
         interval_ms = self._cell.settings.keeper.sample_interval_ms
         return max(self._sampler.attempted_ms + interval_ms, self._sampler.next_ms)
 
-    def _start_sample(self) -> None:
+    def _start_sample(self, *, last: bool = False) -> None:
         bootstrap = ",".join(broker.kafka for broker in self.brokers)
         if bootstrap:
-            self._sampler.start(bootstrap)
+            self._sampler.start(bootstrap, last=last)
 
     def _take_sample(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
         password = super_password(self._cell.secret, self.cluster_id)

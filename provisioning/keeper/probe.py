@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections.abc import Iterable
 
 # Connections that came over the link listener: those of tenants' clients.
 CONNECTIONS = re.compile(rb"^freshet_client_connections (\S+)", re.MULTILINE)
+# Of a topic since its broker started; Kafka's exporters use the same names.
+TOPIC = re.compile(
+    rb"^kafka_server_brokertopicmetrics_(\w+)_total"
+    rb'\{topic="([A-Za-z0-9._-]+)"\} (\d+)(?:\.0+)?(?: |$)',
+    re.MULTILINE,
+)
+TOPIC_COUNTERS = (b"bytesin", b"bytesout", b"messagesin")
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -30,6 +38,17 @@ def connections_in(metrics: bytes) -> int | None:
     except ValueError:
         return None
     return int(count) if math.isfinite(count) and count >= 0 else None
+
+
+def topics_in(pages: Iterable[bytes]) -> dict[str, list[int]]:
+    """Bytes in, bytes out and records in of each topic, summed over brokers' metrics."""
+    topics: dict[str, list[int]] = {}
+    for page in pages:
+        for counter, topic, count in TOPIC.findall(page):
+            if counter in TOPIC_COUNTERS:
+                counts = topics.setdefault(topic.decode(), [0] * len(TOPIC_COUNTERS))
+                counts[TOPIC_COUNTERS.index(counter)] += int(count)
+    return topics
 
 
 async def _get(address: str) -> bytes | None:

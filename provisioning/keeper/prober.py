@@ -38,6 +38,8 @@ class Prober:
         self, clock: Clock, metrics: Metrics, pace: Pace, seen: Callable[[], None]
     ) -> None:
         self.reading: Reading | None = None
+        # What each broker answered in the last round in which all of them did.
+        self.pages: tuple[bytes, ...] = ()
         self._clock = clock
         self._metrics = metrics
         self._pace = pace
@@ -62,6 +64,7 @@ class Prober:
             self._targets = targets
             # What another broker said is no reading of this one.
             self.reading = None
+            self.pages = ()
             self._unanswered = {t: self._unanswered.get(t, 0) for t in targets}
             self._soon.set()
 
@@ -97,6 +100,9 @@ class Prober:
             self._unanswered[target] = 0 if answer is not None else self._unanswered[target] + 1
             self._metrics.count("scrape_failures", int(answer is None))
             counts.append(None if answer is None else connections_in(answer))
+        pages = tuple(answer for answer in answers if answer is not None)
+        if len(pages) == len(targets):
+            self.pages = pages
         total = None if None in counts else sum(count for count in counts if count is not None)
         self.reading = Reading(taken_ms, total)
         self._seen()

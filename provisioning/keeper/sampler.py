@@ -1,6 +1,8 @@
 """Takes samples of a cluster's groups, in a thread, one at a time, and never for long.
 
-A sample is what people see of a cluster that sleeps: its groups with their lag as they were.
+A sample is what people see of a cluster that sleeps, its groups with their lag as they were, and
+what its metrics are made from: `topics` has each topic's bytes in, bytes out and records in since
+its broker started.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from provisioning.keeper.clock import Clock
 from provisioning.keeper.metrics import Metrics
@@ -26,6 +29,10 @@ SampleGroups = Callable[[str, str, str], Sequence[Mapping[str, object]]]
 CONTENT_BYTES_MAX = 700 * 1024
 # Sampling takes at most this share of the time, on a cluster where it is slow.
 PAUSE_PER_DURATION = 10
+# Counters change all the time: where nothing else did, they are written no more often.
+COUNTERS_EVERY_MS = 15_000
+
+Topics = Mapping[str, Sequence[int]]
 
 
 class Sampler:
@@ -36,6 +43,7 @@ class Sampler:
         cluster_id: str,
         take: Callable[[str], Sequence[Mapping[str, object]]],
         *,
+        topics: Callable[[], Topics],
         store: AsyncStore,
         clock: Clock,
         metrics: Metrics,
@@ -47,6 +55,7 @@ class Sampler:
         self.next_ms = 0
         self._cluster_id = cluster_id
         self._take = take
+        self._topics = topics
         self._store = store
         self._clock = clock
         self._metrics = metrics
@@ -54,12 +63,16 @@ class Sampler:
         self._done = done
         self._task: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
-        self._stored: object = None
+        self._stored: Mapping[str, object] | None = None
+        self._stored_ms = 0
 
-    def start(self, bootstrap: str) -> None:
-        """Begins a sample, unless one is on its way."""
+    def start(self, bootstrap: str, *, last: bool = False) -> None:
+        """Begins a sample, unless one is on its way.
+
+        The `last` one before its cluster sleeps is written wherever anything changed.
+        """
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._attempt(bootstrap))
+            self._task = asyncio.create_task(self._attempt(bootstrap, last=last))
 
     async def close(self) -> None:
         """Waits for nobody."""
@@ -67,15 +80,15 @@ class Sampler:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _attempt(self, bootstrap: str) -> None:
+    async def _attempt(self, bootstrap: str, *, last: bool) -> None:
         began_ms = self._clock.now_ms()
         try:
             async with asyncio.timeout(self._timeout_s):
                 groups = await self._in_thread(bootstrap)
-            content = bounded({"groups": list(groups), "topics": {}})
-            if content != self._stored:
+            content = bounded({"groups": list(groups), "topics": dict(self._topics())})
+            if self._is_news(content, began_ms, last=last):
                 await self._store.put_sample(self._cluster_id, began_ms, content)
-                self._stored = content
+                self._stored, self._stored_ms = content, began_ms
             self._metrics.count("samples")
         except StoreError:
             self._metrics.count("sample_failures")
@@ -87,6 +100,12 @@ class Sampler:
             self.next_ms = self._clock.now_ms() + PAUSE_PER_DURATION * took_ms
             self.attempted_ms = began_ms
             self._done()
+
+    def _is_news(self, content: Mapping[str, object], now_ms: int, *, last: bool) -> bool:
+        if self._stored is None or content["groups"] != self._stored["groups"]:
+            return True
+        stale = last or now_ms - self._stored_ms >= COUNTERS_EVERY_MS
+        return stale and content["topics"] != self._stored["topics"]
 
     async def _in_thread(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
         """In a thread that may outlive the wait and the keeper, unlike a pool's."""
@@ -118,14 +137,26 @@ class Sampler:
 
 
 def bounded(content: Mapping[str, object]) -> Mapping[str, object]:
-    """The content with as many of its groups as a record takes; `truncated` tells of the rest."""
-    groups = content["groups"]
-    if not isinstance(groups, list) or len(json.dumps(content)) <= CONTENT_BYTES_MAX:
+    """The content with as much as a record takes; `truncated` tells of the rest.
+
+    Topics may have half of it, the first by name, and groups what is left.
+    """
+    groups, topics = content["groups"], content["topics"]
+    if not isinstance(groups, list) or not isinstance(topics, dict):
         return content
-    kept, size = [], 0
-    for group in groups:
-        size += len(json.dumps(group)) + 2
-        if size > CONTENT_BYTES_MAX - 1024:
-            break
-        kept.append(group)
-    return {**content, "groups": kept, "truncated": True}
+    if len(json.dumps(content)) <= CONTENT_BYTES_MAX:
+        return content
+    left = CONTENT_BYTES_MAX - 1024
+    shown = dict(_fitting(sorted(topics.items()), left // 2))
+    kept = _fitting(groups, left - len(json.dumps(shown)))
+    return {**content, "groups": kept, "topics": shown, "truncated": True}
+
+
+def _fitting(items: list[Any], bytes_max: int) -> list[Any]:
+    """The first items whose JSON is no longer than a bound."""
+    size = 0
+    for place, item in enumerate(items):
+        size += len(json.dumps(item)) + 2
+        if size > bytes_max:
+            return items[:place]
+    return items

@@ -1,6 +1,7 @@
 """The keeper's small parts: probe, prober, sampler, lock, pages, metrics, clock."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +15,15 @@ from provisioning.keeper.clock import Clock
 from provisioning.keeper.http import Pages
 from provisioning.keeper.lock import KeeperLock
 from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.probe import connections_in, scrape
+from provisioning.keeper.probe import connections_in, scrape, topics_in
 from provisioning.keeper.prober import Pace, Prober
 from provisioning.keeper.records import Phase
-from provisioning.keeper.sampler import CONTENT_BYTES_MAX, Sampler, bounded
+from provisioning.keeper.sampler import (
+    CONTENT_BYTES_MAX,
+    COUNTERS_EVERY_MS,
+    Sampler,
+    bounded,
+)
 from provisioning.keeper.store import AsyncStore
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
@@ -40,6 +46,33 @@ from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
 )
 def test_connections_are_what_the_metric_says(text, count):
     assert connections_in(text.encode()) == count
+
+
+IN = "kafka_server_brokertopicmetrics_bytesin_total"
+OUT = "kafka_server_brokertopicmetrics_bytesout_total"
+RECORDS = "kafka_server_brokertopicmetrics_messagesin_total"
+
+
+@pytest.mark.parametrize(
+    ("pages", "topics"),
+    [
+        ([], {}),
+        ([""], {}),
+        ([f"# HELP {IN} x\n{IN} 3\n"], {}),
+        ([f'{IN}{{topic="a.b-c_d"}} 5\n'], {"a.b-c_d": [5, 0, 0]}),
+        ([f'{IN}{{topic="a"}} 5 1700000000\n'], {"a": [5, 0, 0]}),
+        (
+            [f'{IN}{{topic="a"}} 1\n{OUT}{{topic="a"}} 2\n{RECORDS}{{topic="a"}} 3'],
+            {"a": [1, 2, 3]},
+        ),
+        # Of two brokers.
+        ([f'{IN}{{topic="a"}} 1\n', f'{IN}{{topic="a"}} 2\n'], {"a": [3, 0, 0]}),
+        ([f'{IN}{{topic="a"}} many\n{IN}{{topic="a"}} -1\n{IN}{{topic="a"}} NaN\n'], {}),
+        (['kafka_server_brokertopicmetrics_other_total{topic="a"} 1\n'], {}),
+    ],
+)
+def test_topics_are_what_the_metrics_say(pages, topics):
+    assert topics_in(page.encode() for page in pages) == topics
 
 
 @asynccontextmanager
@@ -158,18 +191,31 @@ def test_a_broker_that_does_not_answer_is_counted_by_its_name():
     asyncio.run(scenario())
 
 
+class LaterClock(Clock):
+    """The time, and what a test lets pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed_ms = 0
+
+    def now_ms(self):
+        return super().now_ms() + self.passed_ms
+
+
 class Sampled:
     """A sampler over a store in memory."""
 
-    def __init__(self, take, timeout_s=LIMIT_S):
+    def __init__(self, take, timeout_s=LIMIT_S, topics=dict):
         self.store = MemoryStore()
         self.attempts = 0
         self.metrics = Metrics()
+        self.clock = LaterClock()
         self.sampler = Sampler(
             CLUSTER,
             take,
+            topics=topics,
             store=AsyncStore(self.store, self.metrics),
-            clock=Clock(),
+            clock=self.clock,
             metrics=self.metrics,
             timeout_s=timeout_s,
             done=self._count,
@@ -178,9 +224,9 @@ class Sampled:
     def _count(self):
         self.attempts += 1
 
-    async def attempt(self):
+    async def attempt(self, *, last=False):
         due = self.attempts + 1
-        self.sampler.start("127.0.0.1:1")
+        self.sampler.start("127.0.0.1:1", last=last)
         await until(lambda: self.attempts == due)
 
 
@@ -197,6 +243,35 @@ def test_a_sample_is_written_when_it_changed():
         groups.append({"group": "b"})
         await sampled.attempt()
         assert sampled.store.samples[CLUSTER][1]["groups"] == groups
+
+    asyncio.run(scenario())
+
+
+def test_counters_alone_are_written_now_and_then():
+    groups, topics = [{"group": "a"}], {"orders": [1, 2, 3]}
+    sampled = Sampled(lambda _: list(groups), topics=lambda: dict(topics))
+
+    async def scenario():
+        await sampled.attempt()
+        first = sampled.store.samples[CLUSTER]
+        assert first[1]["topics"] == {"orders": [1, 2, 3]}
+        topics["orders"] = [4, 5, 6]
+        await sampled.attempt()
+        assert sampled.store.samples[CLUSTER] is first
+        await sampled.attempt(last=True)
+        first = sampled.store.samples[CLUSTER]
+        assert first[1]["topics"] == {"orders": [4, 5, 6]}
+        topics["orders"] = [7, 8, 9]
+        await sampled.attempt()
+        assert sampled.store.samples[CLUSTER] is first
+        sampled.clock.passed_ms = COUNTERS_EVERY_MS
+        await sampled.attempt()
+        second = sampled.store.samples[CLUSTER]
+        assert second[1]["topics"] == {"orders": [7, 8, 9]}
+        # Nothing changed, however long ago it was written.
+        sampled.clock.passed_ms *= 2
+        await sampled.attempt()
+        assert sampled.store.samples[CLUSTER] is second
 
     asyncio.run(scenario())
 
@@ -250,6 +325,14 @@ def test_a_large_sample_keeps_what_fits():
     assert content["truncated"] is True
     assert kept == groups[: len(kept)]
     assert CONTENT_BYTES_MAX * 0.9 < len(str(kept)) <= CONTENT_BYTES_MAX
+    topics = {f"topic-{n:05}": [n, n, n] for n in range(30_000)}
+    content = bounded({"groups": groups, "topics": topics})
+    assert len(json.dumps(content)) <= CONTENT_BYTES_MAX
+    some = content["topics"]
+    assert isinstance(some, dict)
+    assert list(some) == sorted(topics)[: len(some)]
+    assert content["groups"]
+    assert len(some) > 1000
     small = {"groups": groups[:2], "topics": {}}
     assert bounded(small) is small
 

@@ -137,6 +137,10 @@ def test_groups_of_a_sleeping_cluster_are_in_its_sample(settings, cell):
         (partition,) = group["partitions"]
         expected = {"topic": "orders", "partition": 0, "committed": 2, "end": 5, "lag": 3}
         assert expected.items() <= partition.items()
+        bytes_in, bytes_out, records_in = sample.content["topics"]["orders"]
+        assert records_in == 5
+        assert bytes_in > 0
+        assert bytes_out >= 0
 
 
 def fall_behind(connection):

@@ -1,0 +1,183 @@
+"""What an organisation's clusters do, for its own Prometheus: OpenMetrics text.
+
+From the cell's records alone, so that a scrape neither wakes a cluster nor asks its brokers: what
+the keeper wrote of connections, and its last sample of topics and groups.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from brokers.errors import MetadataError
+from brokers.metadata_records import ClusterStatus, Sample, Topic
+from provisioning.cells import cell_store, cluster_store
+from provisioning.models import Cluster
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+CLUSTER = ("cluster_id", "cluster")
+TOPIC = (*CLUSTER, "topic")
+GROUP = (*CLUSTER, "group")
+# In the order in which a sample has a topic's counters.
+COUNTERS = (
+    ("freshet_topic_received_bytes", "Bytes of record batches that brokers took."),
+    ("freshet_topic_sent_bytes", "Bytes of record batches that brokers handed out."),
+    ("freshet_topic_received_records", "Records that brokers took."),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of one cluster. `reachable`: whether its cell answered."""
+
+    cluster: Cluster
+    reachable: bool
+    status: ClusterStatus | None = None
+    sample: Sample | None = None
+    topics: Sequence[Topic] = field(default=())
+
+
+def metrics_text(clusters: Iterable[Cluster]) -> bytes:
+    """The metrics of some clusters. One whose cell does not answer is there, and not `up`."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Clusters([see(cluster) for cluster in clusters]))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text
+
+
+def see(cluster: Cluster) -> Seen:
+    """Three reads of the cell's metadata store."""
+    cell = cell_store()
+    try:
+        return Seen(
+            cluster=cluster,
+            reachable=True,
+            status=cell.status(cluster.pk),
+            sample=cell.sample(cluster.pk),
+            topics=[each for each in _topics(cluster) if not each.internal],
+        )
+    except MetadataError as error:
+        logger.warning("metrics.unknown", extra={"cluster": cluster.pk, "error": str(error)})
+        return Seen(cluster=cluster, reachable=False)
+
+
+def _topics(cluster: Cluster) -> Sequence[Topic]:
+    # A cluster that no worker has seen yet has no record.
+    return cluster_store(cluster.pk).topics() if cluster.reconciled_generation else ()
+
+
+class _Clusters(Collector):
+    """Makes the families out of what was seen."""
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self._seen = seen
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, each with every cluster's values."""
+        yield from self._clusters()
+        yield from self._topics()
+        yield from self._groups()
+
+    def _clusters(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily(
+            "freshet_cluster_up", "1 where brokers serve, 0 where it sleeps.", labels=CLUSTER
+        )
+        brokers = GaugeMetricFamily("freshet_cluster_brokers", "Brokers.", labels=CLUSTER)
+        connections = GaugeMetricFamily(
+            "freshet_cluster_connections", "Connections of clients.", labels=CLUSTER
+        )
+        sampled = GaugeMetricFamily(
+            "freshet_cluster_sampled_timestamp_seconds",
+            "When topics and groups were looked at last.",
+            labels=CLUSTER,
+            unit="seconds",
+        )
+        for seen in self._seen:
+            labels, status = _labels(seen), seen.status
+            running = status is not None and status.phase == "running"
+            up.add_metric(labels, float(running))
+            if seen.reachable:
+                brokers.add_metric(labels, len(status.brokers) if status else 0)
+                connections.add_metric(labels, status.connections if status else 0)
+            if seen.sample is not None:
+                sampled.add_metric(labels, seen.sample.taken_at_ms / 1000)
+        yield from (up, brokers, connections, sampled)
+
+    def _topics(self) -> Iterator[Metric]:
+        partitions = GaugeMetricFamily("freshet_topic_partitions", "Partitions.", labels=TOPIC)
+        counters = [CounterMetricFamily(name, text, labels=TOPIC) for name, text in COUNTERS]
+        for seen in self._seen:
+            counted = _content(seen, "topics", {})
+            for topic in sorted(seen.topics, key=lambda each: each.name):
+                labels = [*_labels(seen), topic.name]
+                partitions.add_metric(labels, topic.partitions)
+                # Counted since the topic's broker started: Prometheus knows a counter that resets.
+                for family, count in zip(counters, counted.get(topic.name, ()), strict=False):
+                    family.add_metric(labels, count)
+        yield from (partitions, *counters)
+
+    def _groups(self) -> Iterator[Metric]:
+        members = GaugeMetricFamily(
+            "freshet_group_members", "Members of a consumer group.", labels=GROUP
+        )
+        lag = GaugeMetricFamily(
+            "freshet_group_lag_records",
+            "Records of a topic that a group has not committed.",
+            labels=(*GROUP, "topic"),
+        )
+        seconds = GaugeMetricFamily(
+            "freshet_group_lag_seconds",
+            "Age of the oldest record of a topic that a group has not committed.",
+            labels=(*GROUP, "topic"),
+            unit="seconds",
+        )
+        for seen in self._seen:
+            for group in _content(seen, "groups", []):
+                labels = [*_labels(seen), group["group"]]
+                members.add_metric(labels, len(group["members"]))
+                for topic, records, age in lag_by_topic(group["partitions"]):
+                    if records is not None:
+                        lag.add_metric([*labels, topic], records)
+                    if age is not None:
+                        seconds.add_metric([*labels, topic], age)
+        yield from (members, lag, seconds)
+
+
+def lag_by_topic(
+    partitions: Iterable[Mapping[str, Any]],
+) -> list[tuple[str, int | None, float | None]]:
+    """By topic the sum of records and the greatest age. None: of no partition is it known. Pure."""
+    records: dict[str, list[int]] = {}
+    ages: dict[str, list[float]] = {}
+    topics = set()
+    for each in partitions:
+        topics.add(each["topic"])
+        if each["lag"] is not None:
+            records.setdefault(each["topic"], []).append(each["lag"])
+        if each["lag_seconds"] is not None:
+            ages.setdefault(each["topic"], []).append(each["lag_seconds"])
+    return [
+        (
+            topic,
+            sum(records[topic]) if topic in records else None,
+            max(ages[topic]) if topic in ages else None,
+        )
+        for topic in sorted(topics)
+    ]
+
+
+def _labels(seen: Seen) -> list[str]:
+    return [seen.cluster.pk, seen.cluster.name]
+
+
+def _content(seen: Seen, name: str, default: Any) -> Any:  # noqa: ANN401 (the sample's own JSON)
+    return default if seen.sample is None else seen.sample.content.get(name, default)
