@@ -11,6 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from console.common.actor import Actor
 from console.common.api.views import ApiView
 from provisioning.api.bases import ClusterViewSet
 from provisioning.models import Cluster
@@ -23,7 +24,9 @@ CLUSTERS_MAX = 200
 
 
 class MetricsView(ApiView):
-    """Metrics of all clusters of the organisation."""
+    """Metrics of all clusters that the caller may see."""
+
+    in_projects = True
 
     @extend_schema(operation_id="metrics_retrieve", responses=TEXT)
     def get(self, request: Request) -> HttpResponseBase:
@@ -32,7 +35,7 @@ class MetricsView(ApiView):
         Counters are as of the keeper's last look, some seconds ago, and begin anew with a broker.
         """
         del request
-        return answer(clusters_of(self.organization_id))
+        return answer(clusters_of(self.actor))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """Whoever asks for text alone gets a problem as JSON all the same."""
@@ -53,9 +56,9 @@ class ClusterMetricsViewSet(ClusterViewSet):
         return super().perform_content_negotiation(request, force=True)
 
 
-def clusters_of(organization_id: str) -> QuerySet[Cluster]:
-    """Those that are not deleted, newest first."""
-    clusters = Cluster.objects.for_organization(organization_id).active()
+def clusters_of(actor: Actor) -> QuerySet[Cluster]:
+    """Those that the actor may see and that are not deleted, newest first."""
+    clusters = Cluster.objects.readable(actor).active()
     return clusters.order_by("-created_at", "-id")[:CLUSTERS_MAX]
 
 

@@ -198,7 +198,7 @@ ROUTES = [
     Route("POST", f"{INSIDE}/acls:batch", WRITE, body={"items": [ACL]}, parameters=inside),
     Route("POST", f"{INSIDE}/acls:apply-template", WRITE, body=TEMPLATE, parameters=inside),
     Route("GET", "/api/v1/acl-templates", READ),
-    Route("GET", "/api/v1/metrics", READ, parameters=nothing_but_a_cell),
+    Route("GET", "/api/v1/metrics", READ, parameters=a_cluster, in_project=True),
     Route("GET", f"{INSIDE}/metrics", READ, parameters=inside),
     Route("GET", f"{INSIDE}/groups", READ, parameters=inside),
     Route("GET", GROUP, READ, parameters=a_group),
