@@ -53,6 +53,7 @@ type ClusterStatus struct {
 type Cluster struct {
 	ID                 string            `json:"id"`
 	Name               string            `json:"name"`
+	ProjectID          string            `json:"project_id"`
 	Region             string            `json:"region"`
 	Labels             map[string]string `json:"labels"`
 	DeletionProtection bool              `json:"deletion_protection"`
@@ -67,6 +68,7 @@ type Cluster struct {
 // NewCluster is what a cluster shall be. What is nil is the service's to choose.
 type NewCluster struct {
 	Name               string            `json:"name"`
+	ProjectID          *string           `json:"project_id,omitempty"`
 	Region             *string           `json:"region,omitempty"`
 	Labels             map[string]string `json:"labels,omitempty"`
 	Spec               SpecWish          `json:"spec"`
@@ -76,6 +78,7 @@ type NewCluster struct {
 // ClusterChange is what changes of a cluster. What is nil stays.
 type ClusterChange struct {
 	Name               *string            `json:"name,omitempty"`
+	ProjectID          *string            `json:"project_id,omitempty"`
 	Labels             *map[string]string `json:"labels,omitempty"`
 	Spec               SpecWish           `json:"spec"`
 	DeletionProtection *bool              `json:"deletion_protection,omitempty"`

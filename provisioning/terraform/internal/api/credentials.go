@@ -104,9 +104,10 @@ type APIKey struct {
 
 // NewAPIKey is what a key shall be. ExpiresAt is RFC 3339.
 type NewAPIKey struct {
-	Name      string  `json:"name"`
-	Role      string  `json:"role,omitempty"`
-	ExpiresAt *string `json:"expires_at,omitempty"`
+	Name             string  `json:"name"`
+	Role             string  `json:"role,omitempty"`
+	ServiceAccountID *string `json:"service_account_id,omitempty"`
+	ExpiresAt        *string `json:"expires_at,omitempty"`
 }
 
 // CreateAPIKey makes a key.

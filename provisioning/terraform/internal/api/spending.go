@@ -76,3 +76,23 @@ type UsageItem struct {
 func (c *Client) Usage(ctx context.Context, query url.Values) ([]UsageItem, error) {
 	return list[UsageItem](ctx, c, "/usage", query, pageOfMetadata)
 }
+
+// Limit is a published limit. Used is nil where it is not known.
+type Limit struct {
+	Name     string `json:"name"`
+	Scope    string `json:"scope"`
+	Limit    int64  `json:"limit"`
+	Used     *int64 `json:"used"`
+	Unit     string `json:"unit"`
+	Effect   string `json:"effect"`
+	Raisable bool   `json:"raisable"`
+}
+
+// Limits reads all of them; with a cluster's id, its own values.
+func (c *Client) Limits(ctx context.Context, cluster string) ([]Limit, error) {
+	query := url.Values{}
+	if cluster != "" {
+		query.Set("cluster_id", cluster)
+	}
+	return list[Limit](ctx, c, "/limits", query, pageOfRows)
+}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
@@ -37,13 +36,16 @@ type budgetModel struct {
 
 func budgetResource() resource.Resource {
 	return newManaged(definition[budgetModel]{
-		name:     "budget",
-		schema:   budgetSchema(),
-		create:   createBudget,
-		read:     readBudget,
-		update:   updateBudget,
-		remove:   removeBudget,
-		identify: identifyBudget,
+		name:   "budget",
+		schema: budgetSchema(),
+		create: createBudget,
+		read:   readBudget,
+		update: updateBudget,
+		remove: removeBudget,
+		identify: identifyBy("bud_", func(ctx context.Context, s *session, name string) (string, error) {
+			found, err := s.budgetNamed(ctx, name)
+			return found.ID, err
+		}),
 	})
 }
 
@@ -156,15 +158,6 @@ func updateBudget(ctx context.Context, s *session, plan *budgetModel, state, _ b
 
 func removeBudget(ctx context.Context, s *session, state budgetModel) error {
 	return s.api.DeleteBudget(ctx, state.ID.ValueString())
-}
-
-// identifyBudget takes an id or a name.
-func identifyBudget(ctx context.Context, s *session, id string) (map[string]string, error) {
-	if strings.HasPrefix(id, "bud_") {
-		return map[string]string{"id": id}, nil
-	}
-	found, err := s.budgetNamed(ctx, id)
-	return map[string]string{"id": found.ID}, err
 }
 
 func (s *session) budgetNamed(ctx context.Context, name string) (api.Budget, error) {

@@ -41,6 +41,7 @@ const (
 type clusterModel struct {
 	ID                 types.String   `tfsdk:"id"`
 	Name               types.String   `tfsdk:"name"`
+	ProjectID          types.String   `tfsdk:"project_id"`
 	Region             types.String   `tfsdk:"region"`
 	Labels             types.Map      `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64    `tfsdk:"idle_timeout_s"`
@@ -81,6 +82,14 @@ func clusterSchema() schema.Schema {
 			"name": schema.StringAttribute{
 				Required:            true,
 				MarkdownDescription: "Name, unique in the organisation.",
+			},
+			"project_id": schema.StringAttribute{
+				Optional:            true,
+				Computed:            true,
+				MarkdownDescription: "Project that it is in; without it, the default one.",
+				PlanModifiers: []planmodifier.String{
+					stringplanmodifier.UseStateForUnknown(),
+				},
 			},
 			"region": schema.StringAttribute{
 				Optional:            true,
@@ -227,6 +236,7 @@ func readCluster(ctx context.Context, s *session, state *clusterModel) error {
 // show fills in what is computed.
 func (m *clusterModel) show(found api.Cluster) {
 	m.ID = types.StringValue(found.ID)
+	m.ProjectID = types.StringValue(found.ProjectID)
 	m.Region = types.StringValue(found.Region)
 	m.IdleTimeoutS = types.Int64Value(found.Spec.IdleTimeoutS)
 	m.Scale = scaleOf(found.Spec.Scale)
@@ -252,6 +262,9 @@ func updateCluster(
 	change := api.ClusterChange{}
 	if !plan.Name.Equal(state.Name) {
 		change.Name = plan.Name.ValueStringPointer()
+	}
+	if !plan.ProjectID.Equal(state.ProjectID) {
+		change.ProjectID = optionalText(plan.ProjectID)
 	}
 	if labels := textsOf(plan.Labels); !maps.Equal(labels, textsOf(state.Labels)) {
 		change.Labels = &labels

@@ -15,6 +15,7 @@ import (
 type shownCluster struct {
 	ID                 types.String `tfsdk:"id"`
 	Name               types.String `tfsdk:"name"`
+	ProjectID          types.String `tfsdk:"project_id"`
 	Region             types.String `tfsdk:"region"`
 	Labels             types.Map    `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64  `tfsdk:"idle_timeout_s"`
@@ -30,6 +31,7 @@ func showCluster(found api.Cluster) shownCluster {
 	return shownCluster{
 		ID:                 types.StringValue(found.ID),
 		Name:               types.StringValue(found.Name),
+		ProjectID:          types.StringValue(found.ProjectID),
 		Region:             types.StringValue(found.Region),
 		Labels:             mapOf(found.Labels),
 		IdleTimeoutS:       types.Int64Value(found.Spec.IdleTimeoutS),

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -113,11 +114,12 @@ func closeCredential(ctx context.Context, s *session, handle map[string]string) 
 }
 
 type apiKeyEphemeralModel struct {
-	Name      types.String `tfsdk:"name"`
-	Role      types.String `tfsdk:"role"`
-	LifetimeS types.Int64  `tfsdk:"lifetime_s"`
-	ID        types.String `tfsdk:"id"`
-	Secret    types.String `tfsdk:"secret"`
+	Name             types.String `tfsdk:"name"`
+	Role             types.String `tfsdk:"role"`
+	ServiceAccountID types.String `tfsdk:"service_account_id"`
+	LifetimeS        types.Int64  `tfsdk:"lifetime_s"`
+	ID               types.String `tfsdk:"id"`
+	Secret           types.String `tfsdk:"secret"`
 }
 
 func apiKeyEphemeral() ephemeral.EphemeralResource {
@@ -129,9 +131,17 @@ func apiKeyEphemeral() ephemeral.EphemeralResource {
 			Attributes: map[string]schema.Attribute{
 				"name": passingNameAttribute(),
 				"role": schema.StringAttribute{
-					Required:            true,
-					MarkdownDescription: "Its role: " + quoted(keyRoles) + ", at most your own.",
-					Validators:          []validator.String{stringvalidator.OneOf(keyRoles...)},
+					Optional: true,
+					MarkdownDescription: "Its role: " + quoted(keyRoles) + ", at most your own. Or give " +
+						"`service_account_id`.",
+					Validators: []validator.String{
+						stringvalidator.OneOf(keyRoles...),
+						stringvalidator.ExactlyOneOf(path.MatchRoot("service_account_id")),
+					},
+				},
+				"service_account_id": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: "Service account whose role and role bindings it has.",
 				},
 				"lifetime_s": schema.Int64Attribute{
 					Optional:            true,
@@ -158,7 +168,10 @@ func openAPIKey(
 	}
 	end := time.Now().Add(time.Duration(lifetime) * time.Second).UTC().Format(time.RFC3339)
 	made, err := s.api.CreateAPIKey(ctx, api.NewAPIKey{
-		Name: passingName(model.Name.ValueString()), Role: model.Role.ValueString(), ExpiresAt: &end,
+		Name:             passingName(model.Name.ValueString()),
+		Role:             model.Role.ValueString(),
+		ServiceAccountID: optionalText(model.ServiceAccountID),
+		ExpiresAt:        &end,
 	})
 	if err != nil {
 		return nil, err

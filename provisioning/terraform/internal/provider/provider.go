@@ -140,6 +140,9 @@ func (p *freshet) Resources(context.Context) []func() resource.Resource {
 		aclResource,
 		credentialResource,
 		budgetResource,
+		projectResource,
+		serviceAccountResource,
+		roleBindingResource,
 	}
 }
 
@@ -150,7 +153,10 @@ func (p *freshet) DataSources(context.Context) []func() datasource.DataSource {
 		aclsSource,
 		credentialSource, credentialsSource,
 		budgetSource, budgetsSource,
-		regionsSource, usageSource,
+		projectSource, projectsSource,
+		serviceAccountSource, serviceAccountsSource,
+		roleBindingsSource,
+		regionsSource, limitsSource, usageSource,
 	}
 }
 

@@ -27,15 +27,22 @@ type session struct {
 	acls        *cache.Lists[api.ACL]
 	credentials *cache.Lists[api.Credential]
 
+	projects        *cache.Lists[api.Project]
+	serviceAccounts *cache.Lists[api.ServiceAccount]
+	roleBindings    *cache.Lists[api.RoleBinding]
+
 	newTopics *batch.Batcher[api.NewTopic, api.Topic]
 	newACLs   *batch.Batcher[api.NewACL, struct{}]
 }
 
 func newSession(client *api.Client) *session {
 	s := &session{api: client}
-	s.clusters = cache.New(
-		func(ctx context.Context, _ string) ([]api.Cluster, error) { return client.Clusters(ctx) },
-		func(cluster api.Cluster) string { return cluster.ID }, api.IsNotFound)
+	s.clusters = ofOrganization(client.Clusters, func(each api.Cluster) string { return each.ID })
+	s.projects = ofOrganization(client.Projects, func(each api.Project) string { return each.ID })
+	s.serviceAccounts = ofOrganization(client.ServiceAccounts,
+		func(each api.ServiceAccount) string { return each.ID })
+	s.roleBindings = ofOrganization(client.RoleBindings,
+		func(each api.RoleBinding) string { return each.ID })
 	s.topics = cache.New(
 		func(ctx context.Context, cluster string) ([]api.Topic, error) {
 			return client.Topics(ctx, cluster, "basic")
@@ -48,6 +55,27 @@ func newSession(client *api.Client) *session {
 	s.newTopics = batch.New(batchWindow, api.TopicsAtOnce, s.sendTopics)
 	s.newACLs = batch.New(batchWindow, api.TopicsAtOnce, s.sendACLs)
 	return s
+}
+
+// ofOrganization is a cache of a list that is the organisation's.
+func ofOrganization[T any](
+	load func(context.Context) ([]T, error), key func(T) string,
+) *cache.Lists[T] {
+	return cache.New(
+		func(ctx context.Context, _ string) ([]T, error) { return load(ctx) }, key, api.IsNotFound)
+}
+
+// identifyBy takes what an import names: an id, which begins with a prefix, or a name.
+func identifyBy(
+	prefix string, named func(context.Context, *session, string) (string, error),
+) func(context.Context, *session, string) (map[string]string, error) {
+	return func(ctx context.Context, s *session, id string) (map[string]string, error) {
+		if strings.HasPrefix(id, prefix) {
+			return map[string]string{"id": id}, nil
+		}
+		found, err := named(ctx, s, id)
+		return map[string]string{"id": found}, err
+	}
 }
 
 // clusterID gives a cluster's id for an id or a name.

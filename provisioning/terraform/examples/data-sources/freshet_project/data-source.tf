@@ -1,0 +1,3 @@
+data "freshet_project" "checkout" {
+  name = "checkout"
+}

@@ -1,0 +1,3 @@
+data "freshet_service_account" "pipeline" {
+  name = "pipeline"
+}

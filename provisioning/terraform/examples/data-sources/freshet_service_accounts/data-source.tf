@@ -1,0 +1,1 @@
+data "freshet_service_accounts" "all" {}

@@ -1,0 +1,4 @@
+resource "freshet_project" "checkout" {
+  name   = "checkout"
+  labels = { cost-centre = "4711" }
+}

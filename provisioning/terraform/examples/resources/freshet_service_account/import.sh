@@ -1,0 +1,2 @@
+# By its id or its name.
+terraform import freshet_service_account.pipeline pipeline

@@ -1,0 +1,65 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+type limitsModel struct {
+	ClusterID types.String `tfsdk:"cluster_id"`
+	Limits    []shownLimit `tfsdk:"limits"`
+}
+
+type shownLimit struct {
+	Name     types.String `tfsdk:"name"`
+	Scope    types.String `tfsdk:"scope"`
+	Limit    types.Int64  `tfsdk:"limit"`
+	Used     types.Int64  `tfsdk:"used"`
+	Unit     types.String `tfsdk:"unit"`
+	Effect   types.String `tfsdk:"effect"`
+	Raisable types.Bool   `tfsdk:"raisable"`
+}
+
+func limitsSource() datasource.DataSource {
+	return newSource(sourceDefinition[limitsModel]{
+		name: "limits",
+		schema: schema.Schema{
+			MarkdownDescription: "Published limits, what of them is used, and what happens at each. More " +
+				"can be asked for in the console.",
+			Attributes: map[string]schema.Attribute{
+				"cluster_id": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: "Shows this cluster's own values, and what it uses.",
+				},
+				"limits": shownList("The limits.", map[string]schema.Attribute{
+					"name":     shownText("Name."),
+					"scope":    shownText("What it holds for, such as `organization` or `cluster`."),
+					"limit":    shownNumber("How much at most."),
+					"used":     shownNumber("How much is used; null where it is not known."),
+					"unit":     shownText("Unit of both."),
+					"effect":   shownText("What happens at it."),
+					"raisable": shownFlag("Whether more can be asked for."),
+				}),
+			},
+		},
+		read: func(ctx context.Context, s *session, model *limitsModel) error {
+			all, err := s.api.Limits(ctx, model.ClusterID.ValueString())
+			model.Limits = []shownLimit{}
+			for _, each := range all {
+				model.Limits = append(model.Limits, shownLimit{
+					Name:     types.StringValue(each.Name),
+					Scope:    types.StringValue(each.Scope),
+					Limit:    types.Int64Value(each.Limit),
+					Used:     types.Int64PointerValue(each.Used),
+					Unit:     types.StringValue(each.Unit),
+					Effect:   types.StringValue(each.Effect),
+					Raisable: types.BoolValue(each.Raisable),
+				})
+			}
+			return err
+		},
+	})
+}
