@@ -34,7 +34,7 @@ const (
 	idleTimeoutMin    = 5
 	idleTimeoutMax    = 7 * 24 * 3600
 	protectedSummary  = "The cluster is protected against deletion"
-	protectedSolution = "Cluster %q (%s) holds data and has deletion_protection. To delete it, set " +
+	protectedSolution = "cluster %q (%s) holds data and has deletion_protection. To delete it, set " +
 		"deletion_protection = false, apply that, and then destroy or replace it."
 )
 
