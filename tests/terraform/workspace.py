@@ -100,10 +100,14 @@ class Workspace:
         return done.returncode == 0
 
     def planned(self, *arguments: str) -> dict[str, list[str]]:
-        """What Terraform would do, by address; what stays as it is is left out."""
+        """What Terraform would do to resources, by address; what stays as it is is left out."""
         self.run("plan", "-input=false", "-out=plan.bin", *arguments)
         shown = json.loads(self.run("show", "-json", "plan.bin").splitlines()[-1])
-        changes = {each["address"]: each["change"]["actions"] for each in shown["resource_changes"]}
+        changes = {
+            each["address"]: each["change"]["actions"]
+            for each in shown["resource_changes"]
+            if each["mode"] == "managed"
+        }
         return {address: what for address, what in changes.items() if what != ["no-op"]}
 
     def outputs(self) -> dict[str, Any]:

@@ -197,9 +197,10 @@ func createCluster(
 	}
 	defer cancel()
 	id, err := s.api.CreateCluster(ctx, api.NewCluster{
-		Name:   plan.Name.ValueString(),
-		Region: optionalText(plan.Region),
-		Labels: textsOf(plan.Labels),
+		Name:      plan.Name.ValueString(),
+		ProjectID: optionalText(plan.ProjectID),
+		Region:    optionalText(plan.Region),
+		Labels:    textsOf(plan.Labels),
 		Spec: api.SpecWish{
 			IdleTimeoutS: optionalNumber(plan.IdleTimeoutS), Scale: scaleWish(plan.Scale),
 		},
