@@ -31,5 +31,5 @@ def follow_closing(*, actor: Actor, **_: object) -> None:
 
 
 def keep_clusters(*, project: Project, **_: object) -> None:
-    """A project that has clusters stays."""
-    clusters.require_no_clusters(project=project)
+    """A project that has clusters stays; those that are deleted leave it."""
+    clusters.leave_project(project=project)

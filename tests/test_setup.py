@@ -55,7 +55,6 @@ def test_everything_that_is_missing_is_named_at_once(machine):
     assert "these, by their names in Debian" in complaint
     assert "Node 20.19 or newer with npm" in complaint
     assert "Go 1.25 or newer" in complaint
-    assert "Terraform 1.11 or newer" in complaint
     for package in ("gcc", "libc6-dev", "default-jre-headless", "maven", "kcat", "chromium"):
         assert package in complaint
 
@@ -64,7 +63,7 @@ def test_starting_the_service_needs_nothing_that_only_tests_need(machine):
     complaint = set_up(machine, "up")
     for package in ("gcc", "default-jre-headless"):
         assert package in complaint
-    for package in ("maven", "kcat", "chromium", "Go 1", "Terraform"):
+    for package in ("maven", "kcat", "chromium", "Go 1"):
         assert package not in complaint
 
 
@@ -82,7 +81,6 @@ def test_without_root_the_command_to_run_is_named(machine):
         ("java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "Java 17 or newer"),
         ("python3", "exit 1", "Python 3.11 or newer"),
         ("go", "echo go version go1.24.13 linux/amd64", "newer first on PATH (found 1.24.13)"),
-        ("terraform", "echo Terraform v1.10.5", "Terraform 1.11 or newer first on PATH"),
         ("node", "echo v20.18.3", "Node 20.19 or newer first on PATH (found 20.18.3)"),
     ],
 )

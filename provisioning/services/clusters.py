@@ -256,12 +256,20 @@ def clusters_of_projects(*, organization_id: str, project_ids: Collection[str]) 
     return list(rows.order_by("id").values_list("id", flat=True))
 
 
-def require_no_clusters(*, project: Project) -> None:
-    """Raises `ProjectNotEmpty` for clusters of a project, deleted ones that can be restored too."""
-    left = Cluster.objects.for_organization(project.organization_id).not_purged()
-    count = left.filter(project=project).count()
+def leave_project(*, project: Project) -> None:
+    """Raises `ProjectNotEmpty` for clusters of a project whose row is locked.
+
+    Deleted ones that can be restored go to the default project: that one has clusters to come back
+    to, and who tears a project down need not wait for days.
+    """
+    left = Cluster.objects.for_organization(project.organization_id).filter(project=project)
+    # Who restores one at this moment comes after us and finds it moved, or before us and is seen.
+    there = list(left.not_purged().select_for_update().order_by("id"))
+    count = sum(cluster.intent == Intent.ACTIVE for cluster in there)
     if count:
-        raise ProjectNotEmpty(f"{count} clusters are left in it, or can still be restored to it.")
+        raise ProjectNotEmpty(f"{count} clusters are left in it.")
+    default = Project.objects.for_organization(project.organization_id).get(is_default=True)
+    left.not_purged().update(project=default)
 
 
 def _change_all(organization_id: str, **wanted: object) -> int:
