@@ -48,6 +48,7 @@ func clusterAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":             shownText("Id."),
 		"name":           shownText("Name."),
+		"project_id":     shownText("Project that it is in."),
 		"region":         shownText("Region."),
 		"labels":         shownMap("Labels."),
 		"idle_timeout_s": shownNumber("Seconds without a client after which it sleeps."),

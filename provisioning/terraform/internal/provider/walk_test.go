@@ -206,3 +206,34 @@ func TestImportsAreByName(t *testing.T) {
 		t.Errorf("%v", service.topics)
 	}
 }
+
+func TestModelsFitTheirSchemas(t *testing.T) {
+	_, endpoint := newFake(t)
+	walk := newWalker(t, endpoint)
+	found := schemasOf(t)
+	for name := range found.ResourceSchemas {
+		answer, err := walk.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{
+			TypeName: name, CurrentState: walk.value(found.ResourceSchemas[name], object{}),
+		})
+		noMismatch(t, name, err, answer.Diagnostics)
+	}
+	for name, schema := range found.DataSourceSchemas {
+		answer, err := walk.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+			TypeName: name, Config: walk.value(schema, object{}),
+		})
+		noMismatch(t, name, err, answer.Diagnostics)
+	}
+}
+
+// noMismatch takes what the service refuses: nothing is asked for that it has.
+func noMismatch(t *testing.T, name string, err error, said []*tfprotov6.Diagnostic) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	for _, each := range said {
+		if strings.Contains(each.Summary, "Conversion") {
+			t.Errorf("%s: %s", name, each.Detail)
+		}
+	}
+}
