@@ -171,17 +171,3 @@ def test_a_meter_that_fails_keeps_the_data_and_the_transaction(
     del meters["broken"]
     reconciling.sweep_clusters()
     assert cell.spec(cluster_id) is None
-
-
-def test_a_project_that_is_torn_down_leaves_what_can_be_restored(api, cluster_id, delete, undelete):
-    project = api().post("/projects", {"name": "torn down"}).json()["id"]
-    moved = api().patch(f"/clusters/{cluster_id}", {"project_id": project})
-    assert moved.json()["project_id"] == project
-    cases.assert_problem(api().delete(f"/projects/{project}"), 409, "project_not_empty")
-    api().patch(f"/clusters/{cluster_id}", {"deletion_protection": False})
-    delete(cluster_id)
-    assert api().delete(f"/projects/{project}").status_code == 204
-    undelete(cluster_id)
-    found = api().get(f"/clusters/{cluster_id}").json()["project_id"]
-    [default] = [each for each in api().get("/projects").json()["items"] if each["default"]]
-    assert found == default["id"]

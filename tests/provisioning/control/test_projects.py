@@ -101,8 +101,8 @@ def test_a_cluster_does_not_go_to_another_organization(api, other_tenant, make_c
     assert_problem(refused, 422, "unknown_project")
 
 
-def test_a_project_with_clusters_stays_until_they_cannot_be_restored(
-    api, other, make_cluster, reconcile
+def test_a_project_with_clusters_stays_and_deleted_ones_go_to_the_default_project(
+    api, tenant, other, make_cluster, reconcile
 ):
     cluster_id = make_cluster(project_id=other.pk)
     path = f"/projects/{other.pk}"
@@ -110,7 +110,10 @@ def test_a_project_with_clusters_stays_until_they_cannot_be_restored(
     name = api().get(f"/clusters/{cluster_id}").json()["name"]
     assert api().delete(f"/clusters/{cluster_id}", query={"name": name}).status_code == 202
     reconcile(cluster_id)
-    assert_problem(api().delete(path), 409, "project_not_empty")
+    assert api().delete(path).status_code == 204
+    shown = api().get(f"/clusters/{cluster_id}").json()
+    assert shown["deleted_at"] is not None
+    assert shown["project_id"] == tenant.project.pk
 
 
 def test_roles_follow_a_cluster_that_moves(api, tenant, other, make_cluster):
