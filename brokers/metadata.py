@@ -28,12 +28,17 @@ from brokers.metadata_records import (
     ClusterRecord,
     ClusterSpec,
     ClusterStatus,
+    DeletedTopic,
     LaneRecord,
     LaneState,
     Listing,
     Mechanism,
+    OrphanedTopic,
     Partition,
     Phase,
+    ProtocolChange,
+    Quota,
+    QuotaEntity,
     RecordKind,
     Sample,
     SealedEnd,
@@ -45,6 +50,7 @@ from brokers.metadata_records import (
     WakeRequest,
     history_of,
     lane_of,
+    quota_of,
     sample_of,
     spec_of,
     status_of,
@@ -60,12 +66,17 @@ __all__ = [
     "ClusterSpec",
     "ClusterStatus",
     "ClusterStore",
+    "DeletedTopic",
     "LaneRecord",
     "LaneState",
     "Listing",
     "Mechanism",
+    "OrphanedTopic",
     "Partition",
     "Phase",
+    "ProtocolChange",
+    "Quota",
+    "QuotaEntity",
     "RecordKind",
     "Sample",
     "SealedEnd",
@@ -331,8 +342,70 @@ class ClusterStore:
         return Topic(**self._call("create_partitions", name=name, partitions=partitions))
 
     def delete_topic(self, name: str) -> Topic:
-        """Removes a topic for good; its data follows. Raises `NotFoundError`."""
+        """Removes a topic, which can be restored for as long as `delete.topic.restorable.ms` says.
+
+        Its records stay for so long and count for nothing. With 0 it is gone for good. Raises
+        `NotFoundError`.
+        """
         return Topic(**self._call("delete_topic", name=name))
+
+    def deleted_topics(self) -> list[DeletedTopic]:
+        """Topics that can be restored, the last deleted one first."""
+        return [DeletedTopic(**topic) for topic in self._call("deleted_topics")]
+
+    def undelete_topic(self, topic_id: str, name: str | None = None) -> Topic:
+        """Brings a deleted topic back with all that it had, under its old name or another one.
+
+        Raises `NotFoundError` where there is none or its time is over, `ExistsError` where the name
+        is taken, `InvalidError` with the field `name`.
+        """
+        return Topic(**self._call("undelete_topic", id=topic_id, name=name))
+
+    def purge_topic(self, topic_id: str) -> Topic:
+        """Gives up a deleted or orphaned topic: its records go. Raises `NotFoundError`."""
+        return Topic(**self._call("purge_topic", id=topic_id))
+
+    def orphaned_topics(self) -> list[OrphanedTopic]:
+        """Topics that storage has and the metadata lacked when it came back from a backup, by name.
+
+        They are found by the first broker that starts behind the restored metadata, and are kept
+        until they are attached or purged.
+        """
+        return [OrphanedTopic(**topic) for topic in self._call("orphaned_topics")]
+
+    def attach_topic(self, topic_id: str, name: str | None = None) -> Topic:
+        """Makes an orphaned topic one of the cluster's again, with its id and records.
+
+        Raises `NotFoundError`, `ExistsError`, and `InvalidError` with the field `name`, also where
+        storage does not tell the name and none is given.
+        """
+        return Topic(**self._call("attach_topic", id=topic_id, name=name))
+
+    def quotas(self) -> list[Quota]:
+        """All quotas, sorted by entity, in one read of the store."""
+        return [quota_of(quota) for quota in self._call("quotas")]
+
+    def set_quota(self, entity: QuotaEntity, values: Mapping[str, float]) -> None:
+        """Gives an entity these quotas and no others; brokers that run keep to them at once.
+
+        Raises `InvalidError` with the field: `entity`, `user`, `client-id`, `ip` or the name of a
+        value. Raises `NotFoundError` where there is no such cluster.
+        """
+        self._call("set_quota", entity=asdict(entity), values=dict(values))
+
+    def remove_quota(self, entity: QuotaEntity) -> bool:
+        """Removes the quotas of an entity; tells whether there were any."""
+        return bool(self._call("remove_quota", entity=asdict(entity)))
+
+    def changes(self, after: int = 0, limit: int = 500) -> list[ProtocolChange]:
+        """Changes over the Kafka protocol behind this `sequence`, in order; at most 1000."""
+        changes = self._call("changes", after=after, limit=limit)
+        return [ProtocolChange(**change) for change in changes]
+
+    def forget_changes(self, up_to: int) -> int:
+        """Drops all changes up to this `sequence`; gives how many there were."""
+        forgotten: int = self._call("forget_changes", up_to=up_to)
+        return forgotten
 
     def topic_configs(self, name: str | None = None) -> list[TopicConfig]:
         """Every config of a topic, sorted by name; without a name, of one that sets nothing."""

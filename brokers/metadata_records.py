@@ -157,7 +157,7 @@ class TopicHistory:
     internal: bool
     created_at_ms: int
     deleted_at_ms: int | None
-    """None where it exists."""
+    """When it was deleted for good; None where it exists or can be restored."""
     partition_counts: tuple[tuple[int, int], ...]
     """From when on, in ms, it had how many; ascending."""
     retention_ms: int | None
@@ -165,6 +165,82 @@ class TopicHistory:
     retention_bytes: int | None
     """Of a partition; None keeps any size."""
     compacted: bool
+    deletions: tuple[tuple[int, int | None], ...] = ()
+    """[from, until) in ms, ascending, in which it was deleted and could be restored, or was not
+    known; the last one may have no end yet. Nothing that it stores then is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedTopic:
+    """A topic that was deleted and can be restored."""
+
+    id: str
+    """As Kafka writes it: 22 characters of URL-safe base64."""
+    name: str
+    """The one that it had."""
+    partitions: int
+    deleted_at_ms: int
+    restorable_until_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanedTopic:
+    """A topic on storage that the metadata, which came back from a backup, did not know."""
+
+    id: str
+    """As Kafka writes it: 22 characters of URL-safe base64."""
+    name: str | None
+    """The one that it had; None where storage does not tell."""
+    partitions: int
+    """How many of them storage has."""
+    found_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    """To whom quotas apply: a user, a client id, both, or an address.
+
+    None is no part of it; `""` stands for all that have none of their own.
+    """
+
+    user: str | None = None
+    """Without `User:`."""
+    client_id: str | None = None
+    ip: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """The quotas of an entity."""
+
+    entity: QuotaEntity
+    values: Mapping[str, float]
+    """By Kafka's names: `producer_byte_rate` and `consumer_byte_rate` in bytes a second,
+    `request_percentage` of one thread, `connection_creation_rate` a second (of an `ip`); and
+    `max_connections` at a time (of a `user`). Each is above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolChange:
+    """A change that somebody asked for over the Kafka protocol, told by the broker that made it."""
+
+    sequence: int
+    """From 1, one more for each. A gap stands for changes that were dropped before they were
+    read: a cluster keeps the last 2000."""
+    at_ms: int
+    principal: str
+    """`User:<name>`."""
+    client_id: str
+    address: str
+    """The client's own, also behind a gateway."""
+    action: str
+    """`topic.create`, `topic.update`, `topic.create_partitions`, `topic.delete`,
+    `topic.delete_records`, `broker_configs.update`, `acl.create`, `acl.delete`,
+    `user.set_password`, `user.remove_password`, `quota.set`, `quota.remove` or `group.delete`."""
+    target_type: str
+    """What stands before the dot."""
+    target: str
+    detail: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +326,13 @@ def lane_of(record: Mapping[str, Any]) -> LaneRecord:
 def history_of(record: Mapping[str, Any]) -> TopicHistory:
     """The topic's history that JSON tells of."""
     counts = tuple((at_ms, count) for at_ms, count in record["partition_counts"])
-    return TopicHistory(**{**record, "partition_counts": counts})
+    deletions = tuple((since, until) for since, until in record["deletions"])
+    return TopicHistory(**{**record, "partition_counts": counts, "deletions": deletions})
+
+
+def quota_of(record: Mapping[str, Any]) -> Quota:
+    """The quotas that JSON tells of."""
+    return Quota(entity=QuotaEntity(**record["entity"]), values=record["values"])
 
 
 def status_of(record: Mapping[str, Any], revision: int) -> ClusterStatus:

@@ -3,7 +3,8 @@
 A minute counts for a segment only if the segment was kept throughout it: written before the minute
 began, and at its end neither expired by the topic's rule, nor let go, nor its topic deleted. It
 counts for a partition only if that lived throughout it. Minutes that touch a deletion of the
-cluster count for nothing. So nothing here can be more than the truth.
+cluster, or one of the topic that can be undone, count for nothing. So nothing here can be more than
+the truth.
 
 The rule is Kafka's: segments go from the oldest on, by age (`retention.ms` after the newest
 timestamp in them; records without a timestamp have no age) or by size (as long as what is left
@@ -73,6 +74,10 @@ class Topic(Protocol):
     @property
     def partition_counts(self) -> Sequence[Span]:
         """From when on it had how many partitions; ascending."""
+
+    @property
+    def deletions(self) -> Sequence[tuple[int, int | None]]:
+        """[from, until) in which it was deleted and could be restored."""
 
 
 class Kept(Protocol):
@@ -159,7 +164,7 @@ def live_spans(
     gone = NEVER_MS if topic.deleted_at_ms is None else topic.deleted_at_ms
     start = max(window[0], _minute_after(topic.created_at_ms))
     end = min(window[1], floor_to(gone, MINUTE_MS))
-    return without_deletions((start, end), deletions)
+    return without_deletions((start, end), [*deletions, *topic.deletions])
 
 
 def without_deletions(span: Span, deletions: Sequence[tuple[int, int | None]]) -> list[Span]:

@@ -343,11 +343,15 @@ class LogScan:
         manifest = self.manifest(partition)
         due = 0
         if manifest is not None:
-            due = manifest.log_start
+            # Of the first segment some may be deleted; without one all that was split is.
+            first = [*manifest.segments, None][0]
+            due = manifest.covered_end if first is None else first.base_offset
+            check(due <= manifest.log_start, f"{topic}-{index}: nothing before {due}")
             for batch in self.segment_batches(manifest):
                 check(batch.base_offset == due, f"{topic}-{index}: {due} was due in a segment")
                 due = batch.next_offset
-                yield batch
+                if due > manifest.log_start:
+                    yield batch
             check(due == manifest.covered_end, f"{topic}-{index}: segments end at {due}")
         for epoch, incarnation in self.extents(partition):
             lane = self.lanes[incarnation]
@@ -362,7 +366,8 @@ class LogScan:
                     continue
                 check(entry.base_offset == due, f"{topic}-{index}: {due} was due in a lane")
                 due = placed.batch.next_offset
-                yield placed.batch
+                if manifest is None or due > manifest.log_start:
+                    yield placed.batch
 
     def segment_batches(self, manifest: Manifest) -> Iterator[Batch]:
         """Every batch of a manifest's segments."""

@@ -122,6 +122,7 @@ def test_topics_history_tells_of_raises_and_of_deleted_topics(cluster):
     cluster.create_partitions("orders", 5)
     cluster.create_topic("keys", configs={"cleanup.policy": "compact"})
     cluster.delete_topic("orders")
+    cluster.purge_topic(made.id)
     again = cluster.create_topic("orders", configs={"retention.ms": "-1"})
     assert cluster.lanes() == []
     topics = cluster.topics_history()

@@ -1,5 +1,6 @@
 """Kafka's own tools. Each run of one costs a second or two of CPU, so there are few."""
 
+import json
 import re
 
 import pytest
@@ -113,3 +114,27 @@ def test_versions_are_understood(broker):
     versions = tool(broker, "BrokerApiVersionsCommand")
     assert "Produce(0): 0 to" in versions
     assert "ApiVersions(18): 0 to 4" in versions
+
+
+def test_quotas(broker):
+    about = ("kafka.admin.ConfigCommand", "--entity-type", "users", "--entity-name", "carol")
+    rates = "producer_byte_rate=1048576,request_percentage=12.5"
+    tool(broker, *about, "--alter", "--add-config", rates)
+    described = tool(broker, *about, "--describe")
+    assert "Quota configs for user-principal 'carol'" in described
+    assert "producer_byte_rate=1048576.0" in described
+    assert "request_percentage=12.5" in described
+    tool(broker, *about, "--alter", "--delete-config", "producer_byte_rate,request_percentage")
+    assert "producer_byte_rate" not in tool(broker, *about, "--describe")
+
+
+def test_delete_records(broker, topic, tmp_path):
+    tool(broker, "TopicCommand", "--create", "--topic", topic, "--partitions", "1")
+    tool(broker, "ConsoleProducer", "--topic", topic, text_in="a\nb\nc\n")
+    wanted = tmp_path / "offsets.json"
+    place = {"topic": topic, "partition": 0, "offset": 2}
+    wanted.write_text(json.dumps({"version": 1, "partitions": [place]}))
+    said = tool(broker, "DeleteRecordsCommand", "--offset-json-file", str(wanted))
+    assert "low_watermark: 2" in said
+    reader = ("consumer.ConsoleConsumer", "--topic", topic, "--from-beginning")
+    assert tool(broker, *reader, "--max-messages", "1") == "c\n"

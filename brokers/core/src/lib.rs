@@ -25,6 +25,7 @@ pub mod process;
 pub mod protocol;
 #[cfg(feature = "python")]
 pub mod python;
+pub mod quota;
 pub mod records;
 pub mod rules;
 pub mod server;

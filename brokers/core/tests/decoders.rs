@@ -130,7 +130,7 @@ fn read_everything(bytes: &Bytes) {
             assert!(header.next_offset() >= header.last_offset());
             let (_, peak) = peak_bytes(|| readable(header, &batch.payload()));
             assert!(peak <= allowed(bytes.len()) + CODEC_BYTES_MAX, "records take {peak} bytes");
-            let _ = find_by_timestamp(&batch, header.max_timestamp);
+            let _ = find_by_timestamp(&batch, header.max_timestamp, header.base_offset);
         }
     }
     for compacted in [false, true] {

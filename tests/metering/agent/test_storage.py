@@ -36,6 +36,7 @@ class Topic:
     created_at_ms: int = -M
     deleted_at_ms: int | None = None
     partition_counts: tuple[tuple[int, int], ...] = ((-M, 1),)
+    deletions: tuple[tuple[int, int | None], ...] = ()
     id: str = "t"
     internal: bool = False
     retention_ms: int | None = None
@@ -107,6 +108,8 @@ def test_partitions_count_from_the_minute_after_they_came():
 def test_a_restored_cluster_counts_again_from_the_next_whole_minute():
     got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(2 * M + 1, 5 * M - 1)])
     assert got == {"partition_minutes": 7, "storage_byte_minutes": 7}
+    of_topic = Topic(deletions=((2 * M + 1, 5 * M - 1),))
+    assert quantities((0, 10 * M), of_topic, Kept([one(1, -1)])) == got
     got = quantities((0, 10 * M), Topic(), Kept([one(1, -1)]), deletions=[(1, 2), (3, 4)])
     assert got == {"partition_minutes": 9, "storage_byte_minutes": 9}
 

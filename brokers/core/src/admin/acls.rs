@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AdminError, ClusterAdmin};
 use crate::auth::acl::{AclError, BindingCodes};
-use crate::auth::types::AclBinding;
+use crate::auth::types::{AclBinding, kafka_name};
 
 /// An entry as Kafka's tools write it: `TOPIC`, `PREFIXED`, `User:alice`, `*`, `READ`, `ALLOW`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,12 +83,6 @@ impl AclText {
             AdminError::invalid(&field(name), error.to_string())
         })
     }
-}
-
-/// Kafka's name of a value, which is the stored one in capitals.
-fn kafka_name(value: &impl Serialize) -> String {
-    let name = serde_json::to_value(value).expect("an enumeration without fields is a text");
-    name.as_str().unwrap_or_default().to_ascii_uppercase()
 }
 
 fn value_of<T: DeserializeOwned>(name: &str) -> Option<T> {

@@ -1,10 +1,12 @@
 //! The calls as text: JSON in, JSON out. `brokers/metadata.py` is the other side; the two change
 //! together, so nothing here has a version.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{AclText, AdminError, ClusterAdmin, TopicWanted};
+use super::{AclText, AdminError, ClusterAdmin, QuotaEntityText, TopicWanted};
 use crate::metadata::cell::{CellChange, CellMetadata, CellRecord, Listing};
 use crate::metadata::cluster::ConfigChanges;
 use crate::metadata::schema::Stored;
@@ -71,6 +73,34 @@ enum ClusterCall {
     WaitLed {
         name: String,
     },
+    DeletedTopics,
+    OrphanedTopics,
+    UndeleteTopic {
+        id: String,
+        name: Option<String>,
+    },
+    AttachTopic {
+        id: String,
+        name: Option<String>,
+    },
+    PurgeTopic {
+        id: String,
+    },
+    Quotas,
+    SetQuota {
+        entity: QuotaEntityText,
+        values: BTreeMap<String, f64>,
+    },
+    RemoveQuota {
+        entity: QuotaEntityText,
+    },
+    Changes {
+        after: i64,
+        limit: i64,
+    },
+    ForgetChanges {
+        up_to: i64,
+    },
     ListAcls,
     AddAcls {
         acls: Vec<AclText>,
@@ -118,7 +148,7 @@ fn stored<R: Serialize>(stored: Option<&Stored<R>>) -> String {
 }
 
 fn listing<R: Serialize>(listing: &Listing<R>) -> String {
-    let records: std::collections::BTreeMap<_, _> = listing
+    let records: BTreeMap<_, _> = listing
         .records
         .iter()
         .map(|(id, stored)| (id, StoredText { record: &stored.record, revision: stored.revision }))
@@ -182,6 +212,16 @@ pub async fn call_cluster(admin: &ClusterAdmin, request: &str) -> Result<String,
         ClusterCall::SuspendProduce { reason } => text(&admin.suspend_produce(&reason).await?),
         ClusterCall::ResumeProduce => text(&admin.resume_produce().await?),
         ClusterCall::ProduceSuspension => text(&admin.produce_suspension().await?),
+        ClusterCall::Quotas => text(&admin.quotas().await?),
+        ClusterCall::SetQuota { entity, values } => text(&admin.set_quota(entity, &values).await?),
+        ClusterCall::RemoveQuota { entity } => text(&admin.remove_quota(entity).await?),
+        ClusterCall::Changes { after, limit } => {
+            let (after, limit) = (narrow("after", after)?, narrow("limit", limit)?);
+            text(&admin.changes(after, limit).await?)
+        }
+        ClusterCall::ForgetChanges { up_to } => {
+            text(&admin.forget_changes(narrow("up_to", up_to)?).await?)
+        }
         call => call_topics(admin, call).await?,
     })
 }
@@ -219,6 +259,15 @@ async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, 
         }
         ClusterCall::DeleteTopic { name } => text(&admin.delete_topic(&name).await?),
         ClusterCall::TopicConfigs { name } => text(&admin.topic_configs(name.as_deref()).await?),
+        ClusterCall::DeletedTopics => text(&admin.deleted_topics().await?),
+        ClusterCall::OrphanedTopics => text(&admin.orphaned_topics().await?),
+        ClusterCall::UndeleteTopic { id, name } => {
+            text(&admin.undelete_topic(&id, name.as_deref()).await?)
+        }
+        ClusterCall::AttachTopic { id, name } => {
+            text(&admin.attach_topic(&id, name.as_deref()).await?)
+        }
+        ClusterCall::PurgeTopic { id } => text(&admin.purge_topic(&id).await?),
         ClusterCall::TopicsHistory => text(&admin.topics_history().await?),
         ClusterCall::WaitLed { name } => text(&admin.wait_led(&name).await?),
         _ => unreachable!("every other call is answered above"),

@@ -76,15 +76,16 @@ impl From<ClusterError> for AdminError {
             ClusterError::Store(error) => error.into(),
             ClusterError::Record(error) => error.into(),
             ClusterError::TopicExists(_) => Self::Exists(text),
-            ClusterError::UnknownTopic(_) | ClusterError::UnknownIncarnation(_) => {
-                Self::NotFound(text)
-            }
+            ClusterError::UnknownTopic(_)
+            | ClusterError::UnknownShelvedTopic(_)
+            | ClusterError::UnknownIncarnation(_) => Self::NotFound(text),
             ClusterError::InvalidTopicName(_) | ClusterError::TopicCollision { .. } => {
                 Self::invalid("name", text)
             }
             ClusterError::InvalidPartitions(_) => Self::invalid("partitions", text),
             ClusterError::InvalidReplicationFactor(_) => Self::invalid("replication_factor", text),
             ClusterError::InvalidUser => Self::invalid("user", text),
+            ClusterError::InvalidQuota(refusal) => Self::invalid(refusal.field, text),
             ClusterError::TooLarge { .. } => Self::TooLarge(text),
             ClusterError::WrongCluster { .. }
             | ClusterError::Contended(_)

@@ -7,7 +7,8 @@ use super::{AdminError, ClusterAdmin};
 use crate::configs::TopicConfig;
 use crate::ids::TopicId;
 use crate::metadata::schema::{
-    Configs, DeletedTopicRecord, IncarnationState, Key, SealedEnd, TopicRecord, decode,
+    Configs, DeletedTopicRecord, IncarnationState, Key, SealedEnd, ShelvedTopicRecord, TopicRecord,
+    decode,
 };
 
 /// The most characters of the reason for which brokers take no records.
@@ -39,6 +40,9 @@ pub struct TopicHistory {
     pub created_at_ms: i64,
     /// Milliseconds since 1970; none where it exists.
     pub deleted_at_ms: Option<i64>,
+    /// [from, until) in ms, ascending, in which it was deleted and could be restored, or was not
+    /// known; the last one may have no end yet. Nothing is counted then.
+    pub deletions: Vec<(i64, Option<i64>)>,
     /// From when on, in ms, it had how many partitions; ascending.
     pub partition_counts: Vec<(i64, i32)>,
     /// For how long records are kept; none keeps them at any age.
@@ -49,15 +53,29 @@ pub struct TopicHistory {
     pub compacted: bool,
 }
 
+/// What has become of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It exists.
+    None,
+    /// It is put by.
+    Shelved,
+    /// It is gone for good.
+    Deleted,
+}
+
 impl TopicHistory {
-    fn new(id: TopicId, topic: DeletedTopicRecord, deleted: bool, config: &TopicConfig) -> Self {
+    fn new(id: TopicId, topic: DeletedTopicRecord, end: End, config: &TopicConfig) -> Self {
         let deletes = config.cleanup.delete;
+        let ended = topic.deletions.iter().map(|(from_ms, until_ms)| (*from_ms, Some(*until_ms)));
+        let open = (end == End::Shelved).then_some((topic.deleted_at_ms, None));
         Self {
             id: id.simple().to_string(),
             name: topic.name,
             internal: topic.internal,
             created_at_ms: topic.created_at_ms,
-            deleted_at_ms: deleted.then_some(topic.deleted_at_ms),
+            deleted_at_ms: (end == End::Deleted).then_some(topic.deleted_at_ms),
+            deletions: ended.chain(open).collect(),
             partition_counts: topic.partition_counts,
             retention_ms: config.retention_ms.filter(|_| deletes),
             retention_bytes: config.retention_bytes.filter(|_| deletes),
@@ -91,17 +109,23 @@ impl ClusterAdmin {
         let page = self.store.range("", None, usize::MAX).await?;
         let mut topics = Vec::new();
         for entry in page.entries {
-            let (id, topic, deleted) = match Key::parse(&entry.key)? {
+            let (id, topic, end) = match Key::parse(&entry.key)? {
                 Some(Key::Topic(_)) => {
                     let record: TopicRecord = decode(&entry.key, &entry.value)?;
-                    (record.id, DeletedTopicRecord::of(&record, 0), false)
+                    (record.id, DeletedTopicRecord::of(&record, 0), End::None)
                 }
-                Some(Key::DeletedTopic(id)) => (id, decode(&entry.key, &entry.value)?, true),
+                Some(Key::ShelvedTopic(id)) => {
+                    let record: ShelvedTopicRecord = decode(&entry.key, &entry.value)?;
+                    (id, record.removed(), End::Shelved)
+                }
+                Some(Key::DeletedTopic(id)) => {
+                    (id, decode(&entry.key, &entry.value)?, End::Deleted)
+                }
                 _ => continue,
             };
             let configs: &Configs = &topic.configs;
             let config = TopicConfig::resolve(configs, &broker);
-            topics.push(TopicHistory::new(id, topic, deleted, &config));
+            topics.push(TopicHistory::new(id, topic, end, &config));
         }
         topics.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
         Ok(topics)

@@ -21,12 +21,16 @@ mod acls;
 pub mod calls;
 mod error;
 mod history;
+mod quotas;
+mod shelf;
 mod topics;
 mod users;
 
 pub use acls::AclText;
 pub use error::AdminError;
 pub use history::{LaneFacts, TopicHistory};
+pub use quotas::{QuotaEntityText, QuotaFacts};
+pub use shelf::{DeletedTopicFacts, OrphanedTopicFacts};
 pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicWanted};
 pub use users::UserFacts;
 
@@ -57,6 +61,7 @@ impl From<ClusterRecord> for ClusterOverview {
 pub struct ClusterAdmin {
     metadata: ClusterMetadata,
     store: Arc<dyn MetadataStore>,
+    clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     fixed: BrokerConfig,
 }
@@ -80,8 +85,9 @@ impl ClusterAdmin {
         let fixed = BrokerConfig::new(fixed)
             .map_err(|error| AdminError::invalid("broker_configs", error.message))?;
         let store: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, cluster)?);
-        let metadata = ClusterMetadata::new(Arc::clone(&store), clock, Arc::clone(&randomness));
-        Ok(Self { metadata, store, randomness, fixed })
+        let (time, chance) = (Arc::clone(&clock), Arc::clone(&randomness));
+        let metadata = ClusterMetadata::new(Arc::clone(&store), time, chance);
+        Ok(Self { metadata, store, clock, randomness, fixed })
     }
 
     /// Makes the cluster's record; one that is there stays.

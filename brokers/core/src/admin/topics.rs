@@ -91,14 +91,14 @@ pub struct ConfigFacts {
 
 /// What a range of a cluster's records says of its topics.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     topics: BTreeMap<String, TopicRecord>,
     live: BTreeMap<Incarnation, u32>,
     leaders: BTreeMap<TopicId, Vec<(i32, PartitionRecord)>>,
 }
 
 impl Found {
-    fn of(entries: &[Entry]) -> Result<Self, AdminError> {
+    pub(super) fn of(entries: &[Entry]) -> Result<Self, AdminError> {
         let mut found = Self::default();
         for entry in entries {
             match Key::parse(&entry.key)? {
@@ -134,11 +134,11 @@ impl Found {
         facts.collect()
     }
 
-    fn facts(&self, topic: &TopicRecord) -> TopicFacts {
+    pub(super) fn facts(&self, topic: &TopicRecord) -> TopicFacts {
         let led = self.partitions(topic).iter().filter(|facts| facts.leader.is_some()).count();
         TopicFacts {
             name: topic.name.clone(),
-            id: URL_SAFE_NO_PAD.encode(topic.id.as_bytes()),
+            id: id_text(topic.id),
             partitions: topic.partitions,
             partitions_led: i32::try_from(led).unwrap_or(i32::MAX),
             replication_factor: topic.replication_factor,
@@ -170,7 +170,7 @@ impl ClusterAdmin {
         Ok((found.facts(&topic), found.partitions(&topic)))
     }
 
-    async fn leaders_of(&self, topic: &TopicRecord) -> Result<Found, AdminError> {
+    pub(super) async fn leaders_of(&self, topic: &TopicRecord) -> Result<Found, AdminError> {
         let incarnations = self.store.range(super::INCARNATIONS, None, usize::MAX).await?;
         let partitions = self.store.range(&partitions_of(topic.id), None, usize::MAX).await?;
         Found::of(&[incarnations.entries, partitions.entries].concat())
@@ -284,13 +284,14 @@ impl ClusterAdmin {
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))
     }
 
-    /// Removes a topic. Its data goes with the next sweep of a broker.
+    /// Removes a topic. It can be restored for as long as the brokers' configs say.
     ///
     /// # Errors
     /// [`AdminError::NotFound`], [`AdminError::Invalid`] for an internal one; as the store.
     pub async fn delete_topic(&self, name: &str) -> Result<TopicFacts, AdminError> {
         refuse_internal(name)?;
-        let stored = self.metadata.delete_topic(None, name, None).await?;
+        let keep_ms = self.broker_config().await?.topic_restorable_ms;
+        let stored = self.metadata.delete_topic(None, name, None, keep_ms).await?;
         Ok(Found::default().facts(&stored.record))
     }
 
@@ -357,6 +358,18 @@ fn altered(
     })
 }
 
+/// A topic's id as Kafka writes it.
+pub(super) fn id_text(id: TopicId) -> String {
+    URL_SAFE_NO_PAD.encode(id.as_bytes())
+}
+
+/// The id that Kafka writes so.
+pub(super) fn id_of(text: &str) -> Result<TopicId, AdminError> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+    let id = bytes.and_then(|bytes| TopicId::from_slice(&bytes).ok());
+    id.ok_or_else(|| AdminError::NotFound(format!("{text:?} is no id of a topic")))
+}
+
 fn is_known(name: &str) -> bool {
     crate::configs::topic::topic_config_names().any(|(known, _)| known == name)
 }
@@ -373,7 +386,7 @@ fn facts(entry: ConfigEntry, default: ConfigEntry) -> ConfigFacts {
     }
 }
 
-fn refuse_internal(name: &str) -> Result<(), AdminError> {
+pub(super) fn refuse_internal(name: &str) -> Result<(), AdminError> {
     if is_internal_topic(name) { Err(internal_refusal(name)) } else { Ok(()) }
 }
 

@@ -120,3 +120,9 @@ pub struct AclBinding {
     /// Which of the two.
     pub permission: Permission,
 }
+
+/// Kafka's name of a value, which is the stored one in capitals.
+pub fn kafka_name(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).expect("an enumeration without fields is a text");
+    name.as_str().unwrap_or_default().to_ascii_uppercase()
+}

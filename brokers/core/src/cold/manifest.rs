@@ -146,6 +146,16 @@ impl Manifest {
         self.forget_dropped(now_ms);
     }
 
+    /// Moves the log start forward, and lets go of the segments that end before it.
+    pub fn start_at(&mut self, log_start: i64, now_ms: i64) {
+        self.log_start = self.log_start.max(log_start);
+        let log_start = self.log_start;
+        let ended = self.segments.partition_point(|segment| segment.end_offset <= log_start);
+        self.drop_segments(ended, now_ms);
+        self.epochs.trim(log_start);
+        self.aborted.retain(|aborted| aborted.last_offset >= log_start);
+    }
+
     /// Forgets what was let go more than [`DROPPED_KEPT_MS`] ago.
     pub fn forget_dropped(&mut self, now_ms: i64) {
         let since_ms = now_ms.saturating_sub(DROPPED_KEPT_MS);

@@ -36,6 +36,8 @@ pub struct BrokerConfig {
     pub auto_create_topics: bool,
     /// Whether topics may be deleted.
     pub delete_topics: bool,
+    /// Milliseconds for which a deleted topic can be restored.
+    pub topic_restorable_ms: i64,
     /// Partitions of topics created without a number.
     pub num_partitions: i32,
     /// Replication factor of topics created without one.
@@ -162,6 +164,7 @@ impl BrokerConfig {
         Self {
             auto_create_topics: flag("auto.create.topics.enable"),
             delete_topics: flag("delete.topic.enable"),
+            topic_restorable_ms: long("delete.topic.restorable.ms"),
             num_partitions: int("num.partitions"),
             default_replication_factor: short("default.replication.factor"),
             fetch_max_bytes: int("fetch.max.bytes"),

@@ -45,7 +45,7 @@ use Effect::{Acts, Reported};
 use Rule::{Any, AtLeast};
 
 #[rustfmt::skip]
-pub(super) static BROKER_CONFIGS: [BrokerDefinition; 42] = [
+pub(super) static BROKER_CONFIGS: [BrokerDefinition; 43] = [
     fixed("auto.create.topics.enable", Boolean, "true", Any, Acts,
         "Whether asking for the metadata of a topic that does not exist creates it."),
     unset("broker.id", Int, Any, Reported,
@@ -58,6 +58,8 @@ pub(super) static BROKER_CONFIGS: [BrokerDefinition; 42] = [
         "Replication factor of topics that are created without one."),
     fixed("delete.topic.enable", Boolean, "true", Any, Acts,
         "Whether topics may be deleted."),
+    dynamic(fixed("delete.topic.restorable.ms", Long, "604800000", AtLeast(0), Acts,
+        "Milliseconds for which a deleted topic can be restored; 0 lets its records go at once.")),
     fixed("fetch.max.bytes", Int, "57671680", AtLeast(1024), Acts,
         "Most bytes that one fetch returns, whatever the client asks for."),
     fixed("group.consumer.assignors", List, "uniform,range", Any, Reported,

@@ -78,10 +78,11 @@ impl Heir<'_> {
     }
 
     async fn take_over(&self, claim: &Claim, estate: &Estate) -> Result<Vec<Taken>, StartError> {
-        let topics = self.view.topics();
+        let snapshot = self.view.snapshot();
         let mut updates = Vec::new();
         let mut taken = Vec::new();
-        for topic in topics.iter() {
+        // Those that nobody sees too: they may come back, and their records with them.
+        for topic in snapshot.led_topics() {
             let name: Arc<str> = topic.record.name.as_str().into();
             for (index, stored) in (0..).zip(&topic.partitions) {
                 let id = PartitionId::new(topic.record.id, index);

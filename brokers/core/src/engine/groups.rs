@@ -1,6 +1,6 @@
 //! The group coordinator's log: partitions of `__consumer_offsets`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,8 +12,7 @@ use crate::coordinator::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
 use crate::env::{Clock, Environment};
 use crate::ids::{PartitionId, TopicId};
 use crate::lane::queue::Lane;
-use crate::metadata::schema::DeletedTopicRecord;
-use crate::metadata::view::MetadataView;
+use crate::metadata::view::{MetadataView, Snapshot};
 use crate::partition::Partition;
 use crate::partition::registry::Partitions;
 use crate::records::{BatchBuilder, ValidatedBatch};
@@ -120,7 +119,7 @@ pub fn loader(
 ) -> impl Fn(Arc<Partition>) + Send + use<> {
     let (groups, view) = (Arc::clone(groups), Arc::clone(view));
     move |partition| {
-        if &**partition.topic() != OFFSETS_TOPIC {
+        if &*partition.topic() != OFFSETS_TOPIC {
             return;
         }
         let (groups, view) = (Arc::clone(&groups), Arc::clone(&view));
@@ -130,8 +129,7 @@ pub fn loader(
                 tracing::error!(index, ?error, "the coordinator partition was not loaded");
                 return;
             }
-            let marks = Arc::clone(&view.snapshot().deleted_topics);
-            forget(&groups, Some(index), marks.values()).await;
+            forget(&groups, Some(index), stale(&view.snapshot()).into_values()).await;
         });
     }
 }
@@ -143,26 +141,44 @@ pub fn forget_deleted(
     view: Arc<MetadataView>,
 ) -> impl Future<Output = ()> + Send {
     let mut changes = view.subscribe();
-    let mut seen: BTreeSet<TopicId> = view.snapshot().deleted_topics.keys().copied().collect();
+    let mut seen: BTreeSet<StaleKey> = stale(&view.snapshot()).into_keys().collect();
     async move {
         while changes.next().await.is_ok() {
-            let marks = Arc::clone(&view.snapshot().deleted_topics);
-            let new: Vec<_> = marks.iter().filter(|(id, _)| !seen.contains(*id)).collect();
-            seen.extend(new.iter().map(|(id, _)| **id));
-            forget(&groups, None, new.into_iter().map(|(_, mark)| mark)).await;
+            let mut new = stale(&view.snapshot());
+            new.retain(|key, _| seen.insert(*key));
+            forget(&groups, None, new.into_values()).await;
         }
     }
+}
+
+/// A topic that is gone, or whose name another one has taken while it is put by.
+type StaleKey = (TopicId, bool);
+
+/// What was committed for which name until when is of no use any more.
+type Stale = BTreeMap<StaleKey, (String, i64)>;
+
+/// What was committed for a topic that can be restored stays, unless its name is another topic's by
+/// now.
+fn stale(snapshot: &Snapshot) -> Stale {
+    let gone = snapshot.deleted_topics.iter();
+    let gone = gone.map(|(id, mark)| ((*id, true), (mark.name.clone(), mark.deleted_at_ms)));
+    let shelved = snapshot.shelved.iter().filter_map(|(id, shelved)| {
+        let name = &shelved.topic.record.name;
+        snapshot.topics.by_name(name)?;
+        Some(((*id, false), (name.clone(), shelved.shelved_at_ms)))
+    });
+    gone.chain(shelved).collect()
 }
 
 async fn forget(
     groups: &GroupCoordinator,
     index: Option<i32>,
-    marks: impl Iterator<Item = &DeletedTopicRecord>,
+    stale: impl Iterator<Item = (String, i64)>,
 ) {
     let mut deleted = DeletedTopics::new();
-    for mark in marks {
-        let until = deleted.entry(mark.name.clone()).or_insert(mark.deleted_at_ms);
-        *until = (*until).max(mark.deleted_at_ms);
+    for (name, until_ms) in stale {
+        let until = deleted.entry(name).or_insert(until_ms);
+        *until = (*until).max(until_ms);
     }
     if deleted.is_empty() {
         return;

@@ -12,6 +12,7 @@ use crate::configs::BrokerConfig;
 use crate::coordinator::group::{GroupCoordinator, GroupSettings};
 use crate::env::Environment;
 use crate::ids::{Incarnation, TopicId};
+use crate::jobs::deletion::DeleteBefore;
 use crate::jobs::{JobMessage, JobSettings};
 use crate::lane::LaneError;
 use crate::lane::queue::Lane;
@@ -28,9 +29,11 @@ use crate::standing::Standing;
 use crate::usage::EgressMeter;
 
 pub mod configs;
+pub mod descriptors;
 pub mod estate;
 pub mod freshness;
 pub mod groups;
+pub mod shelf;
 mod start;
 pub mod takeover;
 pub mod topics;
@@ -180,6 +183,26 @@ impl Engine {
             // The keeper ends with the engine only.
             _ = opened.wait_for(open) => {}
             _ = self.standing.ended() => {}
+        }
+    }
+
+    /// Deletes the records of partitions before an offset each; each partition is named once.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER` where the instance ended, `KAFKA_STORAGE_ERROR` where storage did
+    /// not take it; then it may have happened or not.
+    pub async fn delete_records(&self, wanted: Vec<DeleteBefore>) -> Result<(), ResponseError> {
+        let ended = ResponseError::NotLeaderOrFollower;
+        let (done, deleted) = oneshot::channel();
+        self.jobs.send(JobMessage::DeleteRecords(wanted, done)).map_err(|_| ended)?;
+        match deleted.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "records are not deleted");
+                let down = self.standing.is_down();
+                Err(if down { ended } else { ResponseError::KafkaStorageError })
+            }
+            Err(_) => Err(ended),
         }
     }
 

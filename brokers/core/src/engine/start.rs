@@ -9,11 +9,12 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
+use super::descriptors::Descriptors;
 use super::estate::Heir;
 use super::freshness::Freshness;
 use super::takeover::{Claim, Claimant};
 use super::topics::{TopicKeeper, ViewedTopics};
-use super::{Engine, EngineSettings, StartError, groups};
+use super::{Engine, EngineSettings, StartError, groups, shelf};
 use crate::cache::HotCache;
 use crate::cold::reader::ColdReader;
 use crate::cold::store::{FolderStore, ObjectStore};
@@ -64,9 +65,11 @@ impl Engine {
         let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
         let run_jobs =
             crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
+        let descriptors = taken.descriptors(&settings);
         let standing = taken.standing.clone();
         let guarded = settings.rules.hold(Rule::IncarnationIsLive);
         let guard = guarded.then_some(taken.claim.fence);
+        let purge = taken.purge_when_due(guard, &environment);
         let spawn = |task| spawn(standing.clone(), task);
         let tasks = vec![
             writer,
@@ -77,6 +80,8 @@ impl Engine {
             spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
             spawn(forget.boxed()),
             spawn(sweep_topics(Arc::clone(&taken.metadata), guard).boxed()),
+            spawn(descriptors.run().boxed()),
+            spawn(purge.boxed()),
         ];
         let record = taken.cluster;
         tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
@@ -142,10 +147,21 @@ impl TakenOver {
         };
         let claim = claimant.claim().await?;
         let estate = claimant.survey(&claim).await?;
-        let (view, follower) = MetadataView::open(scoped).await?;
+        let (mut view, mut follower) = MetadataView::open(Arc::clone(&scoped)).await?;
         let standing = Standing::default();
         let objects: Arc<dyn ObjectStore> =
             Arc::new(FolderStore::new(Arc::clone(&environment.bucket)));
+        let adoption = shelf::Adoption {
+            metadata: &metadata,
+            claim: &claim,
+            estate: &estate,
+            store: objects.as_ref(),
+            cluster: &settings.cluster,
+            now_ms: environment.clock.now_ms(),
+        };
+        if adoption.adopt(&view.snapshot()).await? {
+            (view, follower) = MetadataView::open(scoped).await?;
+        }
         let sources = Arc::new(sources(environment, settings, &objects, &standing));
         let partitions = Arc::new(Partitions::default());
         let dead_lanes = estate.lanes.clone();
@@ -196,6 +212,26 @@ impl TakenOver {
             metrics: settings.metrics.lane.clone(),
         };
         Ok(crate::lane::writer::start(parts).await?)
+    }
+
+    fn purge_when_due(
+        &self,
+        guard: Option<Fence>,
+        environment: &Environment,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (metadata, view) = (Arc::clone(&self.metadata), Arc::clone(&self.view));
+        shelf::purge_when_due(metadata, guard, view, Arc::clone(&environment.clock))
+    }
+
+    fn descriptors(&self, settings: &EngineSettings) -> Descriptors {
+        Descriptors {
+            store: Arc::clone(&self.objects),
+            cluster: settings.cluster.clone(),
+            incarnation: self.claim.incarnation,
+            token: Arc::clone(&self.claim.token),
+            rules: settings.rules,
+            view: Arc::clone(&self.view),
+        }
     }
 
     fn topic_keeper(&self, changes: watch::Sender<u64>) -> TopicKeeper {

@@ -72,15 +72,20 @@ impl TopicKeeper {
         topics: Option<Vec<TopicId>>,
         opened: &(impl Fn(Arc<Partition>) + Send),
     ) -> bool {
-        let known = self.view.topics();
-        let topics = topics.unwrap_or_else(|| known.iter().map(|topic| topic.record.id).collect());
+        let snapshot = self.view.snapshot();
+        let all = || snapshot.led_topics().map(|topic| topic.record.id).collect();
+        let topics = topics.unwrap_or_else(all);
         let mut failed = false;
         for id in topics {
-            let Some(topic) = known.by_id(id) else {
-                self.forget_metrics(id, &known);
+            let seen = snapshot.topics.by_id(id).is_some();
+            if !seen {
+                self.forget_metrics(id, &snapshot.topics);
+            }
+            let Some(topic) = snapshot.led_topic(id) else {
                 self.partitions.remove_topic(id);
                 continue;
             };
+            self.relabel(topic, seen);
             if let Err(error) = self.open_new(topic, opened).await {
                 let topic = topic.record.name.as_str();
                 tracing::warn!(topic, %error, "cannot open all partitions yet");
@@ -91,12 +96,20 @@ impl TopicKeeper {
         failed
     }
 
+    /// Has what is open follow the topic's name, and be counted only while clients see it.
+    fn relabel(&self, topic: &Topic, seen: bool) {
+        let name: Arc<str> = topic.record.name.as_str().into();
+        for partition in self.partitions.of_topic(topic.record.id) {
+            partition.relabel(&name, seen);
+        }
+    }
+
     /// Stops reporting a topic that is gone, unless there is another one of its name.
     fn forget_metrics(&self, id: TopicId, known: &Topics) {
         let first = self.partitions.get(PartitionId::new(id, 0));
-        let name = first.as_ref().map(|partition| partition.topic().as_ref());
+        let name = first.map(|partition| partition.topic());
         if let Some(name) = name.filter(|name| known.by_name(name).is_none()) {
-            self.sources.metrics.forget_topic(name);
+            self.sources.metrics.forget_topic(&name);
         }
     }
 
@@ -152,9 +165,10 @@ impl ExtentTrimmer for TopicKeeper {
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String> {
         let mine = self.fence.incarnation;
         let mut updates = Vec::new();
-        let topics = self.view.topics();
+        let snapshot = self.view.snapshot();
         for id in partitions {
-            let Some(stored) = topics.partition(*id) else { continue };
+            let topic = snapshot.led_topic(id.topic);
+            let Some(stored) = topic.and_then(|topic| topic.partition(id.index)) else { continue };
             if stored.record.leader != Some(mine) {
                 // What is left out here would name lanes that are removed next.
                 return Err(format!("{id} is not seen to be led by this incarnation yet"));

@@ -80,7 +80,7 @@ async fn alter(context: &RequestContext, user: &str, changes: Vec<Change>) -> Re
     let changes = changes.into_iter().collect::<Result<Vec<_>, _>>()?;
     check(context, user, &changes)?;
     let broker = context.broker();
-    let (metadata, fence) = (&broker.engine.metadata, broker.engine.fence());
+    let (metadata, fence) = (context.metadata(), broker.engine.fence());
     let mut last = 0;
     for (mechanism, credential) in changes {
         let changed = match credential {

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::engine::configs::{BrokerConfigs, Derived};
 use crate::ids::TopicId;
 use crate::metadata::view::Topic;
+use crate::quota::QuotaManager;
 use crate::server::Budget;
 
 /// Passwords that are checked at a time: each costs milliseconds of a core.
@@ -63,6 +64,8 @@ pub struct Broker {
     pub(crate) verifications: Semaphore,
     /// Held while the topic of the group coordinator is made.
     pub(super) making_offsets_topic: tokio::sync::Mutex<()>,
+    /// What clients may take.
+    pub(crate) quotas: Arc<QuotaManager>,
     acls: Derived<Vec<AclBinding>, AclIndex>,
     configs: BrokerConfigs,
     topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
@@ -82,6 +85,7 @@ impl Broker {
             fetch_memory: Budget::new(settings.fetch_memory_bytes),
             verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
             making_offsets_topic: tokio::sync::Mutex::default(),
+            quotas: Arc::new(QuotaManager::new(Arc::clone(&engine.view))),
             acls: Derived::default(),
             configs: BrokerConfigs::new(Arc::clone(&engine.view), settings.configs.clone()),
             topic_configs: Mutex::default(),

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use kafka_protocol::ResponseError;
 
-use super::broker::Broker;
 use super::context::RequestContext;
 use super::errors::ApiError;
 use crate::auth::types::Operation;
@@ -66,26 +65,27 @@ pub(super) async fn alter(
             if !context.may_topic(Operation::AlterConfigs, &resource.name) {
                 return Err(ResponseError::TopicAuthorizationFailed.into());
             }
-            alter_a_topic(context.broker(), &resource.name, &alteration, validate_only).await
+            alter_a_topic(context, &resource.name, &alteration, validate_only).await
         }
         ConfigResourceType::Broker => {
             if !context.may_cluster(Operation::AlterConfigs) {
                 return Err(ResponseError::ClusterAuthorizationFailed.into());
             }
-            alter_brokers(context.broker(), &resource.name, alteration, validate_only).await
+            alter_brokers(context, &resource.name, alteration, validate_only).await
         }
     }
 }
 
 async fn alter_a_topic(
-    broker: &Broker,
+    context: &RequestContext,
     name: &str,
     alteration: &Alteration,
     validate_only: bool,
 ) -> Result<(), ApiError> {
+    let broker = context.broker();
     check_topic_name(name)
         .map_err(|error| ApiError::new(ResponseError::InvalidTopicException, error.to_string()))?;
-    let metadata = &broker.engine.metadata;
+    let metadata = context.metadata();
     for _ in 0..ATTEMPTS_MAX {
         let stored = metadata.topic(name).await.map_err(|error| broker.metadata_error(&error))?;
         let stored = stored.ok_or(ResponseError::UnknownTopicOrPartition)?;
@@ -111,12 +111,13 @@ async fn alter_a_topic(
 }
 
 async fn alter_brokers(
-    broker: &Broker,
+    context: &RequestContext,
     name: &str,
     alteration: Alteration,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    let metadata = &broker.engine.metadata;
+    let broker = context.broker();
+    let metadata = context.metadata();
     let scope = ConfigScope::Default;
     let stored = metadata.broker_configs(scope).await;
     let stored = stored.map_err(|error| broker.metadata_error(&error))?;

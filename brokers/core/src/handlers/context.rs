@@ -2,14 +2,20 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kafka_protocol::protocol::StrBytes;
+use tokio::time::Instant;
 
 use super::broker::Broker;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
 use crate::coordinator::group::ClientInfo;
+use crate::metadata::ClusterMetadata;
+use crate::metadata::cluster::Actor;
 use crate::protocol::leader::NodeEndpoint;
+use crate::quota::bucket::Bucket;
+use crate::quota::{ClientLimits, Mute};
 
 /// A listener as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +42,8 @@ pub struct ClientFacts {
     pub payer: Arc<str>,
     /// Its address.
     pub host: IpAddr,
+    /// Whether it is the service itself, which no quota holds.
+    pub exempt: bool,
 }
 
 impl ClientFacts {
@@ -47,7 +55,9 @@ impl ClientFacts {
         host: IpAddr,
     ) -> Self {
         let payer = principal.as_str().into();
-        Self { broker, listener, principal, payer, host: host.to_canonical() }
+        let authorizer = broker.settings.authorizer.as_ref();
+        let exempt = authorizer.is_some_and(|settings| settings.super_users.contains(&principal));
+        Self { broker, listener, principal, payer, host: host.to_canonical(), exempt }
     }
 }
 
@@ -59,12 +69,107 @@ pub struct RequestContext {
     pub client_id: StrBytes,
     /// Version of the API.
     pub api_version: i16,
+    /// The quotas that hold this client; none where there are none.
+    pub throttling: Option<Throttling>,
+}
+
+/// What a client may take, and how it is made to pause.
+#[derive(Clone)]
+pub struct Throttling {
+    /// What it may take.
+    pub limits: Arc<ClientLimits>,
+    /// Its connection's.
+    pub mute: Arc<Mute>,
+}
+
+/// A kind of what is throttled.
+#[derive(Debug, Clone, Copy)]
+enum Throttled {
+    Produce,
+    Fetch,
+    Request,
+}
+
+impl Throttled {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Produce => "produce",
+            Self::Fetch => "fetch",
+            Self::Request => "request",
+        }
+    }
 }
 
 impl RequestContext {
+    /// The circumstances of a request that no quota holds.
+    pub fn new(client: Arc<ClientFacts>, client_id: StrBytes, api_version: i16) -> Self {
+        Self { client, client_id, api_version, throttling: None }
+    }
+
+    /// Counts bytes that were produced; gives what the client is told to pause, in milliseconds.
+    pub fn charge_produce(&self, bytes: usize) -> i32 {
+        let bucket = |limits: &ClientLimits| limits.produce.clone();
+        self.charge(Throttled::Produce, bucket, bytes as f64)
+    }
+
+    /// Counts bytes that are handed out, as [`RequestContext::charge_produce`]. With 0 it tells
+    /// whether a pause is due already.
+    pub fn charge_fetch(&self, bytes: usize) -> i32 {
+        let bucket = |limits: &ClientLimits| limits.fetch.clone();
+        self.charge(Throttled::Fetch, bucket, bytes as f64)
+    }
+
+    /// Counts time of a thread, as [`RequestContext::charge_produce`].
+    pub fn charge_request(&self, spent: Duration) -> i32 {
+        let bucket = |limits: &ClientLimits| limits.request.clone();
+        self.charge(Throttled::Request, bucket, spent.as_secs_f64())
+    }
+
+    /// The most bytes that one fetch may hand out.
+    pub fn fetch_bytes_max(&self) -> usize {
+        let bucket =
+            self.throttling.as_ref().and_then(|throttling| throttling.limits.fetch.clone());
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        bucket.map_or(usize::MAX, |bucket| (bucket.capacity() as usize).max(1))
+    }
+
+    /// Mutes the connection for as long as the client is told to pause.
+    fn charge(
+        &self,
+        kind: Throttled,
+        bucket: impl Fn(&ClientLimits) -> Option<Arc<Bucket>>,
+        units: f64,
+    ) -> i32 {
+        let Some(throttling) = &self.throttling else { return 0 };
+        let Some(bucket) = bucket(&throttling.limits) else { return 0 };
+        let pause = bucket.take(units, Instant::now());
+        // Rounded up: a client that comes back in time finds the connection read again.
+        let pause_ms = pause.as_nanos().div_ceil(1_000_000);
+        if pause_ms > 0 {
+            throttling.mute.pause(pause);
+            let metrics = &self.broker().engine.settings.metrics;
+            metrics.throttled(kind.name(), u64::try_from(pause_ms).unwrap_or(u64::MAX));
+        }
+        i32::try_from(pause_ms).unwrap_or(i32::MAX)
+    }
+
     /// The broker.
     pub fn broker(&self) -> &Arc<Broker> {
         &self.client.broker
+    }
+
+    /// The cluster's metadata, whose changes are noted as this client's. What the service itself
+    /// changes so is noted where it was asked for.
+    pub(super) fn metadata(&self) -> ClusterMetadata {
+        let metadata = &self.broker().engine.metadata;
+        if self.is_super_user(&self.client.principal) {
+            return ClusterMetadata::clone(metadata);
+        }
+        metadata.on_behalf_of(Actor {
+            principal: self.client.principal.as_str().to_owned(),
+            client_id: self.client_id.to_string(),
+            address: self.client.host.to_string(),
+        })
     }
 
     /// Who asks, as the group coordinator remembers it.

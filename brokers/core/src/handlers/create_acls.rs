@@ -53,7 +53,7 @@ fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
 
 async fn add(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), ApiError> {
     let broker = context.broker();
-    let added = broker.engine.metadata.add_acls(broker.engine.fence(), bindings).await;
+    let added = context.metadata().add_acls(broker.engine.fence(), bindings).await;
     let revision = added.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(revision).await
 }

@@ -63,7 +63,7 @@ async fn extend(
         return Ok(());
     }
     let leader = Some(broker.engine.incarnation);
-    let metadata = &broker.engine.metadata;
+    let metadata = context.metadata();
     let extended =
         metadata.create_partitions(broker.engine.fence(), name, wanted.count, leader).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;

@@ -62,7 +62,7 @@ async fn create(
 ) -> Result<(TopicId, NewTopic), ApiError> {
     let broker = context.broker();
     let new = new_topic(context, topic)?;
-    let metadata = &broker.engine.metadata;
+    let metadata = context.metadata();
     if validate_only {
         let checked = metadata.check_new_topic(&new).await;
         checked.map_err(|error| broker.metadata_error(&error))?;

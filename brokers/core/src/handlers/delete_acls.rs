@@ -50,7 +50,7 @@ async fn delete(
     let filter = AclFilter::try_from(codes)
         .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))?;
     let broker = context.broker();
-    let metadata = &broker.engine.metadata;
+    let metadata = context.metadata();
     let stored = metadata.list_acls().await.map_err(|error| broker.metadata_error(&error))?;
     let mut matched: Vec<AclBinding> =
         stored.into_iter().filter(|binding| filter.matches(binding)).collect();

@@ -8,6 +8,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::context::RequestContext;
 use super::errors::code_of;
 use crate::auth::types::Operation;
+use crate::metadata::cluster::Note;
 
 /// Handles the request.
 pub async fn handle(
@@ -20,6 +21,12 @@ pub async fn handle(
         .partition(|group| context.may_group(Operation::Delete, group));
     let allowed = allowed.iter().map(|group| group.to_string()).collect();
     let deleted = context.broker().engine.groups.delete_groups(allowed).await;
+    for (group, _) in deleted.iter().filter(|(_, error)| error.is_none()) {
+        let (metadata, fence) = (context.metadata(), context.broker().engine.fence());
+        if let Err(error) = metadata.note(fence, Note::new("group.delete", group)).await {
+            tracing::warn!(group, %error, "a deletion of a group is not noted");
+        }
+    }
     let deleted = deleted.into_iter().map(|(group, error)| {
         DeletableGroupResult::default()
             .with_group_id(GroupId(StrBytes::from_string(group)))

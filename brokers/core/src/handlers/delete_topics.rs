@@ -16,8 +16,8 @@ use super::errors::ApiError;
 use super::topics::{is_internal, patience};
 use crate::auth::types::Operation;
 
-/// Handles the request. Answered when the topics are gone from this broker's image, and their
-/// committed offsets from the coordinator.
+/// Handles the request. Answered when the topics are gone from this broker's image, and, where they
+/// cannot be restored, their committed offsets from the coordinator.
 pub async fn handle(
     context: &RequestContext,
     request: DeleteTopicsRequest,
@@ -121,10 +121,15 @@ async fn delete(context: &RequestContext, name: &str, id: Uuid) -> Result<(), Ap
         let message = format!("{name} is internal and cannot be deleted.");
         return Err(ApiError::new(ResponseError::InvalidRequest, message));
     }
-    let metadata = &broker.engine.metadata;
-    let deleted = metadata.delete_topic(broker.engine.fence(), name, Some(id)).await;
+    let keep_ms = broker.config().topic_restorable_ms;
+    let metadata = context.metadata();
+    let deleted = metadata.delete_topic(broker.engine.fence(), name, Some(id), keep_ms).await;
     let deleted = deleted.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(deleted.revision).await?;
+    if keep_ms > 0 {
+        // What was committed comes back with the topic.
+        return Ok(());
+    }
     if let Err(error) = broker.engine.groups.forget_topic(name).await {
         tracing::warn!(topic = name, ?error, "committed offsets of a deleted topic stay for now");
     }

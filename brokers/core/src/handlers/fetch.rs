@@ -41,6 +41,14 @@ pub struct Fetched {
     pub handing: Option<Handing>,
 }
 
+impl Fetched {
+    /// Tells the client to pause for at least so long.
+    pub fn throttle(&mut self, throttle_time_ms: i32) {
+        let told = &mut self.response.throttle_time_ms;
+        *told = throttle_time_ms.max(*told);
+    }
+}
+
 /// A topic of the request.
 struct Wanted {
     request: FetchTopic,
@@ -75,9 +83,16 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
         let response = FetchResponse { error_code, ..FetchResponse::default() };
         return Fetched { response, egress: Vec::new(), memory: None, handing: None };
     }
+    let throttle_time_ms = context.charge_fetch(0);
+    if throttle_time_ms > 0 {
+        // Nothing more until the debt is paid; the client asks again then.
+        let response = FetchResponse { throttle_time_ms, ..FetchResponse::default() };
+        return Fetched { response, egress: Vec::new(), memory: None, handing: None };
+    }
     let broker = context.broker();
     let limit = broker.config().fetch_max_bytes;
     let bytes_max = usize::try_from(request.max_bytes.min(limit)).unwrap_or(0);
+    let bytes_max = bytes_max.min(context.fetch_bytes_max());
     let bytes_min = usize::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
     let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let wanted = std::mem::take(&mut request.topics);
@@ -292,7 +307,9 @@ impl Fetch<'_> {
             topics.push(FetchTopicResponse { name, topic_id, partitions });
         }
         let node_endpoints = if names_this { vec![this] } else { Vec::new() };
-        let response = FetchResponse { topics, node_endpoints, ..FetchResponse::default() };
+        let throttle_time_ms = self.context.charge_fetch(self.bytes);
+        let response =
+            FetchResponse { throttle_time_ms, topics, node_endpoints, ..FetchResponse::default() };
         Fetched { response, egress, memory: self.memory, handing }
     }
 }

@@ -133,7 +133,7 @@ async fn missing_topic(
     }
     let config = broker.config();
     let (partitions, replicas) = (config.num_partitions, config.default_replication_factor);
-    match broker.make_topic(name, partitions, replicas, Configs::new()).await {
+    match broker.make_topic(&context.metadata(), name, partitions, replicas, Configs::new()).await {
         Err(error) if error.error == ResponseError::InvalidTopicException => {
             return Err(error.error);
         }

@@ -11,6 +11,7 @@ mod errors;
 mod producer_ids;
 mod topics;
 
+pub mod alter_client_quotas;
 pub mod alter_configs;
 pub mod alter_user_scram_credentials;
 pub mod api_versions;
@@ -19,8 +20,10 @@ pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_acls;
 pub mod delete_groups;
+pub mod delete_records;
 pub mod delete_topics;
 pub mod describe_acls;
+pub mod describe_client_quotas;
 pub mod describe_cluster;
 pub mod describe_configs;
 pub mod describe_groups;
@@ -47,4 +50,4 @@ pub mod sasl_handshake;
 pub mod sync_group;
 
 pub use broker::{Broker, BrokerSettings};
-pub use context::{ClientFacts, ListenerFacts, RequestContext};
+pub use context::{ClientFacts, ListenerFacts, RequestContext, Throttling};

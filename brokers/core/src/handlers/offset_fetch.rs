@@ -80,11 +80,22 @@ async fn fetch(
     };
     let fetched = context.broker().engine.groups.fetch_offsets(request).await;
     let fetched = fetched.map_err(|error| (error, asked))?;
+    let snapshot = context.broker().engine.view.snapshot();
+    // What was committed for a topic that can be restored is nothing while it is gone.
+    let is_gone = |name: &str| {
+        snapshot.topics.by_name(name).is_none()
+            && snapshot.shelved.values().any(|shelved| shelved.topic.record.name == name)
+    };
     let mut found: Vec<Topic> = fetched
         .into_iter()
-        .filter(|topic| !wants_all || may_see(&topic.topic))
+        .filter(|topic| !wants_all || (may_see(&topic.topic) && !is_gone(&topic.topic)))
         .map(|topic| {
-            let partitions = topic.partitions.into_iter().map(|offset| (offset, None)).collect();
+            let gone = is_gone(&topic.topic);
+            let shown = topic.partitions.into_iter().map(|offset| {
+                let none = uncommitted(offset.partition);
+                (if gone { none } else { offset }, None)
+            });
+            let partitions = shown.collect();
             Topic { name: topic.topic, partitions }
         })
         .collect();
@@ -92,12 +103,14 @@ async fn fetch(
     Ok(found)
 }
 
+fn uncommitted(partition: i32) -> FetchedOffset {
+    FetchedOffset { partition, offset: -1, leader_epoch: -1, metadata: String::new() }
+}
+
 fn refused_topics(topics: TopicPartitions, error: ResponseError) -> impl Iterator<Item = Topic> {
     topics.into_iter().map(move |(name, partitions)| {
-        let partitions = partitions.into_iter().map(|partition| {
-            let metadata = String::new();
-            (FetchedOffset { partition, offset: -1, leader_epoch: -1, metadata }, Some(error))
-        });
+        let partitions =
+            partitions.into_iter().map(|partition| (uncommitted(partition), Some(error)));
         Topic { name, partitions: partitions.collect() }
     })
 }

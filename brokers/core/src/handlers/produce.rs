@@ -29,6 +29,7 @@ const TOPIC_IDS_FROM: i16 = 13;
 pub struct StagedProduce {
     topics: Vec<StagedTopic>,
     patience: Duration,
+    throttle_time_ms: i32,
 }
 
 struct StagedTopic {
@@ -58,7 +59,8 @@ pub fn stage(
     let refusal = refuse_all(context, &request);
     let stager = Stager { context, frame_bytes, refusal };
     let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
-    StagedProduce { topics, patience }
+    let throttle_time_ms = context.charge_produce(frame_bytes);
+    StagedProduce { topics, patience, throttle_time_ms }
 }
 
 /// Why a topic's records are refused.
@@ -221,6 +223,11 @@ impl StagedProduce {
         partitions.any(|partition| matches!(partition, StagedPartition::Refused(_)))
     }
 
+    /// Tells the client to pause for at least so long.
+    pub fn throttle(&mut self, throttle_time_ms: i32) {
+        self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
+    }
+
     /// Waits until what was staged is durable, or the client's patience or the instance ends.
     pub async fn acknowledge(self) -> ProduceResponse {
         let mut topics = Vec::with_capacity(self.topics.len());
@@ -233,7 +240,8 @@ impl StagedProduce {
             let (name, topic_id) = (topic.name, topic.topic_id);
             topics.push(ProduceTopicResponse { name, topic_id, partitions });
         }
-        ProduceResponse { topics, throttle_time_ms: 0, node_endpoints: Vec::new() }
+        let throttle_time_ms = self.throttle_time_ms;
+        ProduceResponse { topics, throttle_time_ms, node_endpoints: Vec::new() }
     }
 }
 

@@ -8,7 +8,9 @@ use tokio::time::timeout;
 
 use super::broker::Broker;
 use super::errors::ApiError;
+use crate::coordinator::group::DeletedTopics;
 use crate::ids::{Incarnation, PartitionId};
+use crate::metadata::ClusterMetadata;
 use crate::metadata::cluster::NewTopic;
 pub(super) use crate::metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
 use crate::metadata::schema::{Configs, PartitionRecord, Stored, TopicRecord};
@@ -94,6 +96,7 @@ impl Broker {
     /// Makes a topic and waits until it is served here.
     pub(super) async fn make_topic(
         &self,
+        metadata: &ClusterMetadata,
         name: &str,
         partitions: i32,
         replication_factor: i16,
@@ -107,10 +110,21 @@ impl Broker {
             configs,
             leader: Some(self.engine.incarnation),
         };
-        let made = self.engine.metadata.create_topic(self.engine.fence(), &new).await;
+        let made = metadata.create_topic(self.engine.fence(), &new).await;
         let stored = made.map_err(|error| self.metadata_error(&error))?;
         self.await_topic(&stored, OPEN_TIME).await?;
         Ok(stored)
+    }
+
+    /// Forgets what was committed for earlier topics of this name, which can still be restored.
+    pub(super) async fn forget_earlier(&self, name: &str) {
+        let snapshot = self.engine.view.snapshot();
+        let earlier = snapshot.shelved.values().filter(|shelved| shelved.topic.record.name == name);
+        let Some(until_ms) = earlier.map(|shelved| shelved.shelved_at_ms).max() else { return };
+        let stale = DeletedTopics::from([(name.to_owned(), until_ms)]);
+        if let Err(error) = self.engine.groups.forget_deleted(None, stale).await {
+            tracing::warn!(topic = name, ?error, "committed offsets of an earlier topic stay");
+        }
     }
 
     /// Waits until a change of a topic is in effect here.
@@ -122,6 +136,7 @@ impl Broker {
         let in_effect = async {
             self.await_revision(stored.revision).await?;
             self.engine.wait_open(stored.record.id, stored.record.partitions).await;
+            self.forget_earlier(&stored.record.name).await;
             Ok(())
         };
         timeout(patience, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
@@ -148,7 +163,8 @@ impl Broker {
             let configs = configs.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let replicas = self.config().groups.offsets_replication_factor;
             let partitions = self.engine.settings.offsets_partitions;
-            match self.make_topic(OFFSETS_TOPIC, partitions, replicas, configs.into()).await {
+            let (metadata, name) = (&self.engine.metadata, OFFSETS_TOPIC);
+            match self.make_topic(metadata, name, partitions, replicas, configs.into()).await {
                 // Somebody else made it; the view may not show it yet.
                 Err(error) if error.error == ResponseError::TopicAlreadyExists => {}
                 made => _ = made?,

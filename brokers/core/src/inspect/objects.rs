@@ -118,9 +118,10 @@ impl Inspector<'_> {
         Ok(Some(manifest))
     }
 
-    /// Whether the segments follow each other from the log's start to the covered end.
+    /// Whether the segments follow each other from the log's start to the covered end. A log may
+    /// start behind what is split: its records were deleted before they were.
     fn check_coverage(&mut self, manifest: &Manifest) {
-        let mut due = manifest.log_start;
+        let mut due = manifest.log_start.min(manifest.covered_end);
         for segment in &manifest.segments {
             if segment.base_offset > due || segment.end_offset <= segment.base_offset {
                 break;

@@ -22,6 +22,7 @@ use crate::lane::{LaneError, LanePaths};
 use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
 
+pub mod deletion;
 pub mod inherit;
 pub mod retention;
 pub mod split;
@@ -174,6 +175,8 @@ pub trait TopicFacts: Send + Sync {
 pub enum JobMessage {
     /// A lane file ended.
     Rolled(RolledFile),
+    /// Move log starts forward, each partition named once, and answer when that is durable.
+    DeleteRecords(Vec<deletion::DeleteBefore>, oneshot::Sender<Result<(), JobError>>),
     /// Answer once everything before this was done.
     Drain(oneshot::Sender<()>),
 }
@@ -217,6 +220,9 @@ pub async fn run(
                 message = messages.recv() => match message {
                     Some(JobMessage::Rolled(file)) => split_file(&mut splitter, &file).await,
                     // Whoever asked may have given up waiting.
+                    Some(JobMessage::DeleteRecords(wanted, done)) => {
+                        drop(done.send(deletion::delete_records(&context, &wanted).await));
+                    }
                     Some(JobMessage::Drain(done)) => drop(done.send(())),
                     None => return,
                 },

@@ -52,11 +52,8 @@ pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) 
 
 fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
     let mut manifest = current.clone();
-    let end = manifest.segments[expired - 1].end_offset;
-    manifest.drop_segments(expired, now_ms);
-    manifest.log_start = manifest.log_start.max(end);
-    manifest.epochs.trim(manifest.log_start);
-    manifest.aborted.retain(|aborted| aborted.last_offset >= manifest.log_start);
+    let end = current.segments[expired - 1].end_offset;
+    manifest.start_at(end, now_ms);
     manifest.producers.expire(now_ms);
     manifest
 }

@@ -230,5 +230,7 @@ fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest
     manifest.covered_end = segment.end_offset;
     manifest.last_stable_offset = segment.end_offset;
     manifest.segments.push(segment);
+    // Records may have been deleted before they were split.
+    manifest.start_at(manifest.log_start, now_ms);
     Ok(manifest)
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, ProduceSuspensionRecord, Record,
-    SchemaError, ScramRecord, Stored, TopicRecord, decode,
+    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, ProduceSuspensionRecord,
+    QuotaEntity, QuotaRecord, QuotaValues, Record, SchemaError, ScramRecord, ShelvedTopicRecord,
+    Stored, TopicRecord, decode,
 };
 use super::store::MetadataError;
 use crate::auth::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -102,11 +103,25 @@ impl Topics {
     }
 }
 
+/// A topic that is led and kept, and that clients do not see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShelvedTopic {
+    /// The topic as it was.
+    pub topic: Topic,
+    /// Since when, ms.
+    pub shelved_at_ms: i64,
+    /// Until when it can be restored, ms; none where it was found on storage.
+    pub restorable_until_ms: Option<i64>,
+}
+
 /// Passwords by mechanism and user.
 pub type ScramUsers = BTreeMap<(ScramMechanism, String), ScramCredential>;
 
+/// Quotas by whom they apply to.
+pub type Quotas = BTreeMap<QuotaEntity, QuotaValues>;
+
 /// The metadata of a cluster as of one revision.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
     /// Which one.
     pub revision: u64,
@@ -118,7 +133,9 @@ pub struct Snapshot {
     pub incarnations: Arc<BTreeMap<Incarnation, Stored<IncarnationRecord>>>,
     /// All topics that exist.
     pub topics: Arc<Topics>,
-    /// Topics that somebody deleted: their records may go.
+    /// Topics that are put by: led and kept, and not seen.
+    pub shelved: Arc<BTreeMap<TopicId, Arc<ShelvedTopic>>>,
+    /// Topics that somebody deleted for good: their records may go.
     pub deleted_topics: Arc<BTreeMap<TopicId, DeletedTopicRecord>>,
     /// What was set for brokers.
     pub broker_configs: Arc<BTreeMap<ConfigScope, Configs>>,
@@ -128,6 +145,23 @@ pub struct Snapshot {
     pub scram: Arc<ScramUsers>,
     /// Why brokers take no records but the service's own; none where they take all.
     pub produce_suspension: Option<Arc<str>>,
+    /// All quotas. Another set, another `Arc`.
+    pub quotas: Arc<Quotas>,
+}
+
+impl Snapshot {
+    /// A topic whose partitions are to be led: one that exists, or one that is put by.
+    #[must_use]
+    pub fn led_topic(&self, id: TopicId) -> Option<&Topic> {
+        let exists = self.topics.by_id(id).map(|topic| &**topic);
+        exists.or_else(|| self.shelved.get(&id).map(|shelved| &shelved.topic))
+    }
+
+    /// All topics whose partitions are to be led.
+    pub fn led_topics(&self) -> impl Iterator<Item = &Topic> {
+        let exist = self.topics.iter().map(|topic| &**topic);
+        exist.chain(self.shelved.values().map(|shelved| &shelved.topic))
+    }
 }
 
 /// What differs between two snapshots.
@@ -152,6 +186,8 @@ pub struct ViewChange {
     pub scram: bool,
     /// Whether producing was suspended or resumed.
     pub produce_suspension: bool,
+    /// Whether quotas changed.
+    pub quotas: bool,
 }
 
 impl ViewChange {
@@ -171,6 +207,7 @@ impl ViewChange {
         self.acls |= other.acls;
         self.scram |= other.scram;
         self.produce_suspension |= other.produce_suspension;
+        self.quotas |= other.quotas;
     }
 
     /// What differs between any two snapshots.
@@ -183,13 +220,17 @@ impl ViewChange {
             acls: old.acls != new.acls,
             scram: old.scram != new.scram,
             produce_suspension: old.produce_suspension != new.produce_suspension,
+            quotas: old.quotas != new.quotas,
             ..Self::default()
         };
-        for (id, topic) in old.topics.by_id.iter().chain(&new.topics.by_id) {
-            let (old, new) = (old.topics.by_id(*id), new.topics.by_id(*id));
-            if old == new {
+        for topic in old.led_topics().chain(new.led_topics()) {
+            let id = &topic.record.id;
+            let same_place = old.shelved.get(id) == new.shelved.get(id)
+                && old.topics.by_id(*id) == new.topics.by_id(*id);
+            if same_place {
                 continue;
             }
+            let (old, new) = (old.led_topic(*id), new.led_topic(*id));
             change.topics.insert(*id);
             for index in 0..topic.record.partitions {
                 let in_old = old.and_then(|topic| topic.partition(index));
@@ -210,6 +251,7 @@ pub struct Builder {
     /// By name.
     topics: BTreeMap<String, Stored<TopicRecord>>,
     names: BTreeMap<TopicId, String>,
+    shelved: BTreeMap<TopicId, Stored<ShelvedTopicRecord>>,
     /// Also those of topics that do not exist yet, or no longer.
     partitions: BTreeMap<TopicId, BTreeMap<i32, Arc<Stored<PartitionRecord>>>>,
     /// By the hash in the key.
@@ -255,6 +297,10 @@ impl Builder {
                 let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
                 set(deleted, id, record.map(|stored| stored.record));
             }
+            Key::ShelvedTopic(id) => {
+                set(&mut self.shelved, id, stored(key, value, revision)?);
+                self.change.topics.insert(id);
+            }
             Key::BrokerConfig(scope) => {
                 let record = stored::<BrokerConfigRecord>(key, value, revision)?;
                 let configs = record.map(|stored| stored.record.configs);
@@ -272,19 +318,29 @@ impl Builder {
                 set(Arc::make_mut(&mut self.snapshot.scram), (mechanism, user), credential);
                 self.change.scram = true;
             }
-            Key::ProduceSuspension => {
-                let record = stored::<ProduceSuspensionRecord>(key, value, revision)?;
-                let reason = record.map(|stored| Arc::from(stored.record.reason));
-                self.snapshot.produce_suspension = reason;
-                self.change.produce_suspension = true;
-            }
+            Key::ProduceSuspension => self.apply_suspension(stored(key, value, revision)?),
+            Key::Quota(entity) => self.apply_quota(entity, stored(key, value, revision)?),
             // Read by whoever writes them, never from a view.
             Key::IncarnationCounter
             | Key::ProducerIds
             | Key::TopicId(_)
-            | Key::TopicCollision(_) => {}
+            | Key::TopicCollision(_)
+            | Key::ChangeCounter
+            | Key::Change(_) => {}
         }
         Ok(())
+    }
+
+    fn apply_suspension(&mut self, record: Option<Stored<ProduceSuspensionRecord>>) {
+        let reason = record.map(|stored| Arc::from(stored.record.reason));
+        self.snapshot.produce_suspension = reason;
+        self.change.produce_suspension = true;
+    }
+
+    fn apply_quota(&mut self, entity: QuotaEntity, record: Option<Stored<QuotaRecord>>) {
+        let values = record.map(|stored| stored.record.values);
+        set(Arc::make_mut(&mut self.snapshot.quotas), entity, values);
+        self.change.quotas = true;
     }
 
     fn apply_topic(&mut self, name: String, record: Option<Stored<TopicRecord>>) {
@@ -332,6 +388,7 @@ impl Builder {
                 if let Some(topic) = self.topic(*id)? {
                     topics.insert(Arc::new(topic));
                 }
+                self.shelve(*id)?;
             }
             self.snapshot.topics = Arc::new(topics);
         }
@@ -341,13 +398,34 @@ impl Builder {
     fn topic(&self, id: TopicId) -> Result<Option<Topic>, ViewError> {
         let stored = self.names.get(&id).and_then(|name| self.topics.get(name));
         let Some(Stored { record, revision }) = stored else { return Ok(None) };
+        self.with_partitions(record, *revision).map(Some)
+    }
+
+    /// Brings one of the topics that are put by up to date.
+    fn shelve(&mut self, id: TopicId) -> Result<(), ViewError> {
+        let shelved = match self.shelved.get(&id) {
+            Some(Stored { record, revision }) => Some(Arc::new(ShelvedTopic {
+                topic: self.with_partitions(&record.topic, *revision)?,
+                shelved_at_ms: record.shelved_at_ms,
+                restorable_until_ms: record.restorable_until_ms,
+            })),
+            None => None,
+        };
+        if shelved.is_some() || self.snapshot.shelved.contains_key(&id) {
+            set(Arc::make_mut(&mut self.snapshot.shelved), id, shelved);
+        }
+        Ok(())
+    }
+
+    fn with_partitions(&self, record: &TopicRecord, revision: u64) -> Result<Topic, ViewError> {
+        let id = record.id;
         let known = self.partitions.get(&id);
         let partition = |index| {
             let partition = known.and_then(|known| known.get(&index)).cloned();
             partition.ok_or(ViewError::Missing(PartitionId::new(id, index)))
         };
         let partitions = (0..record.partitions).map(partition).collect::<Result<_, _>>()?;
-        Ok(Some(Topic { record: record.clone(), revision: *revision, partitions }))
+        Ok(Topic { record: record.clone(), revision, partitions })
     }
 }
 

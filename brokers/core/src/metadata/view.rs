@@ -1,5 +1,6 @@
 //! An image of the metadata in memory, read without waiting and kept current by one task.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::image::Builder;
-pub use super::image::{ScramUsers, Snapshot, Topic, Topics, ViewChange, ViewError};
+pub use super::image::{
+    Quotas, ScramUsers, ShelvedTopic, Snapshot, Topic, Topics, ViewChange, ViewError,
+};
 use super::store::{MetadataError, MetadataStore, Page, Watch};
 
 /// Between attempts to reach a store that is away: this long first, then doubled up to the most.
@@ -30,6 +33,8 @@ pub struct MetadataView {
     snapshot: RwLock<Arc<Snapshot>>,
     progress: watch::Sender<Progress>,
     subscribers: Mutex<Vec<Weak<Mutex<ViewChange>>>>,
+    /// Whether the snapshot has any quota: asked for each request, so without a lock.
+    has_quotas: AtomicBool,
 }
 
 impl MetadataView {
@@ -44,7 +49,9 @@ impl MetadataView {
     ) -> Result<(Arc<MetadataView>, Follower), ViewError> {
         let (builder, snapshot) = load(&*store).await?;
         let progress = Progress { revision: snapshot.revision, stopped: false };
+        let has_quotas = AtomicBool::new(!snapshot.quotas.is_empty());
         let view = Arc::new(MetadataView {
+            has_quotas,
             snapshot: RwLock::new(Arc::new(snapshot)),
             progress: watch::Sender::new(progress),
             subscribers: Mutex::default(),
@@ -62,6 +69,12 @@ impl MetadataView {
     #[must_use]
     pub fn topics(&self) -> Arc<Topics> {
         self.snapshot.read().topics.clone()
+    }
+
+    /// Whether there is any quota now. Takes no lock.
+    #[must_use]
+    pub fn has_quotas(&self) -> bool {
+        self.has_quotas.load(Ordering::Acquire)
     }
 
     /// Waits until the image shows a revision that a write of this cluster's metadata gave.
@@ -94,8 +107,10 @@ impl MetadataView {
 
     fn publish(&self, snapshot: Snapshot, change: &ViewChange) {
         let revision = snapshot.revision;
+        let has_quotas = !snapshot.quotas.is_empty();
         // In this order: whoever is told of a change finds it in the image.
         *self.snapshot.write() = Arc::new(snapshot);
+        self.has_quotas.store(has_quotas, Ordering::Release);
         self.subscribers.lock().retain(|pending| {
             pending.upgrade().map(|pending| pending.lock().merge(change)).is_some()
         });

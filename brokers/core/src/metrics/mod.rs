@@ -192,6 +192,7 @@ pub struct Metrics {
     request_times: Histograms<RequestLabel>,
     /// By Kafka's number of the API; made when one is first asked for.
     apis: [OnceLock<ApiMetrics>; APIS_MAX],
+    throttled: Family<KindLabel, Counter>,
     connections_created: Counter,
     authentication_failures: Counter,
     reads: [(Counter, Counter); 3],
@@ -256,9 +257,13 @@ impl Metrics {
         let help = "Clients whose credentials were wrong";
         let name = "kafka_server_socketserver_failed_authentication";
         registry.register(name, help, authentication_failures.clone());
+        let throttled = Family::default();
+        let help = "Milliseconds for which clients were told to pause";
+        registry.register("freshet_throttle_milliseconds", help, throttled.clone());
         let gauges = Gauges::default();
         register_gauges(&mut registry, &gauges);
         Self {
+            throttled,
             topics,
             requests,
             request_times,
@@ -289,6 +294,11 @@ impl Metrics {
         for (family, ..) in self.topics.described() {
             family.remove(&label);
         }
+    }
+
+    /// Notes that a client was told to pause, by a quota of this kind.
+    pub fn throttled(&self, kind: &'static str, pause_ms: u64) {
+        self.throttled.get_or_create(&KindLabel { kind }).inc_by(pause_ms);
     }
 
     /// The counters of an API.

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::{Partition, Sources, State, Unsplit};
+use super::{Label, Partition, Sources, State, Unsplit};
 use crate::cold::manifest::Manifest;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
@@ -89,11 +89,14 @@ impl Partition {
                 spot: batch.spot,
             });
         }
+        // Records may have been deleted before they were split.
+        state.epochs.trim(state.manifest.log_start);
         sources.backlog.grow(state.unsplit.len());
+        let metrics = Some(sources.metrics.topic(&opening.topic));
+        let label = Label { topic: opening.topic, metrics };
         Ok(Arc::new(Self {
             id: opening.id,
-            metrics: sources.metrics.topic(&opening.topic),
-            topic: opening.topic,
+            label: RwLock::new(label),
             epoch: opening.epoch,
             sources,
             progress: watch::Sender::new(state.end),

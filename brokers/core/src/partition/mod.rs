@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
 use crate::cache::{HotCache, HotHolder};
@@ -126,13 +126,19 @@ struct State {
     epochs: EpochTable,
 }
 
+/// Under which name a partition is known. A topic that was deleted may come back under another.
+struct Label {
+    topic: Arc<str>,
+    /// None while nobody sees the topic.
+    metrics: Option<TopicMetrics>,
+}
+
 /// See the module.
 pub struct Partition {
     id: PartitionId,
-    topic: Arc<str>,
     epoch: Epoch,
     sources: Arc<Sources>,
-    metrics: TopicMetrics,
+    label: RwLock<Label>,
     state: Mutex<State>,
     /// The fence-checked end again, for those who wait for it.
     progress: watch::Sender<i64>,
@@ -167,8 +173,19 @@ impl Partition {
     }
 
     /// Its topic's name.
-    pub fn topic(&self) -> &Arc<str> {
-        &self.topic
+    pub fn topic(&self) -> Arc<str> {
+        Arc::clone(&self.label.read().topic)
+    }
+
+    /// Gives it its topic's name, and has it counted under that as long as clients see the topic.
+    pub fn relabel(&self, topic: &Arc<str>, seen: bool) {
+        let known = self.label.read();
+        if known.topic == *topic && known.metrics.is_some() == seen {
+            return;
+        }
+        drop(known);
+        let metrics = seen.then(|| self.sources.metrics.topic(topic));
+        *self.label.write() = Label { topic: Arc::clone(topic), metrics };
     }
 
     /// The epoch under which this incarnation leads it.
@@ -355,8 +372,10 @@ impl BatchOwner for Partition {
             });
             state.hot.push_back(HotBatch { base_offset, end_offset, batch: durable.batch });
         }
-        self.metrics.bytes_in.inc_by(u64::from(durable.spot.length));
-        self.metrics.messages_in.inc_by(end_offset.abs_diff(base_offset));
+        if let Some(metrics) = &self.label.read().metrics {
+            metrics.bytes_in.inc_by(u64::from(durable.spot.length));
+            metrics.messages_in.inc_by(end_offset.abs_diff(base_offset));
+        }
         self.sources.backlog.grow(1);
         self.sources.cache.admit(&self, end_offset, durable.pinned_bytes);
         self.announce(end_offset);

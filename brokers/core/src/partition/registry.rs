@@ -40,6 +40,17 @@ impl Partitions {
         open.collect()
     }
 
+    /// Every partition of a topic that is served.
+    pub fn of_topic(&self, topic: TopicId) -> Vec<Arc<Partition>> {
+        let places = self.0.read();
+        let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);
+        let open = places.range(of_topic).filter_map(|(_, place)| match place {
+            Place::Open(partition) => Some(Arc::clone(partition)),
+            Place::Offline(_) => None,
+        });
+        open.collect()
+    }
+
     /// Adds a partition.
     pub fn insert(&self, partition: Arc<Partition>) {
         self.0.write().insert(partition.id(), Place::Open(partition));

@@ -1,7 +1,7 @@
 //! Finding offsets by time (ListOffsets).
 
-use super::Partition;
 use super::read::ReadError;
+use super::{Partition, State};
 use crate::records::find_by_timestamp;
 
 /// A record's place in the log and in time.
@@ -25,7 +25,8 @@ impl Partition {
         while offset < end {
             let before = offset;
             for batch in &self.read(offset, STEP_BYTES, true).await?.batches {
-                if let Some((offset, timestamp)) = find_by_timestamp(batch, timestamp) {
+                let from = self.bounds().log_start;
+                if let Some((offset, timestamp)) = find_by_timestamp(batch, timestamp, from) {
                     return Ok(Some(TimedOffset { offset, timestamp }));
                 }
                 offset = batch.last_offset() + 1;
@@ -44,8 +45,7 @@ impl Partition {
     pub async fn max_timestamp(&self) -> Result<Option<TimedOffset>, ReadError> {
         let largest = {
             let state = self.state.lock();
-            let segments = state.manifest.segments.iter().map(|segment| segment.max_timestamp);
-            segments.chain(state.unsplit.iter().map(|batch| batch.max_timestamp)).max()
+            runs(&state).map(|(_, max)| max).max()
         };
         match largest {
             Some(largest) => self.offset_for_time(largest).await,
@@ -56,11 +56,18 @@ impl Partition {
     /// Where the first segment or unsplit batch starts that reaches `timestamp`.
     fn first_run_reaching(&self, timestamp: i64) -> Option<i64> {
         let state = self.state.lock();
-        let log_start = state.manifest.log_start;
-        let segments =
-            state.manifest.segments.iter().map(|run| (run.base_offset, run.max_timestamp));
-        let unsplit = state.unsplit.iter().map(|run| (run.base_offset, run.max_timestamp));
-        let mut runs = segments.chain(unsplit);
-        runs.find(|(_, max)| *max >= timestamp).map(|(base_offset, _)| base_offset.max(log_start))
+        runs(&state).find(|(_, max)| *max >= timestamp).map(|(base_offset, _)| base_offset)
     }
+}
+
+/// Where the segments and unsplit batches that may be read start, and their largest timestamps. A
+/// run that begins before the log start may have its largest timestamp there.
+fn runs(state: &State) -> impl Iterator<Item = (i64, i64)> {
+    let log_start = state.manifest.log_start;
+    let segments = state.manifest.segments.iter();
+    let segments = segments.map(|run| (run.base_offset, run.end_offset, run.max_timestamp));
+    let unsplit = state.unsplit.iter();
+    let unsplit = unsplit.map(|run| (run.base_offset, run.end_offset, run.max_timestamp));
+    let runs = segments.chain(unsplit).filter(move |(_, end_offset, _)| *end_offset > log_start);
+    runs.map(move |(base_offset, _, max)| (base_offset.max(log_start), max))
 }

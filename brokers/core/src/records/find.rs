@@ -2,31 +2,32 @@
 
 use super::{DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType};
 
-/// Offset and timestamp of the batch's first record whose timestamp is at least `timestamp`, in
-/// milliseconds; `None` where the header says that there is none.
+/// Offset and timestamp of the batch's first record from offset `from` on whose timestamp is at
+/// least `timestamp`, in milliseconds; `None` where there is none.
 ///
 /// A producer's payload is not looked into when it is accepted. If this one cannot be read, the
 /// batch's first offset and largest timestamp stand in: who starts there misses nothing.
-pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64) -> Option<(i64, i64)> {
+pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
     let header = batch.header();
-    if header.max_timestamp < timestamp {
+    if header.max_timestamp < timestamp || header.next_offset() <= from {
         return None;
     }
-    let whole = Some((header.base_offset, header.max_timestamp));
+    let whole = Some((header.base_offset.max(from), header.max_timestamp));
     if header.timestamp_type() == TimestampType::LogAppendTime {
         return whole;
     }
     let Ok(records) = batch.records(DECOMPRESSED_BYTES_MAX) else { return whole };
     for record in records.without_headers() {
         match record {
-            Ok(record) if record.timestamp >= timestamp => {
+            Ok(record) if record.timestamp >= timestamp && record.offset >= from => {
                 return Some((record.offset, record.timestamp));
             }
             Ok(_) => {}
             Err(_) => return whole,
         }
     }
-    whole
+    // The header says that there is one: it lies before `from`, or the header is wrong.
+    whole.filter(|_| from <= header.base_offset)
 }
 
 #[cfg(test)]
@@ -48,17 +49,21 @@ mod tests {
     fn the_first_record_at_or_after_the_time_is_found() {
         for codec in [Compression::None, Compression::Gzip, Compression::Lz4] {
             let batch = batch(sample().compression(codec));
-            assert_eq!(find_by_timestamp(&batch, i64::MIN), Some((100, 10)));
-            assert_eq!(find_by_timestamp(&batch, 11), Some((101, 30)));
-            assert_eq!(find_by_timestamp(&batch, 31), Some((103, 40)));
-            assert_eq!(find_by_timestamp(&batch, 41), None);
+            assert_eq!(find_by_timestamp(&batch, i64::MIN, 0), Some((100, 10)));
+            assert_eq!(find_by_timestamp(&batch, 11, 0), Some((101, 30)));
+            assert_eq!(find_by_timestamp(&batch, 31, 0), Some((103, 40)));
+            assert_eq!(find_by_timestamp(&batch, 41, 0), None);
+            // Records that were deleted are not found.
+            assert_eq!(find_by_timestamp(&batch, 11, 102), Some((102, 20)));
+            assert_eq!(find_by_timestamp(&batch, 30, 102), Some((103, 40)));
+            assert_eq!(find_by_timestamp(&batch, 11, 104), None);
         }
     }
 
     #[test]
     fn log_append_time_means_the_whole_batch() {
         let batch = batch(sample().timestamp_type(TimestampType::LogAppendTime));
-        assert_eq!(find_by_timestamp(&batch, 35), Some((100, 40)));
+        assert_eq!(find_by_timestamp(&batch, 35, 0), Some((100, 40)));
     }
 
     #[test]
@@ -66,6 +71,6 @@ mod tests {
         let mut bytes = sample().build().to_vec();
         bytes[HEADER_BYTES] = 0x01;
         let batch = StoredBatch::from_contiguous(bytes.into()).unwrap();
-        assert_eq!(find_by_timestamp(&batch, 35), Some((100, 40)));
+        assert_eq!(find_by_timestamp(&batch, 35, 0), Some((100, 40)));
     }
 }

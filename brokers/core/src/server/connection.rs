@@ -95,8 +95,11 @@ async fn read_requests(
 ) -> Ended {
     let mut stood_down = pin!(server.standing.ended());
     loop {
-        let authenticated = session.is_authenticated();
+        let (authenticated, muted_until) = (session.is_authenticated(), session.muted_until());
         let next = async {
+            if let Some(until) = muted_until {
+                reader.rest(until).await?;
+            }
             let place = replies.reserve().await.map_err(|_| Ended::ClientLeft)?;
             Ok((place, reader.next(authenticated).await?))
         };

@@ -13,15 +13,17 @@ use tokio::time::Instant;
 
 use super::call::{Call, Refusal};
 use super::service::{Outcome, Reply, Service, Session};
+use super::throttle::{Throttled, timed};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
 use crate::auth::types::{ScramCredential, ScramMechanism};
-use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext};
+use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
 use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
 use crate::metadata::MetadataView;
 use crate::protocol::fetch::FetchRequest;
 use crate::protocol::header::{HeaderError, RequestHeader};
 use crate::protocol::produce::ProduceRequest;
+use crate::quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
 
 /// A failed authentication is answered this late, so that guessing takes time (Kafka's
 /// `connection.failed.authentication.delay.ms`).
@@ -66,10 +68,8 @@ impl Service for KafkaService {
         let listener = Arc::clone(&self.listener);
         broker.engine.settings.metrics.connected();
         let facts = ClientFacts::new(broker, listener, Principal::anonymous(), peer.ip());
-        KafkaSession {
-            client: Arc::new(facts),
-            sasl: self.sasl.as_ref().map(|settings| SaslSession::new(Arc::clone(settings))),
-        }
+        let sasl = self.sasl.as_ref().map(|settings| SaslSession::new(Arc::clone(settings)));
+        KafkaSession::new(facts, sasl)
     }
 }
 
@@ -78,12 +78,57 @@ pub struct KafkaSession {
     client: Arc<ClientFacts>,
     /// Present until the client is authenticated.
     sasl: Option<SaslSession>,
+    /// Its place among its user's connections, from its first request after authentication on.
+    counted: Option<ConnectionGuard>,
+    quotas: SessionQuotas,
+    mute: Arc<Mute>,
 }
 
 impl KafkaSession {
     /// The session of a client that is known already.
     pub(super) fn authenticated(client: ClientFacts) -> Self {
-        Self { client: Arc::new(client), sasl: None }
+        Self::new(client, None)
+    }
+
+    fn new(client: ClientFacts, sasl: Option<SaslSession>) -> Self {
+        Self {
+            client: Arc::new(client),
+            sasl,
+            counted: None,
+            quotas: SessionQuotas::default(),
+            mute: Arc::default(),
+        }
+    }
+
+    /// Counts the connection as its user's, once.
+    async fn count(&mut self) -> Result<(), ConnectionRefusal> {
+        if self.sasl.is_some() || self.counted.is_some() {
+            return Ok(());
+        }
+        let client = &self.client;
+        let (user, exempt) = (client.principal.name(), client.exempt);
+        match client.broker.quotas.connect(user, client.host, exempt) {
+            Ok(counted) => self.counted = Some(counted),
+            Err(refusal) => {
+                if let ConnectionRefusal::TooOften { pause, .. } = &refusal {
+                    // Whoever is refused at once comes back at once.
+                    tokio::time::sleep(*pause).await;
+                }
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the client may take and how it is made to pause; none where no quota holds it.
+    fn throttling(&mut self, client_id: &str) -> Option<Throttling> {
+        let client = &self.client;
+        if client.exempt || self.sasl.is_some() {
+            return None;
+        }
+        let user = client.principal.name();
+        let limits = self.quotas.limits(&client.broker.quotas, user, client_id)?;
+        Some(Throttling { limits, mute: Arc::clone(&self.mute) })
     }
 }
 
@@ -93,7 +138,14 @@ impl Session for KafkaSession {
         self.sasl.is_none()
     }
 
+    fn muted_until(&self) -> Option<Instant> {
+        self.mute.until()
+    }
+
     async fn handle(&mut self, frame: Bytes) -> Outcome {
+        if let Err(refusal) = self.count().await {
+            return Outcome::Close(refusal.to_string());
+        }
         if self.sasl.as_ref().is_some_and(SaslSession::expects_raw_frames) {
             return self.take_bare_token(&frame).await;
         }
@@ -153,11 +205,10 @@ impl KafkaSession {
             _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
             _ => {}
         }
-        let context = RequestContext {
-            client: Arc::clone(&self.client),
-            client_id: client_id.unwrap_or_default(),
-            api_version: version,
-        };
+        let client_id = client_id.unwrap_or_default();
+        let throttling = self.throttling(&client_id);
+        let client = Arc::clone(&self.client);
+        let context = RequestContext { client, client_id, api_version: version, throttling };
         match api {
             ApiKey::Produce => {
                 // Producers wait here while the splitter is behind.
@@ -240,7 +291,11 @@ fn produce(
     let request =
         ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
     let wants_answer = request.acks != 0;
-    let staged = handlers::produce::stage(context, request, frame_bytes);
+    let started = context.throttling.is_some().then(Instant::now);
+    let mut staged = handlers::produce::stage(context, request, frame_bytes);
+    if let Some(started) = started {
+        staged.throttle(context.charge_request(started.elapsed()));
+    }
     if !wants_answer && staged.has_failed() {
         let reason = "an append with acks=0 failed".to_owned();
         return Err(Refusal::Message { api, reason });
@@ -260,7 +315,8 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
     let request =
         FetchRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
     Ok(Outcome::Waiting(Box::pin(async move {
-        let fetched = handlers::fetch::handle(&context, request).await;
+        let (mut fetched, spent) = timed(handlers::fetch::handle(&context, request)).await;
+        fetched.throttle(context.charge_request(spent));
         let mut reply = call.frame(fetched.response.encode(call.version));
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
         reply.written = Some(Box::new(move || {
@@ -281,15 +337,29 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
 
 /// Has a request decoded, handled and its response framed.
 macro_rules! answer {
-    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {
-        $call.reply(&$handler(&$context, &$call.request(&$body)?))
-    };
-    ($call:ident, $body:ident, $context:ident => await $handler:path) => {
-        $call.reply(&$handler(&$context, $call.request(&$body)?).await)
-    };
-    ($call:ident, $body:ident, $context:ident => $handler:path) => {
-        $call.reply(&$handler(&$context, $call.request(&$body)?))
-    };
+    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, async { $handler(&$context, &request) }).await
+    }};
+    ($call:ident, $body:ident, $context:ident => await $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, $handler(&$context, request)).await
+    }};
+    ($call:ident, $body:ident, $context:ident => $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, async { $handler(&$context, request) }).await
+    }};
+}
+
+/// Makes a response, and tells the client to pause where it took too much time.
+async fn reply<R: Encodable + Throttled>(
+    call: Call,
+    context: &RequestContext,
+    work: impl Future<Output = R>,
+) -> Result<Reply, Refusal> {
+    let (mut response, spent) = timed(work).await;
+    response.throttle(context.charge_request(spent));
+    call.reply(&response)
 }
 
 /// Has one of the other APIs handled to its end.
@@ -328,6 +398,7 @@ async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Rep
     match call.api {
         ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
         ApiKey::DeleteTopics => answer!(call, body, context => await api::delete_topics::handle),
+        ApiKey::DeleteRecords => answer!(call, body, context => await api::delete_records::handle),
         ApiKey::CreatePartitions => {
             answer!(call, body, context => await api::create_partitions::handle)
         }
@@ -348,6 +419,12 @@ async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Rep
         ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
         ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
         ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),
+        ApiKey::DescribeClientQuotas => {
+            answer!(call, body, context => api::describe_client_quotas::handle)
+        }
+        ApiKey::AlterClientQuotas => {
+            answer!(call, body, context => await api::alter_client_quotas::handle)
+        }
         ApiKey::DescribeUserScramCredentials => {
             answer!(call, body, context => api::describe_user_scram_credentials::handle)
         }
@@ -364,21 +441,35 @@ async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Rep
 
 fn join_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
     let request = call.request(body)?;
-    Ok(waiting(call, async move { handlers::join_group::handle(&context, request).await }))
+    Ok(waiting(call, context, move |context| async move {
+        let response = handlers::join_group::handle(&context, request).await;
+        (context, response)
+    }))
 }
 
 fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
     let request = call.request(body)?;
-    Ok(waiting(call, async move { handlers::sync_group::handle(&context, request).await }))
+    Ok(waiting(call, context, move |context| async move {
+        let response = handlers::sync_group::handle(&context, request).await;
+        (context, response)
+    }))
 }
 
 /// An answer that may take long, and that nobody misses once the client has gone.
-fn waiting<R: Encodable + Send>(
+fn waiting<R, F>(
     call: Call,
-    response: impl Future<Output = R> + Send + 'static,
-) -> Outcome {
+    context: RequestContext,
+    work: impl FnOnce(RequestContext) -> F,
+) -> Outcome
+where
+    R: Encodable + Throttled + Send,
+    F: Future<Output = (RequestContext, R)> + Send + 'static,
+{
+    let work = work(context);
     Outcome::Waiting(Box::pin(async move {
+        let ((context, mut response), spent) = timed(work).await;
+        response.throttle(context.charge_request(spent));
         // An empty reply, where a response cannot be encoded: the client times out.
-        call.reply(&response.await).unwrap_or_default()
+        call.reply(&response).unwrap_or_default()
     }))
 }

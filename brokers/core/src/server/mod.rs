@@ -22,6 +22,7 @@ pub mod links;
 mod log_limit;
 mod reader;
 mod service;
+mod throttle;
 mod writer;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ServerLimits;
 use super::budget::{Budget, Share};
@@ -75,6 +75,15 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
     fn deadline(&self, authenticated: bool, patience: Duration) -> Instant {
         let deadline = Instant::now() + patience;
         if authenticated { deadline } else { deadline.min(self.authenticated_by) }
+    }
+
+    /// Reads nothing until then, but for what shows that the client has gone.
+    pub(super) async fn rest(&mut self, until: Instant) -> Result<(), Ended> {
+        tokio::select! {
+            biased;
+            () = sleep_until(until) => Ok(()),
+            ended = self.client_left() => Err(ended),
+        }
     }
 
     /// Returns when the client has gone. Requests that arrive meanwhile stay for later; behind

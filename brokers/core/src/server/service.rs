@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::env::Stream;
 use crate::link::LinkError;
@@ -40,6 +41,11 @@ pub trait LinkService: Send + Sync + 'static {
 pub trait Session: Send + 'static {
     /// Whether the client may use what is for authenticated clients: longer requests, more time.
     fn is_authenticated(&self) -> bool;
+
+    /// Until when nothing is to be read from the client, if that is still to come.
+    fn muted_until(&self) -> Option<Instant> {
+        None
+    }
 
     /// Takes one frame. The next is read only when this has returned; it is not dropped before,
     /// unless the server is or the time to drain is over.

@@ -3,9 +3,10 @@
 
 use freshet_core::protocol::versions::ADVERTISED;
 use kafka_protocol::messages::{
-    AlterConfigsRequest, AlterUserScramCredentialsRequest, ApiKey, ApiVersionsRequest,
-    CreateAclsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
-    DeleteGroupsRequest, DeleteTopicsRequest, DescribeAclsRequest, DescribeClusterRequest,
+    AlterClientQuotasRequest, AlterConfigsRequest, AlterUserScramCredentialsRequest, ApiKey,
+    ApiVersionsRequest, CreateAclsRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteAclsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
     DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest, DescribeUserScramCredentialsRequest, FetchRequest,
     FindCoordinatorRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
@@ -57,6 +58,9 @@ async fn every_advertised_version_is_answered() {
                 ApiVersions ApiVersionsRequest,
                 CreateTopics CreateTopicsRequest,
                 DeleteTopics DeleteTopicsRequest,
+                DeleteRecords DeleteRecordsRequest,
+                DescribeClientQuotas DescribeClientQuotasRequest,
+                AlterClientQuotas AlterClientQuotasRequest,
                 InitProducerId InitProducerIdRequest,
                 OffsetForLeaderEpoch OffsetForLeaderEpochRequest,
                 DescribeAcls DescribeAclsRequest,

@@ -124,7 +124,7 @@ impl TestBroker {
         let (broker, listener) = (Arc::clone(&self.broker), Arc::new(listener(Vec::new())));
         let client =
             ClientFacts::new(broker, listener, Principal::anonymous(), IpAddr::from(ADDRESS));
-        RequestContext { client: Arc::new(client), client_id: text("tests"), api_version }
+        RequestContext::new(Arc::new(client), text("tests"), api_version)
     }
 
     /// Makes a user that can authenticate.
@@ -217,6 +217,11 @@ impl Client {
     /// Waits until the broker has closed the connection, without an answer.
     pub async fn is_closed(&mut self) {
         assert_eq!(self.stream.read(&mut [0]).await.unwrap_or(0), 0, "an answer came");
+    }
+
+    /// Waits for an answer, or for the end of the connection; tells which.
+    pub async fn was_answered(&mut self) -> bool {
+        self.stream.read(&mut [0]).await.unwrap_or(0) > 0
     }
 
     /// Creates a topic; gives its id.

@@ -13,4 +13,6 @@ mod groups;
 mod links;
 mod offsets;
 mod produce;
+mod quotas;
 mod sessions;
+mod shelf;

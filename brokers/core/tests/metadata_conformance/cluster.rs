@@ -169,7 +169,7 @@ async fn fenced_broker_can_change_nothing() {
         metadata.trim_extents(fence, vec![update]).await.err(),
         metadata.create_topic(some, &new_topic("u", 1)).await.err(),
         metadata.create_topic(some, &new_topic("v", 500)).await.err(),
-        metadata.delete_topic(some, "t", None).await.err(),
+        metadata.delete_topic(some, "t", None, 0).await.err(),
         metadata.create_partitions(some, "t", 5, None).await.err(),
         metadata.set_topic_configs(some, "t", None, &changes).await.err(),
         metadata.set_broker_configs(some, ConfigScope::Default, &changes).await.err(),

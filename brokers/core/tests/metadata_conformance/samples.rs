@@ -12,10 +12,11 @@ use freshet_core::metadata::schema::cell::{
     BrokerStatus, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
 };
 use freshet_core::metadata::schema::{
-    AclRecord, BrokerConfigRecord, ClusterRecord, ControllerTerm, CounterRecord,
+    AclRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
-    ProduceSuspensionRecord, ProducerIdRecord, Record, ScramRecord, SealedEnd, TopicNameRecord,
-    TopicRecord, decode, encode,
+    ProduceSuspensionRecord, ProducerIdRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord,
+    Record, ScramRecord, SealedEnd, ShelvedTopicRecord, TopicNameRecord, TopicRecord, decode,
+    encode,
 };
 use freshet_core::metadata::store::Change;
 use freshet_core::metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -89,10 +90,21 @@ fn topic_and_partition_samples_are_read() {
         ]
         .into(),
         partition_counts: Vec::new(),
+        deletions: Vec::new(),
     };
     assert_sample("topic.json", &topic);
     let extended = topic.extended(15, 1_700_000_000_500);
     assert_sample("topic_extended.json", &extended);
+    let shelved = ShelvedTopicRecord {
+        topic: extended.clone(),
+        shelved_at_ms: 1_700_000_000_999,
+        restorable_until_ms: Some(1_700_604_800_999),
+    };
+    assert_sample("shelved_topic.json", &shelved);
+    let orphaned = ShelvedTopicRecord { restorable_until_ms: None, ..shelved.clone() };
+    assert_sample("shelved_topic_orphaned.json", &orphaned);
+    let deletions = vec![(1_700_000_000_600, 1_700_000_000_700)];
+    assert_sample("topic_restored.json", &TopicRecord { deletions, ..extended.clone() });
     let deleted = DeletedTopicRecord::of(&extended, 1_700_000_000_999);
     assert_sample("deleted_topic_with_history.json", &deleted);
     assert_sample("topic_id.json", &TopicNameRecord { name: "orders.v1".to_owned() });
@@ -102,6 +114,23 @@ fn topic_and_partition_samples_are_read() {
     assert_eq!(decode::<DeletedTopicRecord>("", sample.trim_ascii_end()), Ok(bare));
     let suspension = ProduceSuspensionRecord { reason: "the budget is used up".to_owned() };
     assert_sample("produce_suspension.json", &suspension);
+    let entity =
+        [(QuotaEntityType::User, Some("alice".to_owned())), (QuotaEntityType::ClientId, None)];
+    let values = [(QuotaKey::ProducerByteRate, 1_048_576.0), (QuotaKey::RequestPercentage, 12.5)];
+    let quota = QuotaRecord { entity: QuotaEntity(entity.into()), values: values.into() };
+    assert_sample("quota.json", &quota);
+    let change = ChangeRecord {
+        sequence: 7,
+        at_ms: 1_700_000_000_999,
+        principal: "User:alice".to_owned(),
+        client_id: "rdkafka".to_owned(),
+        address: "192.0.2.1".to_owned(),
+        action: "topic.create".to_owned(),
+        target_type: "topic".to_owned(),
+        target: "orders.v1".to_owned(),
+        detail: [("partitions".to_owned(), "12".to_owned())].into(),
+    };
+    assert_sample("change.json", &change);
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),

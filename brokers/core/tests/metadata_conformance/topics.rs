@@ -141,7 +141,7 @@ async fn deleted_topic_leaves_only_its_mark_and_may_come_back_as_another() {
     for partitions in [1, 300] {
         let created = metadata.create_topic(None, &new_topic("a.b", partitions)).await.unwrap();
         let id = created.record.id;
-        let deleted = metadata.delete_topic(None, "a.b", Some(id)).await.unwrap();
+        let deleted = metadata.delete_topic(None, "a.b", Some(id), 0).await.unwrap();
         assert_eq!(deleted.record, created.record);
         assert!(deleted.revision > created.revision);
         marks.insert(Key::DeletedTopic(id).to_string());
@@ -149,12 +149,12 @@ async fn deleted_topic_leaves_only_its_mark_and_may_come_back_as_another() {
         // The colliding name is free now.
         let again = metadata.create_topic(None, &new_topic("a_b", 1)).await.unwrap();
         assert_ne!(again.record.id, created.record.id);
-        let stale = metadata.delete_topic(None, "a_b", Some(created.record.id)).await;
+        let stale = metadata.delete_topic(None, "a_b", Some(created.record.id), 0).await;
         assert_eq!(stale, Err(ClusterError::UnknownTopic("a_b".to_owned())));
-        metadata.delete_topic(None, "a_b", None).await.unwrap();
+        metadata.delete_topic(None, "a_b", None, 0).await.unwrap();
         marks.insert(Key::DeletedTopic(again.record.id).to_string());
     }
-    let gone = metadata.delete_topic(None, "a.b", None).await;
+    let gone = metadata.delete_topic(None, "a.b", None, 0).await;
     assert_eq!(gone, Err(ClusterError::UnknownTopic("a.b".to_owned())));
 }
 
@@ -230,7 +230,7 @@ impl Work {
         match self {
             Self::Create => metadata.create_topic(None, &new_topic("t", 300)).await.map(drop),
             Self::Grow => metadata.create_partitions(None, "t", 600, None).await.map(drop),
-            Self::Delete => metadata.delete_topic(None, "t", None).await.map(drop),
+            Self::Delete => metadata.delete_topic(None, "t", None, 0).await.map(drop),
         }
     }
 }

@@ -115,7 +115,7 @@ async fn view_follows_and_writers_can_wait_for_it() {
     assert_eq!(snapshot.topics.by_name("orders").unwrap().partitions.len(), 5);
     let user = writer.remove_scram(None, "alice", ScramMechanism::Sha256).await.unwrap();
     let acls = writer.remove_acls(None, &view.snapshot().acls).await.unwrap();
-    let deleted = writer.delete_topic(None, "orders", None).await.unwrap();
+    let deleted = writer.delete_topic(None, "orders", None, 0).await.unwrap();
     view.wait_for(user.max(acls).max(deleted.revision)).await.unwrap();
     let snapshot = view.snapshot();
     assert_eq!((snapshot.scram.len(), snapshot.acls.len(), snapshot.topics.len()), (0, 0, 0));
@@ -135,7 +135,7 @@ async fn followed_view_is_the_same_as_a_fresh_one() {
         let revision = match existing {
             None => metadata.create_topic(None, &new_topic(&name, 120)).await.unwrap().revision,
             Some(topic) if round % 3 == 0 => {
-                metadata.delete_topic(None, &name, Some(topic.record.id)).await.unwrap();
+                metadata.delete_topic(None, &name, Some(topic.record.id), 0).await.unwrap();
                 metadata.create_topic(None, &new_topic(&name, 2)).await.unwrap().revision
             }
             Some(topic) => {
@@ -198,7 +198,7 @@ async fn subscribers_learn_what_changed_and_only_that() {
     view.wait_for(fence.revision).await.unwrap();
     let incarnations = ViewChange { incarnations: true, ..ViewChange::default() };
     assert_eq!(changes.next().await.unwrap(), incarnations);
-    metadata.delete_topic(None, "one", None).await.unwrap();
+    metadata.delete_topic(None, "one", None, 0).await.unwrap();
     let mut removed = changes.next().await.unwrap();
     assert!(removed.topics.contains(&one));
     while removed.partitions.len() < 2 {
@@ -216,7 +216,7 @@ async fn view_behind_the_history_reads_anew() {
     let gone = metadata.create_topic(None, &new_topic("gone", 1)).await.unwrap().record.id;
     let (view, follower) = MetadataView::open(metadata.store().clone()).await.unwrap();
     let mut changes = view.subscribe();
-    let mut last = metadata.delete_topic(None, "gone", None).await.unwrap().revision;
+    let mut last = metadata.delete_topic(None, "gone", None, 0).await.unwrap().revision;
     for n in 0..20 {
         last = metadata.create_topic(None, &new_topic(&format!("t{n}"), 1)).await.unwrap().revision;
     }

@@ -18,6 +18,7 @@ use freshet_core::lane::writer::{CheckpointSource, LaneSettings, RolledFile, Wri
 use freshet_core::lane::{LaneError, LaneFile, LanePaths, LaneSpot};
 use freshet_core::metadata::SqliteStore;
 use freshet_core::metadata::cluster::NewTopic;
+use freshet_core::metadata::store::{MetadataStore, Transaction};
 use freshet_core::metrics::Metrics;
 use freshet_core::partition::Partition;
 use freshet_core::records::{BatchBuilder, StoredBatch, ValidatedBatch};
@@ -242,6 +243,8 @@ pub fn wal(paths: &LanePaths, number: u64) -> PathBuf {
 pub struct Cluster {
     pub folder: TempDir,
     pub settings: EngineSettings,
+    /// Name of the metadata store's file in the folder.
+    pub metadata: &'static str,
 }
 
 impl Cluster {
@@ -255,7 +258,16 @@ impl Cluster {
             offsets_partitions: 1,
             ..EngineSettings::new(CLUSTER)
         };
-        Self { folder: tempfile::tempdir().unwrap(), settings }
+        Self { folder: tempfile::tempdir().unwrap(), settings, metadata: "metadata.sqlite" }
+    }
+
+    /// Copies all metadata into another file, as a backup does.
+    pub async fn back_up(&self, to: &str) {
+        let open = async |name: &str| SqliteStore::open(&self.folder.path().join(name)).await;
+        let (from, to) = (open(self.metadata).await.unwrap(), open(to).await.unwrap());
+        for entry in from.range("", None, usize::MAX).await.unwrap().entries {
+            to.commit(Transaction::new().put(entry.key, entry.value)).await.unwrap();
+        }
     }
 
     pub fn dfs(&self) -> PathBuf {
@@ -271,7 +283,7 @@ impl Cluster {
     }
 
     pub async fn try_start(&self) -> Result<Arc<Engine>, StartError> {
-        let store = SqliteStore::open(&self.folder.path().join("metadata.sqlite")).await.unwrap();
+        let store = SqliteStore::open(&self.folder.path().join(self.metadata)).await.unwrap();
         Engine::start(self.environment(), Arc::new(store), self.settings.clone()).await
     }
 
@@ -298,6 +310,13 @@ impl Cluster {
             })
             .filter(|name| !name.contains("draft-"))
             .collect()
+    }
+
+    /// How many descriptors of topics there are.
+    pub fn descriptors(&self) -> usize {
+        let mut names = names(&self.bucket().join(CLUSTER).join("topics"));
+        names.retain(|name| !name.starts_with("draft-"));
+        names.len()
     }
 
     /// Names of all manifests of a partition.

@@ -135,7 +135,7 @@ async fn a_deleted_topics_objects_go_and_an_unknown_ones_stay() {
     append(&engine, &partition, record(1, 10)).await;
     let objects = objects_of(&partition);
     assert!(cluster.objects().contains(&objects[0]));
-    engine.metadata.delete_topic(engine.fence(), "gone", None).await.unwrap();
+    engine.metadata.delete_topic(engine.fence(), "gone", None, 0).await.unwrap();
     eventually("the topic's objects and manifests go", async || {
         let left = cluster.objects();
         cluster.manifests(partition.id()).is_empty() && !left.contains(&objects[0])

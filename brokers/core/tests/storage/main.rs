@@ -17,4 +17,5 @@ mod object_store;
 mod producers;
 mod samples;
 mod seal;
+mod shelf;
 mod usage;

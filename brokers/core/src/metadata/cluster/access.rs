@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    ClusterError, ClusterMetadata, Fence, Step, Transaction, batches, delete, put, transaction_of,
-};
+use super::changes::Note;
+use super::{ClusterError, ClusterMetadata, Fence, Transaction, delete, put};
 use crate::auth::types::{AclBinding, ScramCredential, ScramMechanism};
 use crate::metadata::schema::keys::{ACLS, SCRAM_USERS};
 use crate::metadata::schema::{AclRecord, Key, ScramRecord, Stored};
 use crate::metadata::store::Write;
 
+/// Entries of one transaction: each may come with a note, and a note that is dropped for it.
+const ACLS_AT_ONCE: usize = 30;
 /// The longest name of a user, in bytes.
 pub const USER_BYTES_MAX: usize = 255;
 
@@ -39,9 +40,9 @@ impl ClusterMetadata {
         for binding in bindings {
             let key = Key::of_acl(binding);
             let write = put(&key, &AclRecord { binding: binding.clone() })?;
-            writes.insert(key, write);
+            writes.insert(key, (write, binding));
         }
-        self.write_all(fence, writes).await
+        self.write_all(fence, writes, "acl.create").await
     }
 
     /// Removes ACLs; those that are not there are no error. Gives a revision that a view can wait
@@ -54,20 +55,26 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         bindings: &[AclBinding],
     ) -> Result<u64, ClusterError> {
-        let keys = bindings.iter().map(Key::of_acl);
-        let writes = keys.map(|key| (key.clone(), delete(&key))).collect();
-        self.write_all(fence, writes).await
+        let writes = bindings.iter().map(|binding| {
+            let key = Key::of_acl(binding);
+            let write = delete(&key);
+            (key, (write, binding))
+        });
+        self.write_all(fence, writes.collect(), "acl.delete").await
     }
 
     async fn write_all(
         &self,
         fence: Option<Fence>,
-        writes: BTreeMap<Key, Write>,
+        writes: BTreeMap<Key, (Write, &AclBinding)>,
+        action: &'static str,
     ) -> Result<u64, ClusterError> {
-        let steps = writes.into_values().map(|write| Step { compare: None, write }).collect();
+        let (writes, bindings): (Vec<_>, Vec<_>) = writes.into_values().unzip();
         let mut last = 0;
-        for batch in batches(steps) {
-            last = last.max(self.commit(fence, transaction_of(&batch)).await?);
+        for (writes, bindings) in writes.chunks(ACLS_AT_ONCE).zip(bindings.chunks(ACLS_AT_ONCE)) {
+            let transaction = Transaction { compares: Vec::new(), writes: writes.to_vec() };
+            let notes = || bindings.iter().map(|acl| Note::of_acl(action, acl)).collect();
+            last = last.max(self.commit_all_noted(fence, transaction, notes).await?);
         }
         Ok(last)
     }
@@ -88,7 +95,8 @@ impl ClusterMetadata {
         let record = ScramRecord { mechanism, user: user.to_owned(), credential };
         let mut transaction = Transaction::new();
         transaction.writes.push(put(&key, &record)?);
-        self.commit(fence, transaction).await
+        let note = || Note::new("user.set_password", user).with("mechanism", mechanism.name());
+        self.commit_noted(fence, transaction, note).await
     }
 
     /// Removes the password of a user for a mechanism. Gives a revision that a view can wait for;
@@ -105,7 +113,8 @@ impl ClusterMetadata {
         check_user(user)?;
         let transaction = Transaction::new();
         let transaction = transaction.delete(Key::Scram(mechanism, user.to_owned()).to_string());
-        self.commit(fence, transaction).await
+        let note = || Note::new("user.remove_password", user).with("mechanism", mechanism.name());
+        self.commit_noted(fence, transaction, note).await
     }
 
     /// All users with a password, as the store has them now.

@@ -14,17 +14,23 @@ use super::store::{
     Compare, Entry, Expected, MetadataError, MetadataStore, Page, Transaction, Write,
 };
 use crate::env::{Clock, Randomness};
-use crate::ids::Incarnation;
+use crate::ids::{Incarnation, TopicId};
 
 mod access;
+mod changes;
 mod incarnations;
 mod partitions;
+mod quotas;
 mod settings;
+mod shelf;
 mod topics;
 
 pub use access::USER_BYTES_MAX;
+pub use changes::{Actor, CHANGES_KEPT_MAX, Note};
 pub use partitions::{PartitionUpdate, Updated};
+pub use quotas::{QuotaChanges, QuotaRefusal, check_quotas};
 pub use settings::{ClusterFacts, PRODUCER_ID_BLOCK};
+pub use shelf::FoundTopic;
 pub use topics::{ConfigChanges, NewTopic, PARTITIONS_PER_TOPIC_MAX};
 
 /// The most bytes of a stored record.
@@ -83,6 +89,9 @@ pub enum ClusterError {
     /// There is no topic of this name, or not with this id.
     #[error("topic '{0}' does not exist")]
     UnknownTopic(String),
+    /// There is no topic of this id that could be restored.
+    #[error("there is no topic with the id {0} to be restored")]
+    UnknownShelvedTopic(TopicId),
     /// A topic cannot have this name.
     #[error("topic name is invalid: {0}")]
     InvalidTopicName(#[from] InvalidName),
@@ -103,6 +112,9 @@ pub enum ClusterError {
     /// A user cannot have this name.
     #[error("a user name has 1 to {USER_BYTES_MAX} bytes")]
     InvalidUser,
+    /// An entity cannot have this quota.
+    #[error(transparent)]
+    InvalidQuota(#[from] QuotaRefusal),
     /// A record would be larger than [`RECORD_BYTES_MAX`].
     #[error("{key} would have {bytes} bytes, {RECORD_BYTES_MAX} are allowed")]
     TooLarge {
@@ -142,6 +154,8 @@ pub struct ClusterMetadata {
     store: Arc<dyn MetadataStore>,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
+    /// Whose changes are noted; none where nobody asks for them over the Kafka protocol.
+    actor: Option<Arc<Actor>>,
 }
 
 impl ClusterMetadata {
@@ -153,7 +167,7 @@ impl ClusterMetadata {
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) -> Self {
-        Self { store, clock, randomness }
+        Self { store, clock, randomness, actor: None }
     }
 
     /// The store behind it, for a view.

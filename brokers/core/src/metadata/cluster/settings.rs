@@ -5,6 +5,7 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::changes::Note;
 use super::topics::{ConfigChanges, apply_changes};
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
@@ -117,7 +118,11 @@ impl ClusterMetadata {
                 return Ok(stored.map_or(0, |stored| stored.revision));
             }
             let record = BrokerConfigRecord { configs };
-            match self.replace(fence, &key, stored.as_ref(), &record).await {
+            let note = || {
+                let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
+                Note::new("broker_configs.update", "").with_configs(changed)
+            };
+            match self.replace_noted(fence, &key, stored.as_ref(), &record, note).await {
                 Ok(revision) => return Ok(revision),
                 Err(error) => retry.after_idempotent(error).await?,
             }
@@ -229,5 +234,19 @@ impl ClusterMetadata {
         let mut transaction = Transaction::new().compare(key.to_string(), as_read(read));
         transaction.writes.push(put(key, record)?);
         self.commit(fence, transaction).await
+    }
+
+    /// As `replace`, and notes the change.
+    pub(super) async fn replace_noted<R: crate::metadata::schema::Record>(
+        &self,
+        fence: Option<Fence>,
+        key: &Key,
+        read: Option<&Stored<R>>,
+        record: &R,
+        note: impl FnOnce() -> Note,
+    ) -> Result<u64, ClusterError> {
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(read));
+        transaction.writes.push(put(key, record)?);
+        self.commit_noted(fence, transaction, note).await
     }
 }

@@ -8,16 +8,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::changes::Note;
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Step, Transaction, as_read, batches,
     compare_absent, compare_revision, delete, put, transaction_of,
 };
 use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::metadata::names::check_topic_name;
-use crate::metadata::schema::keys::{TOPIC_IDS, TOPICS};
+use crate::metadata::schema::keys::{SHELVED_TOPICS, TOPIC_IDS, TOPICS};
 use crate::metadata::schema::{
-    Configs, DeletedTopicRecord, Key, PartitionRecord, SchemaError, Stored, TopicNameRecord,
-    TopicRecord,
+    Configs, DeletedTopicRecord, Key, PartitionRecord, SchemaError, ShelvedTopicRecord, Stored,
+    TopicNameRecord, TopicRecord,
 };
 use crate::metadata::store::{Compare, Expected, Write};
 
@@ -72,7 +76,7 @@ impl ClusterMetadata {
         self.check_name_free(&new.name).await
     }
 
-    async fn check_name_free(&self, name: &str) -> Result<(), ClusterError> {
+    pub(super) async fn check_name_free(&self, name: &str) -> Result<(), ClusterError> {
         if self.topic(name).await?.is_some() {
             return Err(ClusterError::TopicExists(name.to_owned()));
         }
@@ -112,6 +116,7 @@ impl ClusterMetadata {
                 created_at_ms: self.clock.now_ms(),
                 configs: new.configs.clone(),
                 partition_counts: Vec::new(),
+                deletions: Vec::new(),
             };
             match self.create_as(fence, &record, new.leader).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
@@ -146,13 +151,13 @@ impl ClusterMetadata {
         if steps.len() <= PARTITIONS_AT_ONCE {
             first.writes.extend(steps.into_iter().map(|step| step.write));
             first.writes.extend(visible);
-            return self.commit(fence, first).await;
+            return self.commit_noted(fence, first, || Note::of_topic(record)).await;
         }
         let revision = self.commit(fence, first).await?;
         let begun = compare_revision(&index, revision);
         let mut last = Transaction { compares: free.into(), writes: visible.into() };
         last.compares.push(begun.clone());
-        let result = self.create_in_steps(fence, &begun, steps, last).await;
+        let result = self.create_in_steps(fence, &begun, steps, last, record).await;
         if matches!(result, Err(ClusterError::Store(MetadataError::Conflict { .. }))) {
             self.remove_rest(fence, record.id).await?;
         }
@@ -166,18 +171,20 @@ impl ClusterMetadata {
         begun: &Compare,
         partitions: Vec<Step>,
         last: Transaction,
+        record: &TopicRecord,
     ) -> Result<u64, ClusterError> {
         for batch in batches(partitions) {
             let mut transaction = transaction_of(&batch);
             transaction.compares.push(begun.clone());
             self.commit(fence, transaction).await?;
         }
-        self.commit(fence, last).await
+        self.commit_noted(fence, last, || Note::of_topic(record)).await
     }
 
     /// Removes a topic with all its partitions; it is gone all at once. With `id`, only if it is
     /// this one and not a later one of the same name. Gives what it was, with the revision of the
-    /// removal. Its data is the storage's to remove.
+    /// removal. For `keep_ms` it can be restored ([`ClusterMetadata::restore_topic`]); where that
+    /// is not above 0 it is gone for good, and its data is the storage's to remove.
     ///
     /// # Errors
     /// `UnknownTopic`, `Fenced` of [`ClusterError`]; as the store.
@@ -186,6 +193,7 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         name: &str,
         id: Option<TopicId>,
+        keep_ms: i64,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
         let key = Key::Topic(name.to_owned());
         let mut retry = self.retry();
@@ -195,18 +203,40 @@ impl ClusterMetadata {
                 return Err(ClusterError::UnknownTopic(name.to_owned()));
             }
             let compares = vec![compare_revision(&key, stored.revision)];
-            let deleted = DeletedTopicRecord::of(&stored.record, self.clock.now_ms());
-            let mark = put(&Key::DeletedTopic(stored.record.id), &deleted)?;
+            let mark = self.mark_of(&stored.record, keep_ms)?;
             let writes = vec![delete(&key), delete(&Key::collision_of(name)), mark];
-            match self.commit(fence, Transaction { compares, writes }).await {
+            let transaction = Transaction { compares, writes };
+            let note = || {
+                let id = URL_SAFE_NO_PAD.encode(stored.record.id.as_bytes());
+                Note::new("topic.delete", name).with("id", id)
+            };
+            match self.commit_noted(fence, transaction, note).await {
                 Ok(revision) => break (stored.record, revision),
                 Err(error) => retry.after(error).await?,
             }
         };
+        if keep_ms > 0 {
+            return Ok(Stored { record, revision });
+        }
         if let Err(error) = self.remove_rest(fence, record.id).await {
             tracing::warn!(topic = name, %error, "rest of a deleted topic left to the next sweep");
         }
         Ok(Stored { record, revision })
+    }
+
+    /// What is left of a topic that is deleted now.
+    fn mark_of(&self, topic: &TopicRecord, keep_ms: i64) -> Result<Write, ClusterError> {
+        let now_ms = self.clock.now_ms();
+        if keep_ms <= 0 {
+            let deleted = DeletedTopicRecord::of(topic, now_ms);
+            return put(&Key::DeletedTopic(topic.id), &deleted);
+        }
+        let shelved = ShelvedTopicRecord {
+            topic: topic.clone(),
+            shelved_at_ms: now_ms,
+            restorable_until_ms: Some(now_ms.saturating_add(keep_ms)),
+        };
+        put(&Key::ShelvedTopic(topic.id), &shelved)
     }
 
     /// Raises the number of partitions to `total`; the new ones are led by `leader`.
@@ -254,13 +284,21 @@ impl ClusterMetadata {
         }
         // In the last batch: only then the new ones count.
         steps.push(Step { compare: None, write: put(&topic, record)? });
-        let mut revision = 0;
-        for batch in batches(steps) {
-            let mut transaction = transaction_of(&batch);
+        let mut batches = batches(steps);
+        let last = batches.pop().unwrap_or_default();
+        let guarded = |batch: &[Step]| {
+            let mut transaction = transaction_of(batch);
             transaction.compares.push(compare_revision(&topic, stored.revision));
-            revision = self.commit(fence, transaction).await?;
+            transaction
+        };
+        for batch in batches {
+            self.commit(fence, guarded(&batch)).await?;
         }
-        Ok(revision)
+        let note = || {
+            Note::new("topic.create_partitions", record.name.clone())
+                .with("partitions", record.partitions.to_string())
+        };
+        self.commit_noted(fence, guarded(&last), note).await
     }
 
     /// Changes configurations of a topic. Names and values are the caller's to check. With
@@ -289,7 +327,11 @@ impl ClusterMetadata {
                 return Ok(stored);
             }
             let record = TopicRecord { configs, ..stored.record.clone() };
-            match self.replace(fence, &key, Some(&stored), &record).await {
+            let note = || {
+                let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
+                Note::new("topic.update", name).with_configs(changed)
+            };
+            match self.replace_noted(fence, &key, Some(&stored), &record, note).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -311,6 +353,9 @@ impl ClusterMetadata {
         for entry in self.read_all(TOPICS).await? {
             existing.insert(Stored::<TopicRecord>::from_entry(&entry)?.record.id);
         }
+        for entry in self.read_all(SHELVED_TOPICS).await? {
+            existing.insert(Stored::<ShelvedTopicRecord>::from_entry(&entry)?.record.topic.id);
+        }
         let mut swept = 0;
         for entry in indexed {
             let Some(Key::TopicId(id)) = Key::parse(&entry.key)? else {
@@ -324,8 +369,12 @@ impl ClusterMetadata {
     }
 
     /// Removes index and partitions of a topic id that is not visible, and tells whether there
-    /// were any. One that is visible stays.
-    async fn remove_rest(&self, fence: Option<Fence>, id: TopicId) -> Result<bool, ClusterError> {
+    /// were any. One that is visible, or put by, stays.
+    pub(super) async fn remove_rest(
+        &self,
+        fence: Option<Fence>,
+        id: TopicId,
+    ) -> Result<bool, ClusterError> {
         let index = Key::TopicId(id);
         let mut retry = self.retry();
         loop {
@@ -337,11 +386,16 @@ impl ClusterMetadata {
             if visible.as_ref().is_some_and(|visible| visible.record.id == id) {
                 return Ok(false);
             }
+            let shelved = Key::ShelvedTopic(id);
+            if self.read::<ShelvedTopicRecord>(&shelved).await?.is_some() {
+                return Ok(false);
+            }
             // From here on whoever is making it finds the index changed, and stops.
             let expected = as_read(visible.as_ref());
             let compares = vec![
                 Compare { key: topic.to_string(), expected },
                 compare_revision(&index, stored.revision),
+                compare_absent(&shelved),
             ];
             let writes = vec![put(&index, &stored.record)?];
             match self.commit(fence, Transaction { compares, writes }).await {

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use sha2::{Digest, Sha256};
 
 use super::SchemaError;
+use super::quotas::{QuotaEntity, QuotaEntityType};
 use crate::auth::types::{AclBinding, ScramMechanism};
 use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::metadata::names::collision_key;
@@ -19,6 +20,13 @@ pub const TOPIC_IDS: &str = "topic_id/";
 pub const ACLS: &str = "acl/";
 /// All SCRAM users.
 pub const SCRAM_USERS: &str = "scram/";
+
+/// All changes that are told of.
+pub const CHANGES: &str = "change/";
+/// All topics that are put by: deleted and restorable, or found on storage.
+pub const SHELVED_TOPICS: &str = "shelved_topic/";
+/// All quotas.
+pub const QUOTAS: &str = "quota/";
 
 /// All partitions of a topic.
 #[must_use]
@@ -52,6 +60,8 @@ pub enum Key {
     TopicId(TopicId),
     /// `deleted_topic/<32 hexadecimal digits>`
     DeletedTopic(TopicId),
+    /// `shelved_topic/<32 hexadecimal digits>`
+    ShelvedTopic(TopicId),
     /// `topic_collision/<name with _ for .>`
     TopicCollision(String),
     /// `partition/<32 hexadecimal digits>/<at least 6 digits>`
@@ -66,6 +76,13 @@ pub enum Key {
     ProducerIds,
     /// `produce_suspension`
     ProduceSuspension,
+    /// `quota/<type>:<name, escaped as in URLs>`, or `quota/<type>` for the default; of two
+    /// types joined by `/`
+    Quota(QuotaEntity),
+    /// `counter/change`
+    ChangeCounter,
+    /// `change/<20 digits>`
+    Change(u64),
 }
 
 impl fmt::Display for Key {
@@ -78,6 +95,7 @@ impl fmt::Display for Key {
             Self::Topic(name) => write!(f, "topic/{name}"),
             Self::TopicId(id) => write!(f, "topic_id/{}", id.simple()),
             Self::DeletedTopic(id) => write!(f, "deleted_topic/{}", id.simple()),
+            Self::ShelvedTopic(id) => write!(f, "shelved_topic/{}", id.simple()),
             Self::TopicCollision(name) => write!(f, "topic_collision/{name}"),
             Self::Partition(partition) => {
                 write!(f, "partition/{}/{:06}", partition.topic.simple(), partition.index)
@@ -90,6 +108,9 @@ impl fmt::Display for Key {
             }
             Self::ProducerIds => f.write_str("producer_id/block"),
             Self::ProduceSuspension => f.write_str("produce_suspension"),
+            Self::Quota(entity) => write_quota(f, entity),
+            Self::ChangeCounter => f.write_str("counter/change"),
+            Self::Change(sequence) => write!(f, "change/{sequence:020}"),
         }
     }
 }
@@ -134,17 +155,21 @@ impl Key {
             "cluster" if rest.is_empty() => Some(Self::Cluster),
             "term" if rest.is_empty() => Some(Self::Term),
             "counter" if rest == "incarnation" => Some(Self::IncarnationCounter),
+            "counter" if rest == "change" => Some(Self::ChangeCounter),
+            "change" => rest.parse().ok().map(Self::Change),
             "producer_id" if rest == "block" => Some(Self::ProducerIds),
             "produce_suspension" if rest.is_empty() => Some(Self::ProduceSuspension),
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
             "deleted_topic" => parse_topic_id(rest).map(Self::DeletedTopic),
+            "shelved_topic" => parse_topic_id(rest).map(Self::ShelvedTopic),
             "topic_collision" => Some(Self::TopicCollision(rest.to_owned())),
             "partition" => parse_partition(rest),
             "config" if rest.starts_with("broker/") => parse_broker(&rest["broker/".len()..]),
             "acl" => Some(Self::Acl(rest.to_owned())),
             "scram" => parse_scram(rest),
+            "quota" => parse_quota(rest),
             _ => return Ok(None),
         };
         match parsed {
@@ -178,6 +203,30 @@ fn parse_scram(text: &str) -> Option<Key> {
     let known = [ScramMechanism::Sha256, ScramMechanism::Sha512];
     let mechanism = known.into_iter().find(|known| mechanism_name(*known) == mechanism)?;
     Some(Key::Scram(mechanism, unescape(user)?))
+}
+
+fn write_quota(f: &mut fmt::Formatter<'_>, entity: &QuotaEntity) -> fmt::Result {
+    f.write_str("quota")?;
+    for (kind, name) in &entity.0 {
+        write!(f, "/{}", kind.name())?;
+        if let Some(name) = name {
+            write!(f, ":{}", escape(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn parse_quota(text: &str) -> Option<Key> {
+    let mut entity = QuotaEntity::default();
+    for part in text.split('/') {
+        let (kind, name) = match part.split_once(':') {
+            Some((kind, name)) => (kind, Some(unescape(name)?)),
+            None => (part, None),
+        };
+        let kind = QuotaEntityType::ALL.into_iter().find(|known| known.name() == kind)?;
+        entity.0.insert(kind, name);
+    }
+    Some(Key::Quota(entity))
 }
 
 fn mechanism_name(mechanism: ScramMechanism) -> &'static str {
@@ -222,6 +271,11 @@ mod tests {
     use super::*;
     use crate::auth::types::{Operation, PatternType, Permission, ResourceType};
 
+    fn quota(names: &[(QuotaEntityType, Option<&str>)]) -> QuotaEntity {
+        let names = names.iter().map(|(kind, name)| (*kind, name.map(str::to_owned)));
+        QuotaEntity(names.collect())
+    }
+
     fn binding() -> AclBinding {
         AclBinding {
             resource_type: ResourceType::Topic,
@@ -236,6 +290,7 @@ mod tests {
 
     #[test]
     fn keys_have_the_form_of_the_schema_and_come_back() {
+        use QuotaEntityType::{ClientId, Ip, User};
         let topic = TopicId::from_u128(0xABC);
         let hex = "00000000000000000000000000000abc";
         let cases = [
@@ -256,6 +311,15 @@ mod tests {
             ),
             (Key::ProducerIds, "producer_id/block".to_owned()),
             (Key::ProduceSuspension, "produce_suspension".to_owned()),
+            (Key::Quota(quota(&[(User, Some("a/ü"))])), "quota/user:a%2F%C3%BC".to_owned()),
+            (
+                Key::Quota(quota(&[(ClientId, Some("")), (User, None)])),
+                "quota/user/client-id:".to_owned(),
+            ),
+            (Key::Quota(quota(&[(Ip, None)])), "quota/ip".to_owned()),
+            (Key::ChangeCounter, "counter/change".to_owned()),
+            (Key::Change(7), "change/00000000000000000007".to_owned()),
+            (Key::ShelvedTopic(topic), format!("shelved_topic/{hex}")),
         ];
         for (key, text) in cases {
             assert_eq!(key.to_string(), text);
@@ -297,10 +361,14 @@ mod tests {
             "config/broker/x",
             "scram/PLAIN/a",
             "scram/SCRAM-SHA-256/%zz",
+            "quota/group:x",
+            "quota/client-id/user",
+            "quota/",
+            "change/7",
         ] {
             assert_eq!(Key::parse(key), Err(SchemaError::Key(key.to_owned())), "{key}");
         }
-        for key in ["quota/user/x", "slot/1", "config/group/x", "counter/x", "cluster/x", ""] {
+        for key in ["slot/1", "config/group/x", "counter/x", "cluster/x", ""] {
             assert_eq!(Key::parse(key), Ok(None), "{key}");
         }
     }

@@ -11,15 +11,19 @@ use serde::{Deserialize, Serialize};
 use super::store::Entry;
 
 pub mod cell;
+pub mod changes;
 pub mod keys;
+pub mod quotas;
 pub mod records;
 
+pub use changes::ChangeRecord;
 pub use keys::{ConfigScope, Key};
+pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues};
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, PartitionRecord,
-    ProduceSuspensionRecord, ProducerIdRecord, ScramRecord, SealedEnd, TopicNameRecord,
-    TopicRecord,
+    ProduceSuspensionRecord, ProducerIdRecord, ScramRecord, SealedEnd, ShelvedTopicRecord,
+    TopicNameRecord, TopicRecord,
 };
 
 /// What is wrong with a key or a value of the store.

@@ -163,6 +163,9 @@ pub struct TopicRecord {
     /// the creation on. Empty where it never was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition_counts: Vec<(i64, i32)>,
+    /// [from, until) in ms, ascending, in which it was put by ([`ShelvedTopicRecord`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<(i64, i64)>,
 }
 
 impl TopicRecord {
@@ -230,6 +233,9 @@ pub struct DeletedTopicRecord {
     /// What was set.
     #[serde(default)]
     pub configs: Configs,
+    /// [from, until) in ms, ascending, in which it was put by and came back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<(i64, i64)>,
 }
 
 impl DeletedTopicRecord {
@@ -243,12 +249,64 @@ impl DeletedTopicRecord {
             internal: topic.internal,
             partition_counts: topic.partition_history(),
             configs: topic.configs.clone(),
+            deletions: topic.deletions.clone(),
         }
     }
 }
 
 impl Record for DeletedTopicRecord {
     const KIND: &'static str = "deleted topic";
+}
+
+/// `shelved_topic/<id>`: a topic that nobody sees and whose partitions are led and kept all the
+/// same: it was deleted and can be restored, or it was found on storage and the metadata, which
+/// came back from a backup, did not know it. A key of its own, so that a release that does not know
+/// it takes the topic for unknown, whose records stay, and not for deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShelvedTopicRecord {
+    /// The topic as it was. Of one that was found on storage the name may be empty: unknown.
+    pub topic: TopicRecord,
+    /// Since when, ms since 1970 UTC.
+    pub shelved_at_ms: i64,
+    /// Until when it can be restored, ms since 1970 UTC; none where it was found on storage, which
+    /// keeps it until somebody decides.
+    pub restorable_until_ms: Option<i64>,
+}
+
+impl ShelvedTopicRecord {
+    /// Whether it was found on storage, and nobody deleted it.
+    #[must_use]
+    pub fn is_orphaned(&self) -> bool {
+        self.restorable_until_ms.is_none()
+    }
+
+    /// Whether it is to go for good at this time.
+    #[must_use]
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.restorable_until_ms.is_some_and(|until_ms| until_ms <= now_ms)
+    }
+
+    /// The topic as it comes back now.
+    #[must_use]
+    pub fn restored(&self, name: &str, now_ms: i64) -> TopicRecord {
+        let mut topic = TopicRecord { name: name.to_owned(), ..self.topic.clone() };
+        topic.deletions.push((self.shelved_at_ms, now_ms.max(self.shelved_at_ms)));
+        topic
+    }
+
+    /// What is kept of it when it goes for good: it ended when it was put by.
+    #[must_use]
+    pub fn removed(&self) -> DeletedTopicRecord {
+        DeletedTopicRecord::of(&self.topic, self.shelved_at_ms)
+    }
+}
+
+impl Record for ShelvedTopicRecord {
+    const KIND: &'static str = "shelved topic";
+
+    fn check(&self) -> Result<(), String> {
+        self.topic.check()
+    }
 }
 
 /// A lane in which data of a partition may lie that no manifest covers.

@@ -127,6 +127,13 @@ pub(super) static REQUESTS: &[Request] = &[
         topic_names: [String] to 5,
         timeout_ms: Int32,
     }),
+    request!(DeleteRecords, 2, {
+        topics: [{
+            name: String,
+            partitions: [{ partition_index: Int32, offset: Int64 }],
+        }],
+        timeout_ms: Int32,
+    }),
     request!(InitProducerId, 2, {
         transactional_id: String,
         transaction_timeout_ms: Int32,
@@ -217,6 +224,17 @@ pub(super) static REQUESTS: &[Request] = &[
     request!(OffsetDelete, NEVER, {
         group_id: String,
         topics: [{ name: String, partitions: [{ partition_index: Int32 }] }],
+    }),
+    request!(DescribeClientQuotas, 1, {
+        components: [{ entity_type: String, match_type: Int8, match: String }],
+        strict: Bool,
+    }),
+    request!(AlterClientQuotas, 1, {
+        entries: [{
+            entity: [{ entity_type: String, entity_name: String }],
+            ops: [{ key: String, value: Float64, remove: Bool }],
+        }],
+        validate_only: Bool,
     }),
     request!(DescribeUserScramCredentials, 0, { users: [{ name: String }] }),
     request!(AlterUserScramCredentials, 0, {

@@ -81,6 +81,7 @@ macro_rules! kind {
     (Int8) => { $crate::protocol::guard::schema::Kind::Fixed(1) };
     (Int16) => { $crate::protocol::guard::schema::Kind::Fixed(2) };
     (Int32) => { $crate::protocol::guard::schema::Kind::Fixed(4) };
+    (Float64) => { $crate::protocol::guard::schema::Kind::Fixed(8) };
     (Int64) => { $crate::protocol::guard::schema::Kind::Fixed(8) };
     (Uuid) => { $crate::protocol::guard::schema::Kind::Fixed(16) };
     (String) => { $crate::protocol::guard::schema::Kind::String };

@@ -52,6 +52,7 @@ fn decode(api: ApiKey, version: i16, body: Bytes) -> Option<Roundtrip> {
         ApiVersions ApiVersionsRequest;
         CreateTopics CreateTopicsRequest;
         DeleteTopics DeleteTopicsRequest;
+        DeleteRecords DeleteRecordsRequest;
         InitProducerId InitProducerIdRequest;
         OffsetForLeaderEpoch OffsetForLeaderEpochRequest;
         DescribeAcls DescribeAclsRequest;
@@ -65,6 +66,8 @@ fn decode(api: ApiKey, version: i16, body: Bytes) -> Option<Roundtrip> {
         DeleteGroups DeleteGroupsRequest;
         IncrementalAlterConfigs IncrementalAlterConfigsRequest;
         OffsetDelete OffsetDeleteRequest;
+        DescribeClientQuotas DescribeClientQuotasRequest;
+        AlterClientQuotas AlterClientQuotasRequest;
         DescribeUserScramCredentials DescribeUserScramCredentialsRequest;
         AlterUserScramCredentials AlterUserScramCredentialsRequest;
         DescribeCluster DescribeClusterRequest;
