@@ -115,6 +115,7 @@ class ControlPlane:
             cell = Cell.objects.create(id="local", region="local")
             Cluster.objects.create(
                 organization=organization,
+                project=services.create_default_project(actor=actor),
                 cell=cell,
                 reconciled_generation=1,
                 provisioned_at=now(),
