@@ -183,7 +183,7 @@ class DefaultProjectStays(Conflict):
 
 
 class ProjectNotEmpty(Conflict):
-    """Something is left in the project; deleted clusters too, while they can be restored."""
+    """Clusters are left in the project."""
 
     code = "project_not_empty"
     title = "The project has clusters"
