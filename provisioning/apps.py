@@ -14,11 +14,13 @@ class ProvisioningConfig(AppConfig):
     def ready(self) -> None:
         """Listens to accounts, and tells probes about the cell."""
         from console.accounts import signals  # noqa: PLC0415
+        from console.audit.names import register_namer  # noqa: PLC0415
         from console.common import exports  # noqa: PLC0415
+        from console.common.actor import ActorKind  # noqa: PLC0415
         from console.common.health import register_check  # noqa: PLC0415
         from console.common.visibility import register_clusters  # noqa: PLC0415
         from provisioning import checks, limits, receivers  # noqa: PLC0415
-        from provisioning.services import archive  # noqa: PLC0415
+        from provisioning.services import archive, protocol_changes  # noqa: PLC0415
         from provisioning.services.clusters import clusters_of_projects  # noqa: PLC0415
 
         uid = "provisioning"
@@ -35,3 +37,4 @@ class ProvisioningConfig(AppConfig):
         register_clusters("provisioning", clusters_of_projects)
         register_check("cell", checks.check_cell)
         limits.register()
+        register_namer(ActorKind.KAFKA, protocol_changes.names_of_principals)

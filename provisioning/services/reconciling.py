@@ -27,6 +27,7 @@ from provisioning.services.clusters import bump_generation
 from provisioning.services.credential_repair import repair_credentials
 from provisioning.services.operations import finish_operation, note_progress
 from provisioning.services.placement import release_ports
+from provisioning.services.protocol_changes import ingest_protocol_changes
 from provisioning.services.samples import (
     create_sample_topic,
     has_sample_topic,
@@ -101,6 +102,7 @@ def sweep_clusters() -> int:
         try:
             # Sweep after sweep would wait for a long purge, until no worker is left.
             reconcile_cluster(organization_id=organization_id, cluster_id=cluster_id, wait=False)
+            ingest_protocol_changes(organization_id=organization_id, cluster_id=cluster_id)
         except Exception:
             # One cluster must not keep the sweep from those behind it.
             logger.exception("sweep.failed", extra={"cluster": cluster_id})

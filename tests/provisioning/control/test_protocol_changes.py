@@ -1,0 +1,128 @@
+"""What Kafka clients change is in the audit log, once, whatever dies in between."""
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from brokers.errors import UnavailableError
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import ProtocolChange
+from console.common.ids import is_id
+from console.common.models import AuditEntry
+from console.common.tenancy import organization_scope
+from provisioning.cells import cluster_store
+from provisioning.services import reconciling
+from provisioning.services.protocol_changes import entry_of, ingest_protocol_changes
+from tests.provisioning.control.clients import client_settings
+from tests.provisioning.control.world import failing, running_broker
+
+CHANGE = ProtocolChange(
+    sequence=7,
+    at_ms=1_700_000_000_123,
+    principal="User:cred_a",
+    client_id="admin-1",
+    address="203.0.113.9",
+    action="topic.create",
+    target_type="topic",
+    target="orders",
+    detail={"partitions": "3"},
+)
+LIMIT_S = 30
+
+
+def entries(tenant):
+    with organization_scope(tenant.id):
+        return list(AuditEntry.objects.filter(actor_kind="kafka").order_by("created_at"))
+
+
+@pytest.fixture
+def changed(api, cluster_id):
+    """A cluster in which a client has made two topics over the Kafka protocol."""
+    with running_broker(cluster_id):
+        settings = client_settings(api, cluster_id)
+        admin = AdminClient({**settings, "client.id": "deployer"})
+        for name in ("orders", "payments"):
+            admin.create_topics([NewTopic(name, 3)])[name].result(LIMIT_S)
+    return cluster_id
+
+
+def test_what_a_client_changed_is_in_the_log_with_who_it_was(api, tenant, changed):
+    reconciling.sweep_clusters()
+    shown = api().get("/audit-log", query={"action": "topic.create"}).json()["items"]
+    told = {each["target"]["id"]: each for each in shown}
+    assert set(told) == {f"{changed}/orders", f"{changed}/payments"}
+    entry = told[f"{changed}/orders"]
+    assert entry["source"] == "kafka"
+    # By the name of the credential that it came in with.
+    assert entry["actor"]["name"] == "app"
+    assert entry["actor"]["id"].startswith("User:cred_")
+    assert entry["detail"]["client_id"] == "deployer"
+    assert entry["address"]
+    # The cell has forgotten them.
+    assert cluster_store(changed).changes() == []
+    reconciling.sweep_clusters()
+    assert len(entries(tenant)) == 2
+
+
+def test_a_worker_that_dies_in_between_writes_nothing_twice(tenant, changed):
+    with failing("forget_changes", UnavailableError("away")):
+        ingest_protocol_changes(organization_id=tenant.id, cluster_id=changed)
+    first = entries(tenant)
+    assert len(first) == 2
+    assert len(cluster_store(changed).changes()) == 2
+    assert ingest_protocol_changes(organization_id=tenant.id, cluster_id=changed) == 2
+    assert [each.pk for each in entries(tenant)] == [each.pk for each in first]
+    assert cluster_store(changed).changes() == []
+
+
+def test_a_cell_that_is_away_loses_nothing(tenant, changed):
+    with failing("changes", UnavailableError("away")):
+        assert ingest_protocol_changes(organization_id=tenant.id, cluster_id=changed) == 0
+    assert entries(tenant) == []
+    reconciling.sweep_clusters()
+    assert len(entries(tenant)) == 2
+
+
+def test_many_changes_are_taken_in_page_by_page(tenant, cluster_id, monkeypatch):
+    left = [
+        ProtocolChange(**{**vars_of(CHANGE), "sequence": number, "target": f"topic-{number}"})
+        for number in range(1, 1201)
+    ]
+    asked = []
+
+    def changes(store, after=0, limit=500):
+        asked.append(limit)
+        return [each for each in left if each.sequence > after][:limit]
+
+    def forget(store, up_to):
+        left[:] = [each for each in left if each.sequence > up_to]
+
+    monkeypatch.setattr(ClusterStore, "changes", changes)
+    monkeypatch.setattr(ClusterStore, "forget_changes", forget)
+    assert ingest_protocol_changes(organization_id=tenant.id, cluster_id=cluster_id) == 1200
+    assert len(entries(tenant)) == 1200
+    assert left == []
+    assert len(asked) == 3
+
+
+def vars_of(change):
+    return {name: getattr(change, name) for name in ProtocolChange.__slots__}
+
+
+def test_the_same_change_is_the_same_entry():
+    one, again = entry_of("org_a", "cl_a", CHANGE), entry_of("org_a", "cl_a", CHANGE)
+    assert one.pk == again.pk
+    assert is_id(one.pk, "aud")
+    assert (one.actor_id, one.target_id) == ("User:cred_a", "cl_a/orders")
+    assert one.created_at.isoformat() == "2023-11-14T22:13:20.123000+00:00"
+    assert one.detail == {"partitions": "3", "client_id": "admin-1", "cluster_id": "cl_a"}
+    # After a restore from a backup the cell counts from where it was.
+    other = ProtocolChange(**{**vars_of(CHANGE), "at_ms": CHANGE.at_ms + 1})
+    assert entry_of("org_a", "cl_a", other).pk != one.pk
+    assert entry_of("org_a", "cl_b", CHANGE).pk != one.pk
+
+
+def test_what_is_too_long_is_cut_off():
+    long = ProtocolChange(**{**vars_of(CHANGE), "target": "x" * 40_000, "principal": "y" * 999})
+    entry = entry_of("org_a", "cl_a", long)
+    assert len(entry.target_id) == 512
+    assert len(entry.actor_id) == 255
