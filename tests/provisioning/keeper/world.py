@@ -30,6 +30,8 @@ from tests.provisioning.keeper.memory import MemoryStore
 
 # Never reached when all is well.
 LIMIT_S = 120.0
+# 0 is never: such a cluster runs from the first, unasked.
+IDLE_TIMEOUT_MS = 600_000
 CLUSTER = "cl_a"
 ROOT = Path(__file__).parents[3]
 
@@ -99,7 +101,7 @@ class World:
     def want(self, cluster_id: str = CLUSTER, **changes: int | SpecState) -> Spec:
         """Has the control plane want a cluster."""
         given: dict[str, Any] = dict(changes)
-        spec = replace(Spec(cluster_id, 1, SpecState.ACTIVE, 1, 0), **given)
+        spec = replace(Spec(cluster_id, 1, SpecState.ACTIVE, 1, IDLE_TIMEOUT_MS), **given)
         self.store.put_spec(spec)
         return spec
 
