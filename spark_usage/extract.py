@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_usage.errors import IncompleteRows
 from spark_usage.progress import Progress
 from spark_usage.run_manifest import Input, RunManifest
-from spark_usage.schemas import USAGE_SCHEMA
+from spark_usage.schemas import METERS, USAGE_SCHEMA
 from spark_usage.storage import Storage, literal_path
-from spark_usage.transforms.inputs import digests, flaws, known_meter, profile
+from spark_usage.transforms.inputs import counts, digests, flaws, known_meter, profile
+from spark_usage.transforms.sums import joined
 
 T = TypeVar("T")
 
@@ -86,7 +87,8 @@ class _Inputs:
     run: RunManifest
     sound: tuple[Input, ...]
     damaged: list[Damage] = field(default_factory=list)
-    profiles: dict[str, list[_Meter]] = field(default_factory=dict)
+    # What the sound ones hold together.
+    content: Content = field(default_factory=Content)
 
     def drop(self, found: Iterable[Damage]) -> None:
         """Leaves out what was found to be damaged."""
@@ -98,29 +100,37 @@ class _Inputs:
     def extract(self) -> Extract:
         """The rows of what is left."""
         rows = read_usage(self.spark, self.run, self.sound).select(*USAGE_SCHEMA.names)
-        content = _content(self.profiles[each.key] for each in self.sound)
-        return Extract(rows, content, tuple(sorted(self.damaged, key=lambda each: each.key)))
+        damaged = tuple(sorted(self.damaged, key=lambda each: each.key))
+        return Extract(rows, self.content, damaged)
 
 
 def with_sound_rows(
     spark: SparkSession, run: RunManifest, progress: Progress, use: Callable[[DataFrame], T]
 ) -> tuple[Extract, T]:
-    """Reads the inputs of a run, in four stages of progress; returns them and what `use` makes.
+    """Reads the inputs of a run, in three stages of progress; returns them and what `use` makes.
 
-    `use` goes through all columns of all rows anyway. Only if it comes upon a file that cannot be
-    read, or raises `IncompleteRows`, is each file gone through by itself, and `use` called again.
+    `use` goes through all columns of all rows anyway, so what there is to count is counted on the
+    way. Only if it comes upon a file that cannot be read, or raises `IncompleteRows`, or if there
+    were not as many rows as manifests say, is each file gone through by itself, and `use` called
+    again.
     """
     inputs = _Inputs(spark, run, run.inputs)
     with progress.stage(f"find {len(run.inputs)} usage files"):
         inputs.drop(_misfits(Storage(spark), run))
     with progress.stage(f"check the digests of {len(inputs.sound)} usage files"):
         inputs.drop(_altered(spark, run, inputs.sound))
-    with progress.stage(f"count {sum(each.rows for each in inputs.sound)} rows"):
-        _count(inputs)
-    with progress.stage("deduplicate"):
+    expected = sum(each.rows for each in inputs.sound)
+    with progress.stage(f"deduplicate {expected} rows"):
         extracted = inputs.extract()
-        try:
+        if not inputs.sound:
             return extracted, use(extracted.rows)
+        counted = Observation()
+        try:
+            used = use(extracted.rows.observe(counted, *counts()))
+            content = _counted(counted.get)
+            if content is not None and content.row_count == expected:
+                return replace(extracted, content=content), used
+            progress.note("there are other rows than manifests say: looking at each file")
         except IncompleteRows:
             progress.note("some rows are incomplete: looking at each file")
         except Py4JJavaError as error:
@@ -128,6 +138,7 @@ def with_sound_rows(
                 raise
             progress.note("some file cannot be read: looking at each file")
         _inspect(inputs)
+        _count_each(inputs)
         extracted = inputs.extract()
         return extracted, use(extracted.rows)
 
@@ -174,19 +185,21 @@ def _altered(spark: SparkSession, run: RunManifest, inputs: Sequence[Input]) -> 
             yield Damage(each.key, "sha256", f"{sha256}, {each.sha256} in the manifest")
 
 
-def _count(inputs: _Inputs) -> None:
+def _count_each(inputs: _Inputs) -> None:
     """Drops files whose rows are not as many as their manifest says; notes what the others hold."""
     by_file: dict[str, list[_Meter]] = defaultdict(list)
     for row in _read_by_halves(inputs, profile):
         by_file[row["file"]].append(_meter(row))
     # A file without rows is in no row.
-    inputs.profiles = {each.key: [] for each in inputs.sound} | _by_key(inputs.run, by_file)
-    rows = {key: sum(each.rows for each in found) for key, found in inputs.profiles.items()}
+    profiles: dict[str, list[_Meter]] = {each.key: [] for each in inputs.sound}
+    profiles |= _by_key(inputs.run, by_file)
+    rows = {key: sum(each.rows for each in found) for key, found in profiles.items()}
     inputs.drop(
         Damage(each.key, "rows", f"{rows[each.key]} rows, {each.rows} in the manifest")
         for each in inputs.sound
         if rows[each.key] != each.rows
     )
+    inputs.content = _content(profiles[each.key] for each in inputs.sound)
 
 
 def _inspect(inputs: _Inputs) -> None:
@@ -233,6 +246,19 @@ def _is_of_a_file(fault: str) -> bool:
     return any(each in fault for each in _FILE_FAULTS) and not any(
         each in fault for each in _OWN_FAULTS
     )
+
+
+def _counted(found: Mapping[str, Any]) -> Content | None:
+    """What was counted on the way; None where there are rows of meters that nobody counted."""
+    if found["other_rows"]:
+        return None
+    content = Content(negative=found["negative"])
+    for meter in METERS:
+        if found[f"{meter}_rows"]:
+            content.rows[meter] = found[f"{meter}_rows"]
+            high, low = found[f"{meter}_high"], found[f"{meter}_low"]
+            content.totals[meter] = joined(high, low)
+    return content
 
 
 def _meter(row: Row) -> _Meter:

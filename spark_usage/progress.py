@@ -14,7 +14,7 @@ _PERIOD_SECONDS = 5.0
 
 
 class Progress:
-    """Counts a job's stages: `stage 2 of 7: what`, then how many of its tasks are done."""
+    """Counts a job's stages: `stage 2 of 6: what`, then how many of its tasks are done."""
 
     def __init__(self, tracker: StatusTracker, stages: int) -> None:
         self._tracker = tracker

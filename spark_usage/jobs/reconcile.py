@@ -26,7 +26,11 @@ from spark_usage.log_manifest import LogManifest, read_log
 from spark_usage.progress import Progress
 from spark_usage.schemas import DAY_MS, QUANTITY
 from spark_usage.storage import Storage
-from spark_usage.transforms.deduplicate import deduplicate
+from spark_usage.transforms.deduplicate import (
+    deduplicate,
+    deduplicate_in_doubt,
+    disputed,
+)
 from spark_usage.transforms.reconciliation import (
     CLUSTER_FIGURES,
     PARTITION,
@@ -41,7 +45,7 @@ from spark_usage.transforms.reconciliation import (
 
 VERSION = 1
 NAME = "reconcile"
-STAGES = 8
+STAGES = 7
 
 # Of each kind of finding so many are listed; all are counted.
 FINDINGS_MAX = 100
@@ -92,6 +96,9 @@ def _distinct(rows: DataFrame) -> tuple[DataFrame, Row]:
     """The distinct rows, kept, and how many there are. Raises `IncompleteRows`."""
     distinct = deduplicate(rows).persist(StorageLevel.DISK_ONLY)
     try:
+        if not disputed(distinct).isEmpty():
+            distinct.unpersist()
+            distinct = deduplicate_in_doubt(rows).persist(StorageLevel.DISK_ONLY)
         (counts,) = distinct.agg(
             sf.count_if("agrees").alias("agreeing"),
             sf.coalesce(sf.sum(sf.when(sf.col("agrees"), sf.col("copies"))), sf.lit(0)).alias(

@@ -33,12 +33,16 @@ from spark_usage.transforms.content import (
     table_content,
 )
 from spark_usage.transforms.days import days
-from spark_usage.transforms.deduplicate import deduplicate
+from spark_usage.transforms.deduplicate import (
+    deduplicate,
+    deduplicate_in_doubt,
+    disputed,
+)
 from spark_usage.transforms.hours import hour_slices, hours
 
 VERSION = 1
 NAME = "rollup"
-STAGES = 7
+STAGES = 6
 
 
 @dataclass(slots=True)
@@ -119,6 +123,10 @@ def _summed(rows: DataFrame) -> tuple[DataFrame, Counts]:
         counts = _counts(_totals(slices))
         if counts.incomplete:
             raise IncompleteRows
+        if not disputed(slices).isEmpty():
+            slices.unpersist()
+            slices = hour_slices(deduplicate_in_doubt(rows)).persist()
+            counts = _counts(_totals(slices))
     except Exception:
         slices.unpersist()
         raise
@@ -161,7 +169,7 @@ def _quarantine(extracted: Extract, counts: Counts, folder: str) -> None:
         nothing = extracted.rows.limit(0).withColumn("reason", sf.lit(""))
         nothing.select(*QUARANTINE_SCHEMA.names).write.parquet(folder)
         return
-    found = conflicts(extracted.rows, deduplicate(extracted.rows))
+    found = conflicts(extracted.rows, deduplicate_in_doubt(extracted.rows))
     found.write.parquet(folder)
     written = _read(found.sparkSession, QUARANTINE_SCHEMA, folder)
     sums = written.groupBy("meter").agg(sf.sum(sf.col("quantity").cast(QUANTITY)).alias("n"))

@@ -28,8 +28,8 @@ from spark_usage.storage import Storage
 
 DONE, FAILED, REFUSED = 0, 1, 2
 
-# A partition of so many rows is sorted in memory by a task of a small driver.
-ROWS_PER_PARTITION = 500_000
+# A partition of so many rows is deduplicated in memory by a task of a small driver.
+ROWS_PER_PARTITION = 250_000
 
 Job = Callable[[SparkSession, argparse.Namespace, Progress], object]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_usage.schemas import DAY_MS, HOUR_MS, QUANTITY, ROLLUP_SCHEMA
+from spark_usage.schemas import DAY_MS, HOUR_MS, ROLLUP_SCHEMA
 from spark_usage.transforms.inputs import hour_of, misplaced
+from spark_usage.transforms.sums import halves, whole
 
 # What usage is summed over: all that a row of a roll-up says beside its quantity.
 PLACE = ("cell", "cluster_id", "organization_id", "topic_id", "principal", "meter", "billed")
@@ -19,15 +20,18 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
     as often as it was read), `identities`, `copies`, and of the identities how many are
     `incomplete` or `misplaced`.
     """
-    quantity = sf.col("quantity").cast(QUANTITY)
+    copies = sf.col("copies")
+    high, low = halves("quantity")
     return (
         distinct.withColumn("crosses", misplaced())
         .withColumn("principal", sf.coalesce("principal", sf.lit("")))
         .withColumn("window_start_ms", hour_of(sf.col("window_start_ms")))
         .groupBy(*PLACE, "window_start_ms", "agrees")
         .agg(
-            sf.sum(quantity).alias("quantity"),
-            sf.sum(sf.col("quantity").cast("decimal(19,0)") * sf.col("copies")).alias("copied"),
+            sf.sum(high).alias("high"),
+            sf.sum(low).alias("low"),
+            sf.sum(high * copies).alias("copied_high"),
+            sf.sum(low * copies).alias("copied_low"),
             sf.count(sf.lit(1)).alias("identities"),
             sf.sum("copies").alias("copies"),
             sf.count_if("incomplete").alias("incomplete"),
@@ -37,8 +41,8 @@ def hour_slices(distinct: DataFrame) -> DataFrame:
             *PLACE,
             "window_start_ms",
             "agrees",
-            "quantity",
-            sf.col("copied").cast(QUANTITY).alias("copied_quantity"),
+            whole("high", "low").alias("quantity"),
+            whole("copied_high", "copied_low").alias("copied_quantity"),
             "identities",
             "copies",
             "incomplete",

@@ -19,6 +19,7 @@ from spark_usage.schemas import (
     TIME_METERS,
     USAGE_SCHEMA,
 )
+from spark_usage.transforms.sums import halves
 
 
 def digests(files: DataFrame) -> DataFrame:
@@ -43,6 +44,28 @@ def profile(rows: DataFrame) -> DataFrame:
         )
         .select("file", "meter", "rows", "quantity", "negative")
     )
+
+
+def counts() -> list[Column]:
+    """What all rows hold together, counted as they are read, before anything is done with them.
+
+    Of each known meter `<meter>_rows` and the sums of the halves of its quantities, `<meter>_high`
+    and `<meter>_low`; `other_rows` of other meters or none; and `negative`, of all.
+    """
+    high, low = halves("quantity")
+    known = sf.coalesce(sf.col("meter").isin(*METERS), sf.lit(False))
+    found = [
+        sf.count_if(~known).alias("other_rows"),
+        sf.count_if(sf.col("quantity") < 0).alias("negative"),
+    ]
+    for meter in METERS:
+        of_meter = sf.col("meter") == meter
+        found += [
+            sf.count_if(of_meter).alias(f"{meter}_rows"),
+            sf.sum(sf.when(of_meter, high)).alias(f"{meter}_high"),
+            sf.sum(sf.when(of_meter, low)).alias(f"{meter}_low"),
+        ]
+    return found
 
 
 def flaws(rows: DataFrame) -> DataFrame:

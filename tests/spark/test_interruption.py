@@ -39,7 +39,7 @@ def test_a_job_that_is_ended_leaves_nothing_that_counts(folder, signal_number, s
     manifest = folder.run([folder.add([ingress(block, 1)]) for block in range(20)])
     output = folder.root / "run_id=run_1"
     with start(manifest, output) as job:
-        said = next(line for line in job.stderr if line.startswith("stage 3 of 7"))
+        said = next(line for line in job.stderr if line.startswith("stage 3 of 6"))
         job.send_signal(signal_number)
         # Its JVM has the same pipe: reading to the end waits for both.
         said += job.stderr.read()
@@ -56,7 +56,7 @@ def test_a_job_by_command_line_ends_with_its_report(folder):
         said = job.stderr.read()
     assert job.returncode == 0, said
     stages = [line.split(":")[0] for line in said.splitlines() if line.startswith("stage")]
-    assert list(dict.fromkeys(stages)) == [f"stage {n} of 7" for n in range(1, 8)]
+    assert list(dict.fromkeys(stages)) == [f"stage {n} of 6" for n in range(1, 7)]
     report = (output / "report.json").read_bytes()
     assert json.loads((output / "_SUCCESS.json").read_text()) == {
         "version": 1,

@@ -284,3 +284,31 @@ def test_an_output_folder_that_exists_is_refused(roll_up, folder):
     with pytest.raises(JobError, match="exists"):
         roll_up([])
     assert sorted(folder.root.rglob("*")) == before
+
+
+CONTRADICTIONS: list[dict[str, int | bool]] = [
+    {"quantity": 6},
+    {"billed": False},
+    {"window_start_ms": DAY_START_MS - MINUTE_MS, "window_end_ms": DAY_START_MS},
+    {"window_end_ms": DAY_START_MS + 2 * MINUTE_MS},
+    # Ingress has no counter, so one copy has none and the other one has.
+    {"cumulative": 5},
+]
+
+
+@pytest.mark.parametrize("owners", [1, 2], ids=["one owner", "two owners"])
+def test_whatever_copies_disagree_in_none_of_them_counts(roll_up, folder, owners):
+    """Also where nothing but the owner differs, which is looked for in another way."""
+    rows = [ingress(block, 5) for block in range(len(CONTRADICTIONS))]
+    copies = [row | change for row, change in zip(rows, CONTRADICTIONS, strict=True)]
+    if owners == 2:
+        rows.append(ingress(200, 9))
+        copies.append(rows[-1] | {"organization_id": "org_2"})
+    expected = len(rows)
+    rows += [ingress(100, 7), ingress(101, 1)]
+    copies.append(ingress(100, 7))
+    result = roll_up([folder.add(rows), folder.add(copies)])
+    assert_as_oracle(result, oracle.roll_up(folder.root / "run_1.json"))
+    assert result.report["conflicts"] == expected
+    assert [row["quantity"] for row in result.days] == [8]
+    assert result.failed_checks == []
