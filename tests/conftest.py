@@ -1,4 +1,4 @@
-"""What all tests stand on: signals, and Django's database.
+"""What all tests stand on: signals, Hypothesis, and Django's database.
 
 The database is an embedded PostgreSQL with the roles of production. Migrations run as the owner,
 everything else as the application's role, so that row-level security holds in the tests as it does
@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 
+import hypothesis
 import psycopg
 import pytest
 from django.core.management import call_command
@@ -26,6 +27,12 @@ KEPT_TABLES = {
     "billing_priceversion",
     "billing_price",
 }
+
+# How long an example takes says how busy the machine is, nothing of the code.
+hypothesis.settings.register_profile(
+    "freshet", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("freshet")
 
 # A shell that starts this in its background has it ignore SIGINT, and with it every child, of which
 # some are to be interrupted.

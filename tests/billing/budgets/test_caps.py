@@ -148,9 +148,8 @@ STEPS = st.lists(
 
 @pytest.mark.django_db
 @hypothesis_settings(
-    deadline=None,
     max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)
 def test_whatever_people_do_a_month_is_billed_what_its_last_budget_let_them_spend(

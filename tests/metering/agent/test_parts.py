@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.sections import SettingsError
@@ -115,7 +115,6 @@ progresses = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(progresses, progresses)
 def test_progress_never_goes_back(one, other):
     both = merged(one, other)

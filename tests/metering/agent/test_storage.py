@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metering.agent.rules import RuleHistory, looked
@@ -173,7 +173,6 @@ def is_kept(segments, segment, at_ms, rule):
     return False
 
 
-@settings(deadline=None)
 @given(histories(), rules, spans)
 def test_every_minute_is_counted_as_a_walk_over_minutes_counts_it(kept, rule, deletions):
     window = (0, 10 * M)
@@ -202,7 +201,6 @@ def _moments(segments, start, end, rule):
     return sorted(at for at in turns if start <= at <= end)
 
 
-@settings(deadline=None)
 @given(histories(), rules, st.lists(st.integers(1, 9), unique=True))
 def test_windows_add_up_however_they_are_cut(kept, rule, cuts):
     edges = [0, *sorted(cuts), 10]

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metering.events.coverage import MARGIN_MS, Coverage, completeness
@@ -94,7 +94,6 @@ def test_what_is_whole_is_complete_up_to_its_end():
     assert complete(history()) == [True, True, True, False]
 
 
-@settings(deadline=None)
 @given(st.permutations(range(11)), st.lists(st.integers(0, 10), max_size=5))
 def test_order_and_repeats_do_not_matter(order, repeated):
     whole = history()
@@ -119,7 +118,6 @@ def test_a_lost_manifest_makes_its_hours_incomplete(lost):
     assert found == [hour not in touched and hour < 3 for hour in range(4)]
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 10)))
 def test_no_hour_is_complete_of_which_something_is_lost(lost):
     found = complete([each for n, each in enumerate(history()) if n not in lost])

@@ -77,7 +77,6 @@ def judge(cluster, store, manifests):
     return complete
 
 
-@settings(deadline=None)
 @given(stories)
 def test_without_losses_all_is_billed_once_and_complete(story):
     cluster = played(story)
@@ -92,7 +91,7 @@ def test_without_losses_all_is_billed_once_and_complete(story):
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(stories, st.data())
 def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
     cluster = played(story)
@@ -111,7 +110,6 @@ def test_no_fault_bills_above_the_truth_or_hides_a_shortfall(story, data):
     judge(cluster, store, left)
 
 
-@settings(deadline=None)
 @given(stories, st.data())
 def test_late_files_make_good_what_lacked(story, data):
     cluster = played(story)
@@ -124,7 +122,7 @@ def test_late_files_make_good_what_lacked(story, data):
     assert judge(cluster, cluster.store, order) == judge(cluster, cluster.store, manifests)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(stories, st.data())
 def test_the_oracle_of_the_roll_up_bills_the_same(story, data):
     cluster = played(story)
