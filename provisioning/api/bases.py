@@ -20,6 +20,7 @@ from provisioning.models import Cluster
 PATH_PARAMETERS = {
     "cluster_id": "The cluster's id.",
     "name": "The topic's name.",
+    "topic": "The topic's id, as Kafka writes it.",
     "group": "The group's name.",
 }
 VALIDATE_ONLY = OpenApiParameter(

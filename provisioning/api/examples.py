@@ -213,7 +213,65 @@ TOPICS = {
         answer("Changed", TOPIC),
     ],
     "list_partitions": [answer("One", {"partition": 0, "leader": 0, "leader_epoch": 3})],
+    "delete_records": [
+        body("All of one partition", {"partitions": [{"partition": 0, "before_offset": -1}]}),
+        answer("Deleted", {"items": [{"partition": 0, "low_watermark": 42}]}),
+    ],
     "add_partitions": [body("Twelve", {"count": 12}), answer("Changed", TOPIC)],
+}
+DELETED_TOPIC = {
+    "id": TOPIC["id"],
+    "name": "payments",
+    "partitions": 6,
+    "deleted_at": "2026-11-21T16:00:00Z",
+    "restorable_until": "2026-11-28T16:00:00Z",
+}
+DELETED_TOPICS = {
+    "list": [answer("One", DELETED_TOPIC)],
+    "retrieve": [answer("Topic", DELETED_TOPIC)],
+    "undelete": [body("Under another name", {"name": "payments-old"}), answer("Back", TOPIC)],
+}
+ORPHANED_TOPICS = {
+    "list": [
+        answer(
+            "One",
+            {
+                "id": TOPIC["id"],
+                "name": "payments",
+                "partitions": 6,
+                "found_at": "2026-11-21T16:00:00Z",
+            },
+        )
+    ],
+    "attach": [body("Under its name", {}), answer("Attached", TOPIC)],
+}
+QUOTA: dict[str, Any] = {
+    "id": "qta_w4mzn6yt2ba3k2jq7v5x",
+    "user": CREDENTIAL["username"],
+    "client_id": None,
+    "ip": None,
+    "produce_bytes_per_second": 1048576.0,
+    "fetch_bytes_per_second": 2097152.0,
+    "request_percentage": None,
+    "connections": 10,
+    "connections_per_second": None,
+}
+QUOTAS = {
+    "list": [answer("One", QUOTA)],
+    "retrieve": [answer("Quota", QUOTA)],
+    "update": [
+        body(
+            "Of a credential",
+            {
+                "user": CREDENTIAL["username"],
+                "produce_bytes_per_second": 1048576,
+                "fetch_bytes_per_second": 2097152,
+                "connections": 10,
+            },
+        ),
+        body("Of every address", {"ip": "", "connections_per_second": 5}),
+        answer("Set", QUOTA),
+    ],
 }
 NEW_ACL = {name: value for name, value in ACL.items() if name != "id"}
 _ADDED = answer("Added", {"items": [ACL | {"status": EFFECT}], "next_cursor": None}, 201)

@@ -141,6 +141,44 @@ class PartitionSerializer(serializers.Serializer[Any]):
     leader_epoch = serializers.IntegerField()
 
 
+class RecordsBeforeSerializer(serializers.Serializer[Any]):
+    """What of a partition goes."""
+
+    partition = serializers.IntegerField(min_value=0, max_value=PARTITIONS_MAX)
+    before_offset = serializers.IntegerField(
+        min_value=-1, max_value=2**63 - 1, help_text="Records before it go; −1: all."
+    )
+
+
+class DeleteRecordsSerializer(serializers.Serializer[Any]):
+    """Which records of a topic go."""
+
+    partitions: Any = serializers.ListSerializer(
+        child=RecordsBeforeSerializer(), allow_empty=False, max_length=1_000
+    )
+
+
+class DeleteRecordsQuerySerializer(serializers.Serializer[Any]):
+    """What to do about a sleeping cluster."""
+
+    wake = serializers.BooleanField(
+        default=False, help_text="Wake a sleeping cluster; otherwise 409 `cluster_asleep`."
+    )
+
+
+class LowWatermarkSerializer(serializers.Serializer[Any]):
+    """Where a partition begins now."""
+
+    partition = serializers.IntegerField()
+    low_watermark = serializers.IntegerField()
+
+
+class RecordsDeletedSerializer(serializers.Serializer[Any]):
+    """Where partitions begin now."""
+
+    items = LowWatermarkSerializer(many=True)
+
+
 class TopicListQuerySerializer(serializers.Serializer[Any]):
     """How topics are listed."""
 

@@ -28,9 +28,14 @@ class TopicViewSet(ClusterViewSet):
         "create": shapes.TopicCreateSerializer,
         "partial_update": shapes.TopicUpdateSerializer,
         "add_partitions": shapes.PartitionsSerializer,
+        "delete_records": shapes.DeleteRecordsSerializer,
     }
     output_serializers = {"list_partitions": shapes.PartitionSerializer}
-    query_serializers = {"list": shapes.TopicListQuerySerializer}
+    query_serializers = {
+        "list": shapes.TopicListQuerySerializer,
+        "delete_records": shapes.DeleteRecordsQuerySerializer,
+    }
+    responses = {"delete_records": {200: shapes.RecordsDeletedSerializer}}
     validates = ("create", "partial_update", "destroy", "add_partitions")
     lists = ("list_partitions",)
     examples = examples.TOPICS
@@ -82,7 +87,7 @@ class TopicViewSet(ClusterViewSet):
         return self.answer(shown)
 
     def destroy(self, request: Request, name: str, **kwargs: Any) -> Response:
-        """Deletes a topic with its records."""
+        """Deletes a topic. It can be restored from `deleted-topics` for seven days."""
         del request, kwargs
         self._hold(name)
         if self.validate_only:
@@ -113,6 +118,19 @@ class TopicViewSet(ClusterViewSet):
                 validate_only=self.validate_only,
             )
         )
+
+    def delete_records(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Deletes the oldest records of partitions, before an offset of each."""
+        del request, kwargs
+        wanted = self.validated_input()["partitions"]
+        left = topics.delete_records(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=name,
+            before={each["partition"]: each["before_offset"] for each in wanted},
+            wake=self.query()["wake"],
+        )
+        return Response({"items": left})
 
     def _hold(self, name: str) -> None:
         """Keeps other requests from the topic; refuses a change of another state of it than named.

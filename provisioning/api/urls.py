@@ -7,15 +7,19 @@ from django.urls import re_path
 from provisioning.api.acls import AclTemplateView, AclViewSet
 from provisioning.api.clusters import ClusterResourceViewSet, OperationViewSet, RegionView
 from provisioning.api.credentials import CredentialViewSet
+from provisioning.api.deleted_topics import DeletedTopicViewSet, OrphanedTopicViewSet
 from provisioning.api.groups import GroupViewSet
 from provisioning.api.messages import MessageStreamViewSet, MessageViewSet
 from provisioning.api.metrics import ClusterMetricsViewSet, MetricsView
+from provisioning.api.quotas import QuotaViewSet
 from provisioning.api.topics import TopicViewSet
 
 CLUSTER = r"^clusters/(?P<id>cl_[a-z2-7]+)"
 IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
 # Kafka's rule for names of topics.
 TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
+# Kafka's ids of topics.
+TOPIC_ID = r"(?P<topic>[A-Za-z0-9_-]{22})"
 # Neither librdkafka nor PostgreSQL takes a NUL.
 GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/\x00]+)"
 
@@ -53,6 +57,46 @@ urlpatterns = [
         rf"{TOPIC}/partitions$",
         TopicViewSet.as_view({"get": "list_partitions", "post": "add_partitions"}),
         name="topic-partitions",
+    ),
+    re_path(
+        rf"{TOPIC}:delete-records$",
+        TopicViewSet.as_view({"post": "delete_records"}),
+        name="topic-delete-records",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/deleted-topics$",
+        DeletedTopicViewSet.as_view({"get": "list"}),
+        name="deleted-topic-list",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/deleted-topics/{TOPIC_ID}$",
+        DeletedTopicViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="deleted-topic-detail",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/deleted-topics/{TOPIC_ID}:undelete$",
+        DeletedTopicViewSet.as_view({"post": "undelete"}),
+        name="deleted-topic-undelete",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/orphaned-topics$",
+        OrphanedTopicViewSet.as_view({"get": "list"}),
+        name="orphaned-topic-list",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/orphaned-topics/{TOPIC_ID}:attach$",
+        OrphanedTopicViewSet.as_view({"post": "attach"}),
+        name="orphaned-topic-attach",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/quotas$",
+        QuotaViewSet.as_view({"get": "list", "put": "update", "delete": "destroy_entity"}),
+        name="quota-list",
+    ),
+    re_path(
+        rf"{IN_CLUSTER}/quotas/(?P<id>qta_[a-z2-7]+)$",
+        QuotaViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="quota-detail",
     ),
     re_path(
         rf"{TOPIC}/messages$",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from provisioning.kafka.clients import Access, Clients, shared_clients
 from provisioning.kafka.connection import CLIENT_ID, SUPER_USER, Connection
+from provisioning.kafka.deleting import LowWatermark, delete_records
 from provisioning.kafka.errors import (
     GroupActiveError,
     KafkaCallError,
@@ -40,6 +41,7 @@ __all__ = [
     "GroupActiveError",
     "GroupListing",
     "KafkaCallError",
+    "LowWatermark",
     "NewRecord",
     "Page",
     "PlannedOffset",
@@ -54,6 +56,7 @@ __all__ = [
     "browse",
     "compile_filter",
     "delete_group",
+    "delete_records",
     "describe_group",
     "describe_groups",
     "list_groups",

@@ -18,7 +18,13 @@ from confluent_kafka.admin import (
 )
 
 from provisioning.kafka.clients import Access
-from provisioning.kafka.errors import KafkaCallError, RefusedError, kafka_errors
+from provisioning.kafka.errors import (
+    KafkaCallError,
+    RefusedError,
+    UnknownPartitionError,
+    kafka_errors,
+)
+from provisioning.kafka.offsets import partitions_of
 
 LOOK_EVERY_S = 0.02
 TIMEOUT_S = 2.0
@@ -50,6 +56,18 @@ def wait_user(access: Access, user: str, timeout_s: float = TIMEOUT_S) -> bool:
             with kafka_errors():
                 return bool(asked[user].result().scram_credential_infos)
         except RefusedError:
+            return False  # not yet
+
+    return _wait(access, there, timeout_s)
+
+
+def wait_topic(access: Access, topic: str, timeout_s: float = TIMEOUT_S) -> bool:
+    """Waits until the brokers know a topic; False where the time is over first."""
+
+    def there(admin: AdminClient) -> bool:
+        try:
+            return bool(partitions_of(admin, topic, timeout_s))
+        except UnknownPartitionError:
             return False  # not yet
 
     return _wait(access, there, timeout_s)

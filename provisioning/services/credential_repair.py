@@ -6,6 +6,7 @@ from console.common.ids import is_id
 from provisioning.cells import cluster_store
 from provisioning.models import Cluster
 from provisioning.services.credentials import acls_to_end
+from provisioning.services.quotas import remove_quotas_of
 
 
 def repair_credentials(*, cluster: Cluster) -> int:
@@ -21,6 +22,7 @@ def repair_credentials(*, cluster: Cluster) -> int:
     gone = sorted((users - set(rows)) | leaving)
     for username in gone:
         store.remove_user(username)
+        remove_quotas_of(store=store, user=username)
         row = rows.get(username)
         if row is not None:
             store.remove_acls(acls_to_end(store=store, credential=row))

@@ -1,7 +1,7 @@
 """Rotation of credentials: another with the same rights, and both authenticate for a while.
 
-A credential's user name is its id, so the other one is another user. It has the ACLs of the one
-that it replaces, under its own principal, as they are at that moment, and takes its name over.
+A credential's user name is its id, so the other one is another user. It has the ACLs and quotas of
+the one that it replaces, as they are at that moment, and takes its name over.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from provisioning.services.credentials import (
     require_future,
     shown_moment,
 )
+from provisioning.services.quotas import copy_quotas
 from provisioning.services.topics import writable_store
 
 
@@ -72,6 +73,8 @@ def rotate_credential(
         validate_only=validate_only,
     )
     if not validate_only:
+        with metadata_errors():
+            copy_quotas(store=store, of=credential.username, to=successor.username)
         detail = {"replaces": credential.pk, "replaced_expires_at": shown_moment(ends_at)}
         audit_credential(actor, successor, "credential.rotate", detail)
     return created

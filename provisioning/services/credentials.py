@@ -29,6 +29,7 @@ from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
 from provisioning.services.clusters import enqueue_reconcile
 from provisioning.services.effect import Effect, wait_effect
+from provisioning.services.quotas import remove_quotas_of
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
@@ -165,6 +166,7 @@ def end_credential(*, credential: Credential) -> bool:
         repeat_unknown(lambda: store.remove_user(credential.username))
         going = acls_to_end(store=store, credential=credential)
         repeat_unknown(lambda: store.remove_acls(going))
+        remove_quotas_of(store=store, user=credential.username)
     except MetadataError:
         enqueue_reconcile(cluster=cluster)
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokers.metadata_records import Acl
 from provisioning.cells import broker_access
-from provisioning.kafka.effective import wait_acls, wait_user
+from provisioning.kafka.effective import wait_acls, wait_topic, wait_user
 from provisioning.models import Cluster
 from provisioning.services.brokers import serving
 from provisioning.services.observation import Condition, observe_cluster
@@ -41,6 +41,16 @@ def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None 
     if wait_acls(access, fields) and (user is None or wait_user(access, user)):
         return _effect("true", "Effective", "The brokers have it.")
     return _effect("unknown", "Pending", "The brokers did not confirm it yet.")
+
+
+def wait_topic_known(*, cluster: Cluster, name: str) -> None:
+    """Waits, for at most some seconds, until running brokers know a topic that came back.
+
+    It has the leaders that it had, so waiting for leaders alone would wait for nothing.
+    """
+    observation = observe_cluster(cluster)
+    if serving(observation) and observation.cell is not None:
+        wait_topic(broker_access(cluster.pk, observation.cell), name)
 
 
 def _effect(status: str, reason: str, message: str) -> Effect:

@@ -16,10 +16,12 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import AppError, FieldError, ValidationFailed
 from console.limits.services import require_room
-from provisioning.cells import cluster_store, metadata_errors
+from provisioning import kafka
+from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
+from provisioning.services.brokers import require_brokers
 from provisioning.services.observation import Condition, observe_cluster
 
 DIGEST_CHARS = 20
@@ -101,7 +103,7 @@ def create_topic(
             return ShownTopic(_validate(store, wanted), ())
         topic = _create(store, wanted)
     _audit(actor, cluster, "topic.create", name, {"partitions": topic.partitions})
-    return _wait_led(cluster, store, topic)
+    return show_topic(cluster=cluster, store=store, topic=topic)
 
 
 def create_topics(
@@ -123,7 +125,7 @@ def create_topics(
         topic = _at_place(place, _create, store, each)
         _audit(actor, cluster, "topic.create", each.name, {"partitions": topic.partitions})
         made.append(topic)
-    return [_wait_led(cluster, store, topic) for topic in made]
+    return [show_topic(cluster=cluster, store=store, topic=topic) for topic in made]
 
 
 def _at_place(
@@ -192,7 +194,7 @@ def add_partitions(
             return ShownTopic(replace(before, partitions=count), ())
         topic = store.create_partitions(name, count)
     _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
-    return _wait_led(cluster, store, topic)
+    return show_topic(cluster=cluster, store=store, topic=topic)
 
 
 def hold_topic(*, cluster: Cluster, name: str) -> None:
@@ -201,7 +203,7 @@ def hold_topic(*, cluster: Cluster, name: str) -> None:
 
 
 def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
-    """Removes a topic with its records. Raises `NotFound`."""
+    """Removes a topic; it can be restored for a while (`deleted_topics.py`). Raises `NotFound`."""
     store = writable_store(cluster)
     with metadata_errors():
         try:
@@ -209,6 +211,21 @@ def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
         except UnknownOutcomeError:
             _delete_if_there(store, name)
     _audit(actor, cluster, "topic.delete", name, {})
+
+
+def delete_records(
+    *, actor: Actor, cluster: Cluster, name: str, before: Mapping[int, int], wake: bool
+) -> list[kafka.LowWatermark]:
+    """Deletes what lies before an offset of each partition; −1 is its end.
+
+    Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`.
+    """
+    access = require_brokers(cluster=cluster, wake=wake)
+    with kafka_errors():
+        left = kafka.delete_records(access, name, before)
+    detail = {"partitions": {str(each["partition"]): each["low_watermark"] for each in left}}
+    _audit(actor, cluster, "topic.delete_records", name, detail)
+    return left
 
 
 def _delete_if_there(store: ClusterStore, name: str) -> None:
@@ -243,7 +260,7 @@ def conditions_of(topic: Topic) -> tuple[Condition, ...]:
     return (Condition(type="Ready", status="false", reason="PartlyLed", message=message),)
 
 
-def _wait_led(cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownTopic:
+def show_topic(*, cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownTopic:
     """Waits where brokers run. What is not known by then, the condition says."""
     if observe_cluster(cluster).phase is Phase.RUNNING:
         try:

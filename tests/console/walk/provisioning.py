@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brokers.metadata_records import Acl
+from brokers.metadata_records import Acl, QuotaEntity
 from console.common.actor import Permission, system_actor
 from console.common.tenancy import organization_scope
 from provisioning.acl_ids import acl_id
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
-from provisioning.services import acls, clusters, credentials, reconciling, topics
+from provisioning.services import acls, clusters, credentials, quotas, reconciling, topics
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route
 from tests.provisioning.control.world import prepare_cell, put_status
@@ -16,6 +16,8 @@ from tests.provisioning.control.world import prepare_cell, put_status
 CLUSTER = "/api/v1/clusters/<id>"
 INSIDE = "/api/v1/clusters/<cluster_id>"
 TOPIC = f"{INSIDE}/topics/<name>"
+DELETED = f"{INSIDE}/deleted-topics/<topic>"
+QUOTA = {"user": "walk", "produce_bytes_per_second": 1024}
 GROUP = f"{INSIDE}/groups/<group>"
 READ, WRITE = Permission.READ, Permission.WRITE
 # What needs brokers, of a cluster that has none at the moment.
@@ -95,6 +97,28 @@ def a_topic(tenant: Tenant) -> Parameters:
     return {"cluster_id": cluster.pk, "name": "walked-topic"}
 
 
+def a_deleted_topic(tenant: Tenant) -> Parameters:
+    """A topic that can be restored."""
+    found = a_topic(tenant)
+    store = cell_store().cluster(found["cluster_id"])
+    store.delete_topic(found["name"])
+    (deleted,) = store.deleted_topics()
+    return {"cluster_id": found["cluster_id"], "topic": deleted.id}
+
+
+def a_quota(tenant: Tenant) -> Parameters:
+    """A quota of a user."""
+    cluster = made_cluster(tenant)
+    with organization_scope(tenant.id):
+        made = quotas.set_quota(
+            actor=system_actor(tenant.id),
+            cluster=cluster,
+            entity=QuotaEntity(user="walk"),
+            values={"connections": 1},
+        )
+    return {"cluster_id": cluster.pk, "id": made.id}
+
+
 def a_credential(tenant: Tenant) -> Parameters:
     """A credential."""
     cluster = made_cluster(tenant)
@@ -166,6 +190,32 @@ ROUTES = [
         succeeds=ASLEEP,
     ),
     Route("GET", f"{TOPIC}/messages/stream", READ, parameters=a_topic, succeeds=ASLEEP),
+    Route(
+        "POST",
+        f"{TOPIC}:delete-records",
+        WRITE,
+        body={"partitions": [{"partition": 0, "before_offset": 0}]},
+        parameters=a_topic,
+        succeeds=ASLEEP,
+    ),
+    Route("GET", f"{INSIDE}/deleted-topics", READ, parameters=inside),
+    Route("GET", DELETED, READ, parameters=a_deleted_topic),
+    Route("DELETE", DELETED, WRITE, query={"name": "walked-topic"}, parameters=a_deleted_topic),
+    Route("POST", f"{DELETED}:undelete", WRITE, body={}, parameters=a_deleted_topic),
+    Route("GET", f"{INSIDE}/orphaned-topics", READ, parameters=inside),
+    Route(
+        "POST",
+        f"{INSIDE}/orphaned-topics/<topic>:attach",
+        WRITE,
+        body={},
+        parameters=a_deleted_topic,
+        succeeds=frozenset({404}),
+    ),
+    Route("GET", f"{INSIDE}/quotas", READ, parameters=inside),
+    Route("PUT", f"{INSIDE}/quotas", WRITE, body=QUOTA, parameters=inside),
+    Route("DELETE", f"{INSIDE}/quotas", WRITE, query={"user": "walk"}, parameters=a_quota),
+    Route("GET", f"{INSIDE}/quotas/<id>", READ, parameters=a_quota),
+    Route("DELETE", f"{INSIDE}/quotas/<id>", WRITE, parameters=a_quota),
     Route("GET", f"{INSIDE}/credentials", READ, parameters=inside),
     Route(
         "POST",

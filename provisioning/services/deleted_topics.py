@@ -1,0 +1,90 @@
+"""Topics that were deleted and can come back, and those that a restored backup did not know."""
+
+from __future__ import annotations
+
+from brokers.errors import UnknownOutcomeError
+from brokers.metadata_records import DeletedTopic, OrphanedTopic
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.errors import FieldError, NotFound
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.errors import NameNotConfirmed, OutcomeUnknown
+from provisioning.models import Cluster
+from provisioning.services.effect import wait_topic_known
+from provisioning.services.topics import ShownTopic, show_topic, writable_store
+
+
+def list_deleted_topics(*, cluster: Cluster) -> list[DeletedTopic]:
+    """Topics that can be restored."""
+    with metadata_errors():
+        return cluster_store(cluster.pk).deleted_topics()
+
+
+def get_deleted_topic(*, cluster: Cluster, topic: str) -> DeletedTopic:
+    """One of them by its id. Raises `NotFound`."""
+    for found in list_deleted_topics(cluster=cluster):
+        if found.id == topic:
+            return found
+    raise NotFound
+
+
+def undelete_topic(
+    *, actor: Actor, cluster: Cluster, topic: str, name: str | None = None
+) -> ShownTopic:
+    """Brings a deleted topic back with all that it had, under another name where one is given.
+
+    Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
+    """
+    store = writable_store(cluster)
+    with metadata_errors():
+        restored = store.undelete_topic(topic, name)
+    _audit(actor, cluster, "topic.undelete", restored.name, topic)
+    wait_topic_known(cluster=cluster, name=restored.name)
+    return show_topic(cluster=cluster, store=store, topic=restored)
+
+
+def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None) -> None:
+    """Gives up a deleted topic before its time is over. Raises `NotFound`, `NameNotConfirmed`."""
+    found = get_deleted_topic(cluster=cluster, topic=topic)
+    if name != found.name:
+        detail = "Give the topic's name as `name` to confirm."
+        raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
+    store = writable_store(cluster)
+    with metadata_errors():
+        try:
+            store.purge_topic(topic)
+        except UnknownOutcomeError as error:
+            if topic in {each.id for each in store.deleted_topics()}:
+                raise OutcomeUnknown from error
+    _audit(actor, cluster, "topic.purge", found.name, topic)
+
+
+def list_orphaned_topics(*, cluster: Cluster) -> list[OrphanedTopic]:
+    """Topics on storage that the metadata does not know."""
+    with metadata_errors():
+        return cluster_store(cluster.pk).orphaned_topics()
+
+
+def attach_topic(
+    *, actor: Actor, cluster: Cluster, topic: str, name: str | None = None
+) -> ShownTopic:
+    """Makes an orphaned topic one of the cluster's again, with its id and records.
+
+    Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
+    """
+    store = writable_store(cluster)
+    with metadata_errors():
+        attached = store.attach_topic(topic, name)
+    _audit(actor, cluster, "topic.attach", attached.name, topic)
+    wait_topic_known(cluster=cluster, name=attached.name)
+    return show_topic(cluster=cluster, store=store, topic=attached)
+
+
+def _audit(actor: Actor, cluster: Cluster, action: str, name: str, topic: str) -> None:
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="topic",
+        target_id=f"{cluster.pk}/{name}",
+        detail={"id": topic},
+    )

@@ -1,0 +1,153 @@
+"""Quotas of a cluster's clients, in its metadata: the same ones that Kafka's tools see."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, replace
+
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Quota, QuotaEntity
+from console.common import locks
+from console.common.actor import Actor
+from console.common.audit import record_audit
+from console.common.errors import AppError, FieldError, LimitReached, NotFound, ValidationFailed
+from console.common.errors import Quota as LimitQuota
+from console.common.ids import RANDOM_CHARS
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.models import Cluster
+from provisioning.services.repeating import repeat_unknown
+from provisioning.services.topics import writable_store
+
+QUOTAS_MAX = 1_000
+# Our names of values → Kafka's; `max_connections` is this service's own.
+KAFKA_NAMES = {
+    "produce_bytes_per_second": "producer_byte_rate",
+    "fetch_bytes_per_second": "consumer_byte_rate",
+    "request_percentage": "request_percentage",
+    "connections": "max_connections",
+    "connections_per_second": "connection_creation_rate",
+}
+POINTERS = {kafka: name for name, kafka in KAFKA_NAMES.items()} | {
+    "client-id": "client_id",
+    "entity": "user",
+}
+
+
+@dataclass(frozen=True)
+class ShownQuota:
+    """The quotas of an entity, as the API shows them."""
+
+    entity: QuotaEntity
+    values: Mapping[str, float]
+
+    @property
+    def id(self) -> str:
+        """`qta_` and 100 bits of the SHA-256 of the entity: the same for the same entity."""
+        digest = hashlib.sha256(json.dumps(astuple(self.entity)).encode()).digest()
+        return f"qta_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
+
+    def value(self, name: str) -> float | None:
+        """One of them by our name; None where it is not set."""
+        return self.values.get(KAFKA_NAMES[name])
+
+
+def list_quotas(*, cluster: Cluster) -> list[ShownQuota]:
+    """All of them, from one read of the metadata store."""
+    with metadata_errors():
+        return [_shown(quota) for quota in cluster_store(cluster.pk).quotas()]
+
+
+def get_quota(*, cluster: Cluster, quota: str) -> ShownQuota:
+    """The quotas with an id. Raises `NotFound`."""
+    for found in list_quotas(cluster=cluster):
+        if found.id == quota:
+            return found
+    raise NotFound
+
+
+def set_quota(
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    entity: QuotaEntity,
+    values: Mapping[str, float],
+    validate_only: bool = False,
+) -> ShownQuota:
+    """Gives an entity these values, by our names, and no others. Running brokers keep to them.
+
+    Raises `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
+    """
+    store = writable_store(cluster)
+    # Of two requests at once the second counts the first's.
+    locks.lock("quotas", cluster.pk)
+    told = {KAFKA_NAMES[name]: value for name, value in values.items()}
+    with metadata_errors():
+        there = {quota.entity for quota in store.quotas()}
+    if len(there | {entity}) > QUOTAS_MAX:
+        raise LimitReached(quota=LimitQuota("quotas", QUOTAS_MAX, len(there)))
+    if not validate_only:
+        try:
+            with metadata_errors():
+                repeat_unknown(lambda: store.set_quota(entity, told))
+        except AppError as error:
+            raise _pointed(error) from error
+        _audit(actor, cluster, "quota.set", entity, values)
+    return ShownQuota(entity, told)
+
+
+def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None:
+    """Removes the quotas of an entity. Raises `NotFound`."""
+    store = writable_store(cluster)
+    with metadata_errors():
+        if entity not in {quota.entity for quota in store.quotas()}:
+            raise NotFound
+        repeat_unknown(lambda: store.remove_quota(entity))
+    _audit(actor, cluster, "quota.remove", entity, {})
+
+
+def copy_quotas(*, store: ClusterStore, of: str, to: str) -> None:
+    """Gives one user what another has. Raises `MetadataError`."""
+    for quota in store.quotas():
+        if quota.entity.user == of:
+            store.set_quota(replace(quota.entity, user=to), quota.values)
+
+
+def remove_quotas_of(*, store: ClusterStore, user: str) -> None:
+    """Removes those of a user that is no more. Raises `MetadataError`."""
+    for quota in store.quotas():
+        if quota.entity.user == user:
+            store.remove_quota(quota.entity)
+
+
+def _shown(quota: Quota) -> ShownQuota:
+    return ShownQuota(quota.entity, quota.values)
+
+
+def _pointed(error: AppError) -> AppError:
+    """The metadata store names fields as Kafka does."""
+    if isinstance(error, ValidationFailed):
+        error.errors = tuple(
+            FieldError(f"/{POINTERS.get(name, name)}", each.code, each.detail)
+            for each in error.errors
+            for name in [each.pointer.removeprefix("/")]
+        )
+    return error
+
+
+def _audit(
+    actor: Actor,
+    cluster: Cluster,
+    action: str,
+    entity: QuotaEntity,
+    values: Mapping[str, float],
+) -> None:
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail={"entity": asdict(entity), "values": dict(values)},
+    )
