@@ -19,7 +19,7 @@ IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
 # Kafka's rule for names of topics.
 TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
 # Kafka's ids of topics.
-TOPIC_ID = r"(?P<topic>[A-Za-z0-9_-]{22})"
+TOPIC_ID = r"(?P<topic>[A-Za-z0-9_-]{1,64})"
 # Neither librdkafka nor PostgreSQL takes a NUL.
 GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/\x00]+)"
 

@@ -35,6 +35,7 @@ def undelete_topic(
 
     Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
     """
+    get_deleted_topic(cluster=cluster, topic=topic)
     store = writable_store(cluster)
     with metadata_errors():
         restored = store.undelete_topic(topic, name)
@@ -72,6 +73,8 @@ def attach_topic(
 
     Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
     """
+    if topic not in {each.id for each in list_orphaned_topics(cluster=cluster)}:
+        raise NotFound
     store = writable_store(cluster)
     with metadata_errors():
         attached = store.attach_topic(topic, name)
