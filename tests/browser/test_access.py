@@ -63,6 +63,28 @@ def test_a_deleted_credential_is_refused(visitor):
     assert "uthentication" in refused.stderr
 
 
+def test_a_rotated_credential_works_and_the_old_one_until_its_end(visitor):
+    visitor.enter_cluster()
+    visitor.create_credential("to-rotate", "Full")
+    visitor.open_tab("Connect")
+    produce = visitor.snippet("kcat", "Produce")
+    visitor.open_tab("Credentials")
+    visitor.press("Rotate to-rotate")
+    panel = visitor.page.get_by_role("dialog", name="Rotate to-rotate")
+    panel.get_by_role("button", name="Rotate", exact=True).click()
+    expect(panel.get_by_text("Copy it now.")).to_be_visible(timeout=PATIENCE_MS)
+    username = panel.locator("code").first.inner_text()
+    panel.get_by_role("button", name="I have copied it").click()
+    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    visitor.open_tab("Connect")
+    rotated = visitor.snippet("kcat", "Produce")
+    assert username in rotated
+    assert username not in produce
+    for command in (rotated, produce):
+        done = run_in_shell(command)
+        assert done.returncode == 0, done.stderr
+
+
 def shell_word(text):
     """One word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
@@ -70,6 +92,7 @@ def shell_word(text):
 
 def test_an_api_key_is_shown_once_and_works_until_it_is_revoked(visitor, service):
     visitor.follow("Access")
+    visitor.follow("API keys")
     visitor.press("New API key")
     panel = visitor.page.get_by_role("dialog", name="New API key")
     panel.get_by_label("Name", exact=True).fill("script")

@@ -96,6 +96,7 @@ export interface MessagesSearch {
   partition?: number;
   offset?: number;
   timestamp?: string;
+  filter?: string;
   panel?: string;
 }
 
@@ -107,5 +108,6 @@ export const messagesSearch = (search: Record<string, unknown>): MessagesSearch 
   partition: whole(search.partition),
   offset: whole(search.offset),
   timestamp: text(search.timestamp),
+  filter: text(search.filter),
   panel: text(search.panel),
 });

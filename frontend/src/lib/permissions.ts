@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { projectListQuery } from "./api/projects";
 import { sessionQuery } from "./api/session";
 import type { Role } from "./api/types";
 
@@ -35,6 +36,11 @@ export function grants(role: Role | undefined, permission: Permission): boolean 
   return role !== undefined && (GRANTS[role]?.includes(permission) ?? false);
 }
 
+/** Tells whether a role grants all that another one does. */
+export function grantsAll(role: Role | undefined, other: Role): boolean {
+  return (GRANTS[other] ?? []).every((permission) => grants(role, permission));
+}
+
 /** Why a role may not, in a sentence; undefined where it may. */
 export function refusalOf(role: Role | undefined, permission: Permission): string | undefined {
   if (grants(role, permission)) return undefined;
@@ -51,4 +57,16 @@ export function useRefusal(permission: Permission): string | undefined {
   const { data: session } = useQuery(sessionQuery);
   if (!session) return undefined;
   return refusalOf(session.organization?.role, permission);
+}
+
+/** The same in a project: what the organization's role does not grant, a role in it may. */
+export function useProjectRefusal(
+  permission: Permission,
+  projectId: string | undefined,
+): string | undefined {
+  const refused = useRefusal(permission);
+  const { data: projects } = useQuery(projectListQuery);
+  if (refused === undefined || projectId === undefined) return refused;
+  const granted = projects?.find(({ id }) => id === projectId)?.permissions;
+  return granted?.includes(permission) ? undefined : refused;
 }

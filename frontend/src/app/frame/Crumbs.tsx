@@ -18,6 +18,8 @@ const TITLES: Record<string, string> = {
   "billing-details": "Billing details",
   access: "Access",
   audit: "Audit log",
+  incidents: "Incidents",
+  staff: "Staff",
   mail: "Local mail",
   settings: "Settings",
 };

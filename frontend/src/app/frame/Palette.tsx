@@ -15,9 +15,15 @@ const PAGES = [
   { to: "/prices", label: "Prices" },
   { to: "/invoices", label: "Invoices" },
   { to: "/billing-details", label: "Billing details" },
-  { to: "/access", label: "Access: API keys" },
+  { to: "/access", label: "Access: members and invitations" },
+  { to: "/access/projects", label: "Access: projects" },
+  { to: "/access/service-accounts", label: "Access: service accounts" },
+  { to: "/access/keys", label: "Access: API keys" },
   { to: "/audit", label: "Audit log" },
+  { to: "/incidents", label: "Incidents" },
   { to: "/settings", label: "Settings" },
+  { to: "/settings/organization", label: "Organization: safety, export, closing" },
+  { to: "/settings/limits", label: "Limits" },
   { to: "/settings/sign-in", label: "Sign-in: two-factor, sessions, password" },
 ] as const;
 

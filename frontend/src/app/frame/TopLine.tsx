@@ -3,6 +3,7 @@ import { spotlight } from "@mantine/spotlight";
 import { IconHelp, IconSearch } from "@tabler/icons-react";
 import type { ReactElement } from "react";
 import { Crumbs } from "./Crumbs";
+import { IncidentMark } from "./IncidentMark";
 import { TimeRange } from "./TimeRange";
 import classes from "./TopLine.module.css";
 
@@ -12,6 +13,7 @@ export function TopLine(): ReactElement {
     <header className={classes.root}>
       <Crumbs />
       <div className={classes.tools}>
+        <IncidentMark />
         <TimeRange />
         <UnstyledButton className={classes.search} onClick={spotlight.open}>
           <IconSearch size={14} aria-hidden="true" />

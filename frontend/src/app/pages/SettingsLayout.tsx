@@ -12,6 +12,12 @@ export function SettingsLayout(): ReactElement {
         <Link to="/settings" {...tabProps(true)}>
           General
         </Link>
+        <Link to="/settings/organization" {...tabProps()}>
+          Organization
+        </Link>
+        <Link to="/settings/limits" {...tabProps()}>
+          Limits
+        </Link>
         <Link to="/settings/sign-in" {...tabProps()}>
           Sign-in
         </Link>

@@ -20,7 +20,7 @@ export function TopicMessagesPage(): ReactElement {
   const cluster = useCluster();
   const refused = useClusterRefusal();
   const partitions = useQuery(topicQuery(clusterId, name)).data?.partitions ?? 1;
-  const { from = "newest", partition, offset, timestamp } = search;
+  const { from = "newest", partition, offset, timestamp, filter } = search;
   return (
     <>
       <MessageExplorer
@@ -28,7 +28,7 @@ export function TopicMessagesPage(): ReactElement {
         topic={name}
         partitions={partitions}
         asleep={cluster?.status.phase === "asleep"}
-        place={{ from, partition, offset, timestamp }}
+        place={{ from, partition, offset, timestamp, filter }}
         onPlace={(place) => void navigate({ to: ".", search: place })}
         firstStep={
           <>

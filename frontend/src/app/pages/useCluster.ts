@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { clusterQuery } from "@/features/clusters/api/clusters";
 import type { Cluster } from "@/lib/api/types";
-import { useRefusal } from "@/lib/permissions";
+import { useProjectRefusal } from "@/lib/permissions";
 
 /** The id of the cluster that the address names. */
 export function useClusterId(): string {
@@ -18,5 +18,5 @@ export function useCluster(): Cluster | undefined {
 
 /** Why the person at this page may change nothing in the cluster; undefined where they may. */
 export function useClusterRefusal(): string | undefined {
-  return useRefusal("write");
+  return useProjectRefusal("write", useCluster()?.project_id);
 }

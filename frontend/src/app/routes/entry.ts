@@ -44,5 +44,11 @@ const passwordReset = createRoute({
   component: lazyRouteComponent(() => import("../pages/PasswordResetPage"), "PasswordResetPage"),
 });
 
+const invitation = createRoute({
+  getParentRoute: () => root,
+  path: "/invitation",
+  component: lazyRouteComponent(() => import("../pages/InvitationPage"), "InvitationPage"),
+});
+
 /** Pages of those who are not signed in. */
-export const entryRoutes = [signIn, signUp, verify, forgotten, passwordReset];
+export const entryRoutes = [signIn, signUp, verify, forgotten, passwordReset, invitation];

@@ -10,9 +10,39 @@ const overview = createRoute({
 
 const access = createRoute({
   getParentRoute: () => frame,
+  id: "access",
+  component: lazyRouteComponent(() => import("../pages/AccessLayout"), "AccessLayout"),
+});
+
+const members = createRoute({
+  getParentRoute: () => access,
   path: "/access",
   validateSearch: panelSearch,
-  component: lazyRouteComponent(() => import("../pages/AccessPage"), "AccessPage"),
+  component: lazyRouteComponent(() => import("../pages/MembersPage"), "MembersPage"),
+});
+
+const projects = createRoute({
+  getParentRoute: () => access,
+  path: "/access/projects",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(() => import("../pages/ProjectsPage"), "ProjectsPage"),
+});
+
+const serviceAccounts = createRoute({
+  getParentRoute: () => access,
+  path: "/access/service-accounts",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(
+    () => import("../pages/ServiceAccountsPage"),
+    "ServiceAccountsPage",
+  ),
+});
+
+const apiKeys = createRoute({
+  getParentRoute: () => access,
+  path: "/access/keys",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(() => import("../pages/ApiKeysPage"), "ApiKeysPage"),
 });
 
 const audit = createRoute({
@@ -46,11 +76,33 @@ const settingsSignIn = createRoute({
   component: lazyRouteComponent(() => import("../pages/SignInSettingsPage"), "SignInSettingsPage"),
 });
 
+const settingsOrganization = createRoute({
+  getParentRoute: () => settings,
+  path: "/settings/organization",
+  component: lazyRouteComponent(
+    () => import("../pages/OrganizationSettingsPage"),
+    "OrganizationSettingsPage",
+  ),
+});
+
+const settingsLimits = createRoute({
+  getParentRoute: () => settings,
+  path: "/settings/limits",
+  component: lazyRouteComponent(() => import("../pages/LimitsPage"), "LimitsPage"),
+});
+
+const incidents = createRoute({
+  getParentRoute: () => frame,
+  path: "/incidents",
+  component: lazyRouteComponent(() => import("../pages/IncidentsPage"), "IncidentsPage"),
+});
+
 /** The organization itself, and those who work in it. */
 export const organizationRoutes = [
   overview,
-  access,
+  access.addChildren([members, projects, serviceAccounts, apiKeys]),
   audit,
   mail,
-  settings.addChildren([settingsGeneral, settingsSignIn]),
+  incidents,
+  settings.addChildren([settingsGeneral, settingsOrganization, settingsLimits, settingsSignIn]),
 ];

@@ -1,4 +1,4 @@
-import type { CredentialRole } from "@/lib/api/types";
+import type { CredentialCreated, CredentialRole } from "@/lib/api/types";
 
 export const ROLES: { value: CredentialRole; label: string; grants: string }[] = [
   { value: "full", label: "Full", grants: "Reads, writes and manages every topic and group" },
@@ -10,4 +10,13 @@ export const ROLES: { value: CredentialRole; label: string; grants: string }[] =
 /** What a role is called. */
 export function roleLabel(role: CredentialRole): string {
   return ROLES.find(({ value }) => value === role)?.label ?? role;
+}
+
+/** What of a new credential a client needs, as labels and values. */
+export function secretsOf(created: CredentialCreated): [string, string][] {
+  return [
+    ["User name", created.username],
+    ["Password", created.password],
+    ["Mechanism", created.mechanism],
+  ];
 }

@@ -49,7 +49,9 @@ test("a tail shows the newest first and forgets the oldest", () => {
   expect(prepend(many, [message(9)])).toHaveLength(TAIL_MAX);
 });
 
-test("a stream's address holds any name, and wakes only when asked", () => {
-  expect(streamUrl("cl_a", "a.b", false)).toBe("/api/v1/clusters/cl_a/topics/a.b/messages/stream");
-  expect(streamUrl("cl_a", "a/b", true)).toContain("/topics/a%2Fb/messages/stream?wake=true");
+test("a stream's address holds any name and filter, and wakes only when asked", () => {
+  const plain = streamUrl("cl_a", "a.b", false, undefined);
+  expect(plain).toBe("/api/v1/clusters/cl_a/topics/a.b/messages/stream");
+  expect(streamUrl("cl_a", "a/b", true, undefined)).toContain("/a%2Fb/messages/stream?wake=true");
+  expect(streamUrl("cl_a", "a", true, "a&b > 1")).toContain("?wake=true&filter=a%26b+%3E+1");
 });

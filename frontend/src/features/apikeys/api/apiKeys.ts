@@ -8,7 +8,7 @@ import { api, body, done } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { allPages } from "@/lib/api/pages";
 import { SLOW } from "@/lib/api/polling";
-import type { ApiKey, ApiKeyCreated, Role } from "@/lib/api/types";
+import type { ApiKey, ApiKeyCreated, NewApiKey } from "@/lib/api/types";
 
 /** The organization's keys for the REST interface, without their secrets. */
 export const apiKeysQuery = queryOptions({
@@ -17,11 +17,6 @@ export const apiKeysQuery = queryOptions({
     allPages((cursor) => body(api.GET("/api/v1/api-keys", { params: { query: { cursor } } }))),
   ...SLOW,
 });
-
-export interface NewApiKey {
-  name: string;
-  role: Role;
-}
 
 export function useCreateApiKey(): UseMutationResult<ApiKeyCreated, Error, NewApiKey> {
   const client = useQueryClient();
@@ -38,5 +33,26 @@ export function useRevokeApiKey(): UseMutationResult<void, Error, ApiKey> {
     mutationFn: ({ id }: ApiKey) =>
       done(api.DELETE("/api/v1/api-keys/{id}", { params: { path: { id } } })),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
+  });
+}
+
+/** What a key's rotation asks for. */
+export interface Rotation {
+  id: string;
+  overlapS: number;
+}
+
+/** Makes a key of the same rights; the old one ends after the overlap. */
+export function useRotateApiKey(): UseMutationResult<ApiKeyCreated, Error, Rotation> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, overlapS }: Rotation) =>
+      body(
+        api.POST("/api/v1/api-keys/{id}:rotate", {
+          params: { path: { id } },
+          body: { overlap_s: overlapS },
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
   });
 }

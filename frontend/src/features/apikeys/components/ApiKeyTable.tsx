@@ -3,16 +3,29 @@ import { ConfirmRow } from "@/components/ConfirmRow";
 import { type Column, DataTable } from "@/components/DataTable";
 import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
+import { SidePanel } from "@/components/SidePanel";
 import type { ApiKey } from "@/lib/api/types";
 import { useRefusal } from "@/lib/permissions";
+import { roleLabel } from "@/lib/roles";
 import { useRevokeApiKey } from "../api/apiKeys";
+import { RotateApiKey } from "./RotateApiKey";
 
-/** API keys, and the way to revoke one. */
-export function ApiKeyTable({ apiKeys }: { apiKeys: readonly ApiKey[] | undefined }): ReactElement {
+interface Props {
+  apiKeys: readonly ApiKey[] | undefined;
+  /** What service accounts are called, by their id. */
+  accounts: ReadonlyMap<string, string>;
+}
+
+/** API keys, and the ways to rotate and to revoke one. */
+export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
+  const [rotated, setRotated] = useState<ApiKey>();
   const [asked, setAsked] = useState<ApiKey>();
   const revoke = useRevokeApiKey();
   const refused = useRefusal("manage");
-  const columns = useMemo(() => columnsOf(setAsked, refused), [refused]);
+  const columns = useMemo(
+    () => columnsOf(setAsked, setRotated, refused, accounts),
+    [refused, accounts],
+  );
   return (
     <>
       <DataTable
@@ -35,29 +48,44 @@ export function ApiKeyTable({ apiKeys }: { apiKeys: readonly ApiKey[] | undefine
       >
         The next request with this key is refused. This cannot be undone; make a new key instead.
       </ConfirmRow>
+      <SidePanel
+        opened={rotated !== undefined}
+        onClose={() => {
+          setRotated(undefined);
+        }}
+        title={`Rotate ${rotated?.name ?? "the key"}`}
+        size={560}
+      >
+        {rotated && (
+          <RotateApiKey
+            apiKey={rotated}
+            onDone={() => {
+              setRotated(undefined);
+            }}
+          />
+        )}
+      </SidePanel>
     </>
   );
 }
 
-const ROLE_WORDS: Record<string, string> = {
-  owner: "Owner",
-  admin: "Admin",
-  developer: "Developer",
-  billing: "Billing",
-  viewer: "Viewer",
-};
-
-function columnsOf(onRevoke: (key: ApiKey) => void, refused: string | undefined): Column<ApiKey>[] {
+function columnsOf(
+  onRevoke: (key: ApiKey) => void,
+  onRotate: (key: ApiKey) => void,
+  refused: string | undefined,
+  accounts: Props["accounts"],
+): Column<ApiKey>[] {
   return [
     { id: "name", header: "Name", sortBy: (key) => key.name, cell: (key) => key.name },
     {
-      id: "id",
-      header: "Id",
-      cell: (key) => (
-        <code style={{ fontFamily: "var(--mantine-font-family-monospace)" }}>{key.id}</code>
-      ),
+      id: "of",
+      header: "Of",
+      cell: (key) =>
+        key.service_account_id === null
+          ? "–"
+          : (accounts.get(key.service_account_id) ?? "service account"),
     },
-    { id: "role", header: "Role", width: 110, cell: (key) => ROLE_WORDS[key.role] ?? key.role },
+    { id: "role", header: "Role", width: 110, cell: (key) => roleLabel(key.role) },
     {
       id: "created",
       header: "Created",
@@ -72,23 +100,41 @@ function columnsOf(onRevoke: (key: ApiKey) => void, refused: string | undefined)
       cell: (key) => (key.last_used_at ? <Moment at={key.last_used_at} /> : "never"),
     },
     {
+      id: "expires",
+      header: "Ends",
+      width: 110,
+      sortBy: (key) => key.expires_at ?? "9",
+      cell: (key) => (key.expires_at ? <Moment at={key.expires_at} /> : "never"),
+    },
+    {
       id: "revoke",
       header: "",
       align: "right",
-      width: 100,
+      width: 150,
       cell: (key) =>
         key.revoked_at ? (
           <span style={{ color: "var(--quiet)" }}>Revoked</span>
         ) : (
-          <RowButton
-            refused={refused}
-            aria-label={`Revoke ${key.name}`}
-            onClick={() => {
-              onRevoke(key);
-            }}
-          >
-            Revoke
-          </RowButton>
+          <>
+            <RowButton
+              refused={refused}
+              aria-label={`Rotate ${key.name}`}
+              onClick={() => {
+                onRotate(key);
+              }}
+            >
+              Rotate
+            </RowButton>
+            <RowButton
+              refused={refused}
+              aria-label={`Revoke ${key.name}`}
+              onClick={() => {
+                onRevoke(key);
+              }}
+            >
+              Revoke
+            </RowButton>
+          </>
         ),
     },
   ];

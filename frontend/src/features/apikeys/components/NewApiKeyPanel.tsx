@@ -1,39 +1,39 @@
 import { Select, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
-import { CodeBlock } from "@/components/CodeBlock";
 import { MutationForm } from "@/components/MutationForm";
-import { SecretOnce } from "@/components/SecretOnce";
+import { sessionQuery } from "@/lib/api/session";
 import type { Role } from "@/lib/api/types";
+import { expiresAt, LIVES } from "@/lib/overlaps";
+import { rolesUpTo } from "@/lib/roles";
 import { useCreateApiKey } from "../api/apiKeys";
+import { ApiKeySecret } from "./ApiKeySecret";
 
-const ROLES: { value: Role; label: string }[] = [
-  { value: "admin", label: "Admin: manages everything but money" },
-  { value: "developer", label: "Developer: topics, groups, messages" },
-  { value: "viewer", label: "Viewer: reads only" },
-];
+interface Props {
+  /** Service accounts that the key may be of, by id. */
+  accounts: { id: string; name: string }[];
+  onDone: () => void;
+}
 
 /** Makes an API key, then shows its secret this once. */
-export function NewApiKeyPanel({ onDone }: { onDone: () => void }): ReactElement {
+export function NewApiKeyPanel({ accounts, onDone }: Props): ReactElement {
   const create = useCreateApiKey();
+  const { data: session } = useQuery(sessionQuery);
   const form = useForm({
-    initialValues: { name: "", role: "admin" as Role },
+    initialValues: { name: "", account: "", role: "developer" as Role, life: "" },
     validate: { name: (name) => (name.trim() ? null : "Name the key") },
   });
-  if (create.data) {
-    const { secret } = create.data;
-    const command = `curl -H 'Authorization: Bearer ${secret}' ${location.origin}/api/v1/clusters`;
-    return (
-      <SecretOnce values={[["Secret", secret]]} onDone={onDone}>
-        <CodeBlock title="Try it" code={command} />
-      </SecretOnce>
-    );
-  }
+  if (create.data) return <ApiKeySecret secret={create.data.secret} onDone={onDone} />;
   return (
     <MutationForm
       form={form}
       mutation={create}
-      input={(values) => values}
+      input={({ name, account, role, life }) => ({
+        name: name.trim(),
+        expires_at: expiresAt(life, new Date()),
+        ...(account ? { service_account_id: account } : { role }),
+      })}
       onCancel={onDone}
       action="Create key"
       failure="The key was not created"
@@ -45,7 +45,29 @@ export function NewApiKeyPanel({ onDone }: { onDone: () => void }): ReactElement
         autoComplete="off"
         {...form.getInputProps("name")}
       />
-      <Select label="Role" data={ROLES} allowDeselect={false} {...form.getInputProps("role")} />
+      <Select
+        label="Of"
+        data={[
+          { value: "", label: "Nobody in particular: a role of its own" },
+          ...accounts.map(({ id, name }) => ({ value: id, label: `Service account ${name}` })),
+        ]}
+        allowDeselect={false}
+        {...form.getInputProps("account")}
+      />
+      {form.values.account === "" && (
+        <Select
+          label="Role"
+          data={rolesUpTo(session?.organization?.role)}
+          allowDeselect={false}
+          {...form.getInputProps("role")}
+        />
+      )}
+      <Select
+        label="Ends by itself"
+        data={LIVES}
+        allowDeselect={false}
+        {...form.getInputProps("life")}
+      />
     </MutationForm>
   );
 }

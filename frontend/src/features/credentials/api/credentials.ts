@@ -29,6 +29,7 @@ export const credentialsQuery = (clusterId: string) =>
 export interface NewCredential {
   name: string;
   role: CredentialRole;
+  expires_at?: string | null;
 }
 
 /** Makes a credential. The page remembers its password until it is reloaded. */
@@ -68,5 +69,35 @@ export function useDeleteCredential(clusterId: string): UseMutationResult<void, 
       forgetCredential(clusterId, credential.username);
       return client.invalidateQueries({ queryKey: keys.credentials(clusterId) });
     },
+  });
+}
+
+/** What a rotation asks for. */
+export interface Rotation {
+  id: string;
+  overlapS: number;
+}
+
+/** Makes a credential of the same rights; the old one ends after the overlap. */
+export function useRotateCredential(
+  clusterId: string,
+): UseMutationResult<CredentialCreated, Error, Rotation> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, overlapS }: Rotation) =>
+      body(
+        api.POST("/api/v1/clusters/{cluster_id}/credentials/{id}:rotate", {
+          params: { path: { cluster_id: clusterId, id } },
+          body: { overlap_s: overlapS },
+        }),
+      ),
+    onSuccess: ({ username, password, mechanism }) => {
+      rememberCredential(clusterId, { username, password, mechanism });
+    },
+    onSettled: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: keys.credentials(clusterId) }),
+        client.invalidateQueries({ queryKey: keys.acls(clusterId) }),
+      ]),
   });
 }

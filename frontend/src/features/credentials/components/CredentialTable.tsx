@@ -4,9 +4,11 @@ import { CopyText } from "@/components/CopyText";
 import { type Column, DataTable } from "@/components/DataTable";
 import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
+import { SidePanel } from "@/components/SidePanel";
 import type { Credential } from "@/lib/api/types";
 import { useDeleteCredential } from "../api/credentials";
 import { roleLabel } from "../roles";
+import { RotateCredential } from "./RotateCredential";
 
 interface Props {
   clusterId: string;
@@ -16,9 +18,10 @@ interface Props {
 
 /** Credentials of a cluster, and the way to delete one. */
 export function CredentialTable({ clusterId, credentials, refused }: Props): ReactElement {
+  const [rotated, setRotated] = useState<Credential>();
   const [asked, setAsked] = useState<Credential>();
   const remove = useDeleteCredential(clusterId);
-  const columns = useMemo(() => columnsOf(setAsked, refused), [refused]);
+  const columns = useMemo(() => columnsOf(setAsked, setRotated, refused), [refused]);
   return (
     <>
       <DataTable
@@ -41,12 +44,30 @@ export function CredentialTable({ clusterId, credentials, refused }: Props): Rea
         Clients that use <code>{asked?.username}</code> are disconnected within seconds and cannot
         come back. This cannot be undone; a new credential has another password.
       </ConfirmRow>
+      <SidePanel
+        opened={rotated !== undefined}
+        onClose={() => {
+          setRotated(undefined);
+        }}
+        title={`Rotate ${rotated?.name ?? "the credential"}`}
+      >
+        {rotated && (
+          <RotateCredential
+            clusterId={clusterId}
+            credential={rotated}
+            onDone={() => {
+              setRotated(undefined);
+            }}
+          />
+        )}
+      </SidePanel>
     </>
   );
 }
 
 function columnsOf(
   onDelete: (credential: Credential) => void,
+  onRotate: (credential: Credential) => void,
   refused: string | undefined,
 ): Column<Credential>[] {
   return [
@@ -72,20 +93,41 @@ function columnsOf(
       cell: (row) => <Moment at={row.created_at} />,
     },
     {
+      id: "expires",
+      header: "Ends",
+      width: 110,
+      sortBy: (row) => row.expires_at ?? "9",
+      cell: (row) => (row.expires_at ? <Moment at={row.expires_at} /> : "never"),
+    },
+    {
       id: "delete",
       header: "",
       align: "right",
-      width: 90,
+      width: 140,
       cell: (row) => (
-        <RowButton
-          refused={refused}
-          aria-label={`Delete ${row.name}`}
-          onClick={() => {
-            onDelete(row);
-          }}
-        >
-          Delete
-        </RowButton>
+        <>
+          <RowButton
+            refused={
+              refused ??
+              (row.replaced_by ? "It was rotated: a newer one is in its place." : undefined)
+            }
+            aria-label={`Rotate ${row.name}`}
+            onClick={() => {
+              onRotate(row);
+            }}
+          >
+            Rotate
+          </RowButton>
+          <RowButton
+            refused={refused}
+            aria-label={`Delete ${row.name}`}
+            onClick={() => {
+              onDelete(row);
+            }}
+          >
+            Delete
+          </RowButton>
+        </>
       ),
     },
   ];

@@ -1,11 +1,12 @@
-import { Radio, Stack, TextInput } from "@mantine/core";
+import { Radio, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ReactElement, ReactNode } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import { SecretOnce } from "@/components/SecretOnce";
-import type { CredentialCreated, CredentialRole } from "@/lib/api/types";
+import type { CredentialRole } from "@/lib/api/types";
+import { expiresAt, LIVES } from "@/lib/overlaps";
 import { useCreateCredential } from "../api/credentials";
-import { ROLES } from "../roles";
+import { ROLES, secretsOf } from "../roles";
 
 interface Props {
   clusterId: string;
@@ -18,7 +19,7 @@ interface Props {
 export function NewCredentialPanel({ clusterId, onDone, afterwards }: Props): ReactElement {
   const create = useCreateCredential(clusterId);
   const form = useForm({
-    initialValues: { name: "", role: "full" as CredentialRole },
+    initialValues: { name: "", role: "full" as CredentialRole, life: "" },
     validate: { name: (name) => (name.trim() ? null : "Name the credential") },
   });
   if (create.data) {
@@ -32,7 +33,7 @@ export function NewCredentialPanel({ clusterId, onDone, afterwards }: Props): Re
     <MutationForm
       form={form}
       mutation={create}
-      input={(values) => values}
+      input={({ name, role, life }) => ({ name, role, expires_at: expiresAt(life, new Date()) })}
       onCancel={onDone}
       action="Create credential"
       failure="The credential was not created"
@@ -51,15 +52,12 @@ export function NewCredentialPanel({ clusterId, onDone, afterwards }: Props): Re
           ))}
         </Stack>
       </Radio.Group>
+      <Select
+        label="Ends by itself"
+        data={LIVES}
+        allowDeselect={false}
+        {...form.getInputProps("life")}
+      />
     </MutationForm>
   );
-}
-
-/** What of a new credential a client needs, as labels and values. */
-export function secretsOf(created: CredentialCreated): [string, string][] {
-  return [
-    ["User name", created.username],
-    ["Password", created.password],
-    ["Mechanism", created.mechanism],
-  ];
 }

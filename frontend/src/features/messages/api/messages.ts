@@ -9,7 +9,10 @@ import { keys } from "@/lib/api/keys";
 import type { MessageQuery, Produced, ProduceRequest } from "@/lib/api/types";
 
 /** Where reading begins. */
-export type Start = Pick<MessageQuery, "from" | "partition" | "offset" | "timestamp" | "wake">;
+export type Start = Pick<
+  MessageQuery,
+  "from" | "partition" | "offset" | "timestamp" | "wake" | "filter"
+>;
 
 const PAGE_LIMIT = 100;
 

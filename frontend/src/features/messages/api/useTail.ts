@@ -27,17 +27,30 @@ export function prepend(shown: Message[], came: readonly Message[]): Message[] {
 }
 
 /** The address of a topic's stream. */
-export function streamUrl(clusterId: string, topic: string, wake: boolean): string {
+export function streamUrl(
+  clusterId: string,
+  topic: string,
+  wake: boolean,
+  filter: string | undefined,
+): string {
   const path = ["clusters", clusterId, "topics", topic, "messages", "stream"];
-  const query = wake ? "?wake=true" : "";
-  return `/api/v1/${path.map(encodeURIComponent).join("/")}${query}`;
+  const query = new URLSearchParams();
+  if (wake) query.set("wake", "true");
+  if (filter !== undefined) query.set("filter", filter);
+  const words = query.toString();
+  return `/api/v1/${path.map(encodeURIComponent).join("/")}${words && `?${words}`}`;
 }
 
 /**
  * Follows a topic's end by server-sent events. When the server ends a stream the browser asks again
  * by itself, and goes on where it was.
  */
-export function useTail(clusterId: string, topic: string, wake: boolean): Tail {
+export function useTail(
+  clusterId: string,
+  topic: string,
+  wake: boolean,
+  filter: string | undefined,
+): Tail {
   const [messages, setMessages] = useState<Message[]>([]);
   const [held, setHeld] = useState<Message[]>([]);
   const [skipped, setSkipped] = useState(0);
@@ -46,7 +59,7 @@ export function useTail(clusterId: string, topic: string, wake: boolean): Tail {
   const pausedNow = useRef(false);
 
   useEffect(() => {
-    const source = new EventSource(streamUrl(clusterId, topic, wake));
+    const source = new EventSource(streamUrl(clusterId, topic, wake, filter));
     let waiting: Message[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const flush = (): void => {
@@ -74,7 +87,7 @@ export function useTail(clusterId: string, topic: string, wake: boolean): Tail {
       clearTimeout(timer);
       setConnection("connecting");
     };
-  }, [clusterId, topic, wake]);
+  }, [clusterId, topic, wake, filter]);
 
   const setPaused = (next: boolean): void => {
     pausedNow.current = next;

@@ -20,6 +20,7 @@ interface Props {
   topic: string;
   asleep: boolean;
   wake: boolean;
+  filter: string | undefined;
   firstStep: ReactNode;
   onWake: () => void;
 }
@@ -31,8 +32,8 @@ export function LiveMessages(props: Props): ReactElement {
   return <Tail {...props} />;
 }
 
-function Tail({ clusterId, topic, wake, firstStep }: Props): ReactElement {
-  const tail = useTail(clusterId, topic, wake);
+function Tail({ clusterId, topic, wake, filter, firstStep }: Props): ReactElement {
+  const tail = useTail(clusterId, topic, wake, filter);
   const paused = tail.state === "paused";
   return (
     <>

@@ -37,13 +37,13 @@ export function MessageExplorer(props: Props): ReactElement {
         {actions}
       </Group>
       {place.from === "live" ? (
-        <LiveMessages {...shared} asleep={asleep} wake={wake} />
+        <LiveMessages {...shared} asleep={asleep} wake={wake} filter={place.filter} />
       ) : (
         <ReadMessages
           // Another place is another reading: nothing of the old one stays selected.
           key={JSON.stringify(place)}
           {...shared}
-          start={{ ...startOf(place), wake: wake || undefined }}
+          start={{ ...startOf(place), filter: place.filter, wake: wake || undefined }}
         />
       )}
     </Stack>

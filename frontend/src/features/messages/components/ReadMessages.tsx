@@ -5,7 +5,7 @@ import type { ReactElement, ReactNode } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { isCode } from "@/lib/api/client";
-import { formatNumber } from "@/lib/format/bytes";
+import { formatBytes, formatNumber } from "@/lib/format/bytes";
 import { messagesQuery, type Start } from "../api/messages";
 import { AsleepHere } from "./AsleepHere";
 import classes from "./MessageExplorer.module.css";
@@ -32,13 +32,22 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
   return (
     <>
       {messages.length === 0 ? (
-        <Empty title="No messages here">{firstStep}</Empty>
+        <Empty title={start.filter ? "Nothing matches so far" : "No messages here"}>
+          {start.filter
+            ? query.hasNextPage
+              ? "Read on to look further, or begin elsewhere."
+              : "All that lies in this direction was looked at. Begin elsewhere, or filter less."
+            : firstStep}
+        </Empty>
       ) : (
         <MessageSplit topic={topic} messages={messages} />
       )}
       {query.error && <ErrorPanel error={query.error} what="No more could be read" />}
       <Group gap="md" className={classes.foot}>
         <span>{formatNumber(messages.length, "message")}</span>
+        {start.filter && (
+          <span role="status">{scannedWords(query.data.pages.map((page) => page.scanned))}</span>
+        )}
         <Button
           variant="default"
           size="compact-xs"
@@ -60,6 +69,12 @@ export function ReadMessages({ clusterId, topic, start, firstStep, onWake }: Pro
       </Group>
     </>
   );
+}
+
+/** How far a filter has looked. */
+function scannedWords(pages: readonly { records: number; bytes: number }[]): string {
+  const sum = (of: "records" | "bytes"): number => pages.reduce((all, page) => all + page[of], 0);
+  return `scanned so far: ${formatNumber(sum("records"), "record")}, ${formatBytes(sum("bytes"))}`;
 }
 
 function GridSkeleton(): ReactElement {

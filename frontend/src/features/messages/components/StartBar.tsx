@@ -8,6 +8,8 @@ export interface Place {
   partition?: number;
   offset?: number;
   timestamp?: string;
+  /** A text, or an expression; none shows all. */
+  filter?: string;
 }
 
 interface Props {
@@ -38,7 +40,7 @@ export function StartBar({ place, partitions, onChange }: Props): ReactElement {
         data={MODES}
         value={place.from}
         onChange={(from) => {
-          onChange({ from: from as From, partition: place.partition });
+          onChange({ from: from as From, partition: place.partition, filter: place.filter });
         }}
       />
       {place.from === "offset" && (
@@ -80,6 +82,50 @@ export function StartBar({ place, partitions, onChange }: Props): ReactElement {
           }}
         />
       )}
+      <FilterField
+        value={place.filter}
+        onChange={(filter) => {
+          onChange({ ...place, filter });
+        }}
+      />
     </Group>
+  );
+}
+
+const FILTER_HELP =
+  "A text that key, value or headers contain, or an expression: " +
+  'value.total > 100 and (key ~ eu- or headers.source = "web")';
+
+interface FilterProps {
+  value: string | undefined;
+  onChange: (value: string | undefined) => void;
+}
+
+/** Counts with Enter, or once it is left: each letter would be a reading of its own. */
+function FilterField({ value, onChange }: FilterProps): ReactElement {
+  const take = (typed: string): void => {
+    const wanted = typed.trim() || undefined;
+    if (wanted !== value) onChange(wanted);
+  };
+  return (
+    <TextInput
+      // What the address says replaces what was typed.
+      key={value ?? ""}
+      size="xs"
+      w={260}
+      aria-label="Filter"
+      placeholder="Filter: a text, or value.total > 100"
+      title={FILTER_HELP}
+      defaultValue={value ?? ""}
+      maxLength={1000}
+      autoComplete="off"
+      spellCheck={false}
+      onBlur={(event) => {
+        take(event.currentTarget.value);
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Enter") take(event.currentTarget.value);
+      }}
+    />
   );
 }

@@ -1,6 +1,6 @@
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactElement } from "react";
+import { type ReactElement, useMemo } from "react";
 import { Empty } from "@/components/Empty";
 import { GuardedButton } from "@/components/GuardedButton";
 import { Listed } from "@/components/Listed";
@@ -9,13 +9,20 @@ import { SidePanel } from "@/components/SidePanel";
 import { apiKeysQuery } from "@/features/apikeys/api/apiKeys";
 import { ApiKeyTable } from "@/features/apikeys/components/ApiKeyTable";
 import { NewApiKeyPanel } from "@/features/apikeys/components/NewApiKeyPanel";
+import { serviceAccountListQuery } from "@/features/serviceaccounts/api/serviceAccounts";
+import type { ServiceAccount } from "@/lib/api/types";
 import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
 
-export function AccessPage(): ReactElement {
+const NONE: ServiceAccount[] = [];
+
+/** Keys for the REST interface. */
+export function ApiKeysPage(): ReactElement {
   const panel = usePanel("new");
   const list = useQuery(apiKeysQuery);
   const refused = useRefusal("manage");
+  const accounts = useQuery(serviceAccountListQuery).data ?? NONE;
+  const names = useMemo(() => new Map(accounts.map(({ id, name }) => [id, name])), [accounts]);
   const button = (
     <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New API key
@@ -37,7 +44,7 @@ export function AccessPage(): ReactElement {
           </Empty>
         }
       >
-        {(rows) => <ApiKeyTable apiKeys={rows} />}
+        {(rows) => <ApiKeyTable apiKeys={rows} accounts={names} />}
       </Listed>
       <SidePanel
         opened={panel.opened && !refused}
@@ -45,7 +52,7 @@ export function AccessPage(): ReactElement {
         title="New API key"
         size={560}
       >
-        <NewApiKeyPanel onDone={panel.close} />
+        <NewApiKeyPanel accounts={accounts} onDone={panel.close} />
       </SidePanel>
     </>
   );

@@ -1,0 +1,26 @@
+import { Link, Outlet } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { TabLinks, tabProps } from "./TabLinks";
+
+/** The tabs of who may do what in the organization. */
+export function AccessLayout(): ReactElement {
+  return (
+    <>
+      <TabLinks label="Access">
+        <Link to="/access" {...tabProps(true)}>
+          Members
+        </Link>
+        <Link to="/access/projects" {...tabProps()}>
+          Projects
+        </Link>
+        <Link to="/access/service-accounts" {...tabProps()}>
+          Service accounts
+        </Link>
+        <Link to="/access/keys" {...tabProps()}>
+          API keys
+        </Link>
+      </TabLinks>
+      <Outlet />
+    </>
+  );
+}

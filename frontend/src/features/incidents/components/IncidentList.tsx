@@ -1,0 +1,54 @@
+import type { ReactElement } from "react";
+import { Moment } from "@/components/Moment";
+import { StateMark } from "@/components/StateMark";
+import type { Incident } from "@/lib/api/types";
+import { formatInstant } from "@/lib/format/time";
+import classes from "./IncidentList.module.css";
+
+interface Props {
+  incidents: readonly Incident[];
+  /** What clusters are called, by their id. */
+  clusters: ReadonlyMap<string, string>;
+}
+
+/** Incidents as short stories, the open ones first. */
+export function IncidentList({ incidents, clusters }: Props): ReactElement {
+  const sorted = [...incidents].sort(
+    (a, b) =>
+      Number(b.state === "open") - Number(a.state === "open") ||
+      b.opened_at.localeCompare(a.opened_at),
+  );
+  return (
+    <div className={classes.list}>
+      {sorted.map((incident) => (
+        <article key={incident.id} className={classes.incident} aria-label={incident.title}>
+          <header className={classes.head}>
+            <h2 className={classes.title}>{incident.title}</h2>
+            <StateMark tone={incident.state === "open" ? "failed" : "running"}>
+              {incident.state === "open" ? "Open" : "Over"}
+            </StateMark>
+          </header>
+          <p className={classes.facts}>
+            {incident.cluster_id === null
+              ? "The service as a whole"
+              : (clusters.get(incident.cluster_id) ?? incident.cluster_id)}
+            , since <Moment at={incident.opened_at} />
+            {incident.closed_at && (
+              <>
+                , over <Moment at={incident.closed_at} />
+              </>
+            )}
+          </p>
+          <ol className={classes.updates}>
+            {incident.updates.map((update) => (
+              <li key={`${update.at} ${update.text}`}>
+                <time dateTime={update.at}>{formatInstant(new Date(update.at)).slice(0, 16)}</time>
+                <span>{update.text}</span>
+              </li>
+            ))}
+          </ol>
+        </article>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import { PasswordInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import type { ReactElement } from "react";
+import { MutationForm } from "@/components/MutationForm";
+import type { Accepted } from "@/lib/api/types";
+import { useAcceptInvitation } from "../api/members";
+
+interface Props {
+  /** Of the mail's link. */
+  token: string;
+  /** Who is signed in: they join. Undefined for nobody: an account is made. */
+  email: string | undefined;
+  onDone: (accepted: Accepted) => void;
+}
+
+const PASSWORD_MIN = 10;
+
+/** Takes an invitation. */
+export function AcceptForm({ token, email, onDone }: Props): ReactElement {
+  const accept = useAcceptInvitation();
+  const form = useForm({
+    initialValues: { name: "", password: "" },
+    validate: {
+      password: (value) =>
+        email !== undefined || value.length >= PASSWORD_MIN
+          ? null
+          : `At least ${String(PASSWORD_MIN)} characters`,
+    },
+  });
+  return (
+    <MutationForm
+      form={form}
+      mutation={accept}
+      input={({ name, password }) =>
+        email === undefined ? { token, password, name: name.trim() } : { token }
+      }
+      onDone={onDone}
+      action={email === undefined ? "Make an account and join" : `Join as ${email}`}
+      failure="The invitation was not accepted"
+    >
+      {email === undefined && (
+        <>
+          <TextInput label="Your name" autoComplete="name" {...form.getInputProps("name")} />
+          <PasswordInput
+            label="Password"
+            description={`At least ${String(PASSWORD_MIN)} characters`}
+            autoComplete="new-password"
+            {...form.getInputProps("password")}
+          />
+        </>
+      )}
+    </MutationForm>
+  );
+}

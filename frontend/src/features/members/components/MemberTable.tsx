@@ -1,0 +1,114 @@
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, useMemo, useState } from "react";
+import { ConfirmRow } from "@/components/ConfirmRow";
+import { type Column, DataTable } from "@/components/DataTable";
+import { RowButton } from "@/components/GuardedButton";
+import { Moment } from "@/components/Moment";
+import { StateMark } from "@/components/StateMark";
+import type { Member } from "@/lib/api/types";
+import { useRefusal } from "@/lib/permissions";
+import { roleLabel } from "@/lib/roles";
+import { useRemoveMember } from "../api/members";
+
+interface Props {
+  members: readonly Member[] | undefined;
+  /** Whose page this is: nobody removes themself by a slip. */
+  userId: string | undefined;
+}
+
+/** Members; each opens at the side with the role and the roles in projects. */
+export function MemberTable({ members, userId }: Props): ReactElement {
+  const [asked, setAsked] = useState<Member>();
+  const remove = useRemoveMember();
+  const refused = useRefusal("manage");
+  const columns = useMemo(() => columnsOf(setAsked, refused, userId), [refused, userId]);
+  return (
+    <>
+      <DataTable
+        label="Members"
+        columns={columns}
+        rows={members}
+        rowId={(member) => member.id}
+        initialSort={[{ id: "email", desc: false }]}
+      />
+      <ConfirmRow
+        row={asked}
+        onClose={() => {
+          setAsked(undefined);
+        }}
+        mutation={remove}
+        name={(member) => member.email}
+        title="Remove the member"
+        done="is removed"
+      >
+        {asked?.email} does not get in any more, and every session here ends within seconds. What
+        they made stays, API keys too: look through those. They can be invited again.
+      </ConfirmRow>
+    </>
+  );
+}
+
+function columnsOf(
+  onRemove: (member: Member) => void,
+  refused: string | undefined,
+  userId: string | undefined,
+): Column<Member>[] {
+  return [
+    {
+      id: "email",
+      header: "Mail address",
+      sortBy: (member) => member.email,
+      cell: (member) => (
+        <>
+          <Link to="/access" search={{ panel: member.id }}>
+            {member.email}
+          </Link>
+          {member.user_id === userId && <span style={{ color: "var(--quiet)" }}> you</span>}
+        </>
+      ),
+    },
+    { id: "name", header: "Name", sortBy: (m) => m.name, cell: (member) => member.name || "–" },
+    {
+      id: "role",
+      header: "Role",
+      width: 110,
+      sortBy: (member) => member.role,
+      cell: (member) => roleLabel(member.role),
+    },
+    {
+      id: "factor",
+      header: "Two-factor",
+      width: 110,
+      sortBy: (member) => Number(member.two_factor),
+      cell: (member) => (
+        <StateMark tone={member.two_factor ? "running" : "quiet"}>
+          {member.two_factor ? "On" : "Off"}
+        </StateMark>
+      ),
+    },
+    {
+      id: "seen",
+      header: "Last seen",
+      width: 110,
+      sortBy: (member) => member.last_seen_at ?? "",
+      cell: (member) => (member.last_seen_at ? <Moment at={member.last_seen_at} /> : "never"),
+    },
+    {
+      id: "remove",
+      header: "",
+      align: "right",
+      width: 100,
+      cell: (member) => (
+        <RowButton
+          refused={refused}
+          aria-label={`Remove ${member.email}`}
+          onClick={() => {
+            onRemove(member);
+          }}
+        >
+          Remove
+        </RowButton>
+      ),
+    },
+  ];
+}

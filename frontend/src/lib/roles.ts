@@ -1,0 +1,25 @@
+import type { Role } from "./api/types";
+import { grantsAll } from "./permissions";
+
+/** All roles, the mightiest first, in words. */
+export const ROLES: { value: Role; label: string; grants: string }[] = [
+  { value: "owner", label: "Owner", grants: "Everything, also making owners and closing" },
+  { value: "admin", label: "Admin", grants: "Everything but what only owners do" },
+  { value: "developer", label: "Developer", grants: "Clusters and all that is in them" },
+  { value: "billing", label: "Billing", grants: "Reads all; invoices, budgets, billing details" },
+  { value: "viewer", label: "Viewer", grants: "Reads all but money and access" },
+  { value: "member", label: "Member", grants: "Only the projects where a role says more" },
+];
+
+/** What a role is called. */
+export function roleLabel(role: Role): string {
+  return ROLES.find(({ value }) => value === role)?.label ?? role;
+}
+
+/** The roles that somebody may give: none grants more than their own. */
+export function rolesUpTo(own: Role | undefined): { value: Role; label: string }[] {
+  return ROLES.filter(({ value }) => grantsAll(own, value)).map(({ value, label, grants }) => ({
+    value,
+    label: `${label}: ${grants.charAt(0).toLowerCase()}${grants.slice(1)}`,
+  }));
+}
