@@ -10,6 +10,7 @@ import {
   IconMail,
   IconSelector,
   IconSettings,
+  IconTool,
   type TablerIcon,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -17,13 +18,22 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { localMailQuery } from "@/features/mail/api/mail";
 import { useSignOut, useSwitchOrganization } from "@/features/session/api/session";
+import { isStaffQuery } from "@/features/staff/api/staff";
 import { Logo } from "@/components/Logo";
 import type { Session } from "@/lib/api/types";
 import classes from "./Rail.module.css";
 import { ServiceDot } from "./ServiceDot";
 
 type Target =
-  "/" | "/clusters" | "/usage" | "/invoices" | "/access" | "/audit" | "/mail" | "/settings";
+  | "/"
+  | "/clusters"
+  | "/usage"
+  | "/invoices"
+  | "/access"
+  | "/audit"
+  | "/mail"
+  | "/settings"
+  | "/staff";
 
 interface ItemProps {
   to: Target;
@@ -49,6 +59,7 @@ function Item({ to, label, icon: Icon }: ItemProps): ReactElement {
 /** The narrow rail at the left: whose console it is, where one can go, how the service is. */
 export function Rail({ session }: { session: Session }): ReactElement {
   const { data: mail } = useQuery(localMailQuery);
+  const { data: staff } = useQuery(isStaffQuery);
   return (
     <nav className={classes.rail} aria-label="Main">
       <div className={classes.brand}>
@@ -64,6 +75,7 @@ export function Rail({ session }: { session: Session }): ReactElement {
         <Item to="/audit" label="Audit log" icon={IconHistory} />
         {mail && <Item to="/mail" label="Local mail" icon={IconMail} />}
         <Item to="/settings" label="Settings" icon={IconSettings} />
+        {staff && <Item to="/staff" label="Staff" icon={IconTool} />}
       </div>
       <ServiceDot />
     </nav>

@@ -97,6 +97,12 @@ const incidents = createRoute({
   component: lazyRouteComponent(() => import("../pages/IncidentsPage"), "IncidentsPage"),
 });
 
+const staff = createRoute({
+  getParentRoute: () => frame,
+  path: "/staff",
+  component: lazyRouteComponent(() => import("../pages/StaffPage"), "StaffPage"),
+});
+
 /** The organization itself, and those who work in it. */
 export const organizationRoutes = [
   overview,
@@ -104,5 +110,6 @@ export const organizationRoutes = [
   audit,
   mail,
   incidents,
+  staff,
   settings.addChildren([settingsGeneral, settingsOrganization, settingsLimits, settingsSignIn]),
 ];

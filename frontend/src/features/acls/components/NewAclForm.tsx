@@ -138,7 +138,7 @@ export function NewAclForm({ clusterId, names, topics, onDone }: Props): ReactEl
       )}
       <Switch
         size="xs"
-        label={`Also all ${choice === "custom" ? "" : "topics' "}names that begin so`}
+        label="Also all names that begin so"
         {...form.getInputProps("prefixed", { type: "checkbox" })}
       />
       {templates.error && (

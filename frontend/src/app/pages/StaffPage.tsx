@@ -1,0 +1,64 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ReactElement } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { Empty } from "@/components/Empty";
+import { Listed } from "@/components/Listed";
+import { PageHead } from "@/components/PageHead";
+import { Section } from "@/components/Section";
+import {
+  staffCellsQuery,
+  staffClustersQuery,
+  staffIncidentsQuery,
+  staffOperationsQuery,
+  staffRequestsQuery,
+} from "@/features/staff/api/staff";
+import { LimitRequests } from "@/features/staff/components/LimitRequests";
+import { CELLS, CLUSTERS, INCIDENTS, OPERATIONS } from "@/features/staff/components/tables";
+
+/** For the people who run the service: what runs, what is stuck, what is asked for. */
+export function StaffPage(): ReactElement {
+  const requests = useQuery(staffRequestsQuery);
+  return (
+    <>
+      <PageHead
+        title="Staff"
+        lead="How the service runs, for those who run it. Nobody's records are ever shown here."
+      />
+      <Part title="Incidents" query={useQuery(staffIncidentsQuery)} columns={INCIDENTS} />
+      <Section title="Limit requests">
+        <Listed
+          query={requests}
+          what="The requests could not be read"
+          empty={<Empty title="No request">Nobody asks for more.</Empty>}
+        >
+          {(rows) => <LimitRequests requests={rows} />}
+        </Listed>
+      </Section>
+      <Part title="Cells" query={useQuery(staffCellsQuery)} columns={CELLS} />
+      <Part title="Operations" query={useQuery(staffOperationsQuery)} columns={OPERATIONS} />
+      <Part title="Clusters" query={useQuery(staffClustersQuery)} columns={CLUSTERS} />
+    </>
+  );
+}
+
+interface PartProps<Row> {
+  title: string;
+  query: { data: Row[] | undefined; error: Error | null; refetch: () => unknown };
+  columns: Column<Row>[];
+}
+
+function Part<Row extends { id: string }>({ title, query, columns }: PartProps<Row>): ReactElement {
+  return (
+    <Section title={title}>
+      <Listed
+        query={query}
+        what={`${title} could not be read`}
+        empty={<Empty title="Nothing">There is none at the moment.</Empty>}
+      >
+        {(rows) => (
+          <DataTable label={title} columns={columns} rows={rows} rowId={(row) => row.id} />
+        )}
+      </Listed>
+    </Section>
+  );
+}

@@ -1,0 +1,97 @@
+import {
+  queryOptions,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, body } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { allPages } from "@/lib/api/pages";
+import { SLOW } from "@/lib/api/polling";
+import type { Grant, Refusal, StaffLimitRequest } from "@/lib/api/types";
+
+/** Cells, as somebody of the staff sees them; anybody else is refused. */
+export const staffCellsQuery = queryOptions({
+  queryKey: keys.staff("cells"),
+  queryFn: () =>
+    allPages((cursor) => body(api.GET("/api/v1/staff/cells", { params: { query: { cursor } } }))),
+  ...SLOW,
+});
+
+/** Whether the person is of the staff: asked once, since it seldom changes. */
+export const isStaffQuery = queryOptions({
+  queryKey: keys.staff("is"),
+  queryFn: async () => {
+    await body(api.GET("/api/v1/staff/cells", { params: { query: { limit: 1 } } }));
+    return true;
+  },
+  retry: false,
+  refetchOnWindowFocus: false,
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export const staffClustersQuery = queryOptions({
+  queryKey: keys.staff("clusters"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/clusters", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
+export const staffOperationsQuery = queryOptions({
+  queryKey: keys.staff("operations"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/operations", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
+export const staffIncidentsQuery = queryOptions({
+  queryKey: keys.staff("incidents"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/incidents", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
+export const staffRequestsQuery = queryOptions({
+  queryKey: keys.staff("limit-requests"),
+  queryFn: () =>
+    allPages((cursor) =>
+      body(api.GET("/api/v1/staff/limit-requests", { params: { query: { cursor } } })),
+    ),
+  ...SLOW,
+});
+
+/** Gives what was asked for, or another amount. */
+export function useGrant(id: string): UseMutationResult<StaffLimitRequest, Error, Grant> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Grant) =>
+      body(
+        api.POST("/api/v1/staff/limit-requests/{id}:grant", {
+          params: { path: { id } },
+          body: input,
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.staff("limit-requests") }),
+  });
+}
+
+/** Says no, and why. */
+export function useRefuse(id: string): UseMutationResult<StaffLimitRequest, Error, Refusal> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Refusal) =>
+      body(
+        api.POST("/api/v1/staff/limit-requests/{id}:refuse", {
+          params: { path: { id } },
+          body: input,
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.staff("limit-requests") }),
+  });
+}
