@@ -20,6 +20,7 @@ from console.common.errors import (
     AppError,
     Conflict,
     FieldError,
+    NameTaken,
     NotFound,
     PlatformError,
     Unavailable,
@@ -29,7 +30,6 @@ from provisioning import kafka
 from provisioning.errors import (
     GroupActive,
     KafkaRefused,
-    NameTaken,
     OutcomeUnknown,
     RecordTooLarge,
 )

@@ -7,13 +7,6 @@ from dataclasses import replace
 from console.common.errors import AppError, Conflict, Unavailable, UserError
 
 
-class NameTaken(Conflict):
-    """Another cluster of the organisation has this name, or another resource of the cluster."""
-
-    code = "name_taken"
-    title = "The name is taken"
-
-
 class OperationInProgress(Conflict):
     """Another operation of the cluster is not finished; `operation_id` names it."""
 
@@ -26,14 +19,6 @@ class DeletionProtected(Conflict):
 
     code = "deletion_protected"
     title = "The cluster is protected against deletion"
-
-
-class NameNotConfirmed(UserError):
-    """A deletion names what it deletes."""
-
-    code = "name_not_confirmed"
-    status = 422
-    title = "The name does not confirm the deletion"
 
 
 class ClusterDeleted(Conflict):

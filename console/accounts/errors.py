@@ -71,12 +71,10 @@ class CodeWrong(NotAuthenticated):
     title = "The code is wrong, or was used before"
 
 
-class SecondFactorCodeWrong(UserError):
+class SecondFactorCodeWrong(CodeWrong):
     """The same, of somebody who is signed in."""
 
-    code = "code_wrong"
     status = 422
-    title = "The code is wrong, or was used before"
 
 
 class SecondFactorExists(Conflict):
@@ -122,14 +120,6 @@ class PersonRequired(PermissionDenied):
     title = "Only a person who is signed in may do this"
 
 
-class NameNotConfirmed(UserError):
-    """What cannot be taken back needs the name."""
-
-    code = "name_not_confirmed"
-    status = 422
-    title = "The name is not the organisation's"
-
-
 class WouldLockOut(UserError):
     """The caller could not take the change back."""
 
@@ -152,13 +142,6 @@ class TokenExpired(UserError):
     code = "verification_token_expired"
     status = 422
     title = "The link has expired"
-
-
-class NameTaken(Conflict):
-    """Two of a kind have not the same name."""
-
-    code = "name_taken"
-    title = "The name is taken"
 
 
 class UnknownProject(UserError):

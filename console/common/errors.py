@@ -128,6 +128,21 @@ class Conflict(UserError):
     title = "The resource's state does not allow this"
 
 
+class NameTaken(Conflict):
+    """Two of a kind, in one organisation, project or cluster, have not the same name."""
+
+    code = "name_taken"
+    title = "The name is taken"
+
+
+class NameNotConfirmed(UserError):
+    """What cannot be taken back, or not for long, needs the name of what goes."""
+
+    code = "name_not_confirmed"
+    status = 422
+    title = "The name does not confirm it"
+
+
 class PreconditionFailed(UserError):
     """`If-Match` names another generation than the current one."""
 

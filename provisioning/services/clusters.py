@@ -15,7 +15,13 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
 from console.common.conf import config
-from console.common.errors import Conflict, FieldError, NotFound
+from console.common.errors import (
+    Conflict,
+    FieldError,
+    NameNotConfirmed,
+    NameTaken,
+    NotFound,
+)
 from console.common.outbox import enqueue_task
 from console.limits.services import require_room
 from provisioning.choices import Intent, OperationType, SampleData
@@ -26,8 +32,6 @@ from provisioning.errors import (
     ClusterNotSuspended,
     ClusterSuspended,
     DeletionProtected,
-    NameNotConfirmed,
-    NameTaken,
 )
 from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT

@@ -19,12 +19,20 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import AppError, FieldError, ValidationFailed
+from console.common.errors import (
+    AppError,
+    FieldError,
+    NameTaken,
+    ValidationFailed,
+)
 from console.limits import services as limits
 from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.choices import CredentialRole
-from provisioning.errors import CredentialReplaced, NameTaken, OutcomeUnknown
+from provisioning.errors import (
+    CredentialReplaced,
+    OutcomeUnknown,
+)
 from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
 from provisioning.services.clusters import enqueue_reconcile

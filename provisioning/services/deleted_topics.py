@@ -6,9 +6,15 @@ from brokers.errors import UnknownOutcomeError
 from brokers.metadata_records import DeletedTopic, OrphanedTopic
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.errors import FieldError, NotFound
+from console.common.errors import (
+    FieldError,
+    NameNotConfirmed,
+    NotFound,
+)
 from provisioning.cells import cluster_store, metadata_errors
-from provisioning.errors import NameNotConfirmed, OutcomeUnknown
+from provisioning.errors import (
+    OutcomeUnknown,
+)
 from provisioning.models import Cluster
 from provisioning.services.effect import wait_topic_known
 from provisioning.services.topics import ShownTopic, show_topic, writable_store

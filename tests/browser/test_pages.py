@@ -59,7 +59,7 @@ PAGES = {
     "new-key": ("/access/keys?panel=new", "Create key"),
     "audit": ("/audit", "Cluster: create"),
     "audit-nothing": ("/audit?action=nothing.such", "Nothing of this kind"),
-    "mail": ("/mail", "/verify?token="),
+    "mail": ("/mail", "Confirm your address"),
     "settings": ("/settings", "Theme"),
     "settings-organization": ("/settings/organization", "Allowed addresses"),
     "settings-limits": ("/settings/limits", "What happens there"),
@@ -94,10 +94,22 @@ def addresses(people, account, invoice, tmp_path_factory):
             consumer.wait_for_line("hello from Python")
         assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
         cluster = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
+        keep_awake(visitor.page, cluster)
         visitor.create_budget("Team", "20")
         lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
         row = next(line["usage_row_ids"][0] for line in lines if line["usage_row_ids"])
         return {"c": cluster, "i": f"/invoices/{invoice.id}", "row": f"/usage?panel={row}"}
+
+
+def keep_awake(page, cluster):
+    """Has a cluster run however long it takes to look at every page."""
+    cookies = {each["name"]: each["value"] for each in page.context.cookies()}
+    answer = page.request.patch(
+        f"/api/v1{cluster}",
+        data={"idle_timeout_s": 24 * 3600},
+        headers={"X-CSRFToken": cookies["freshet_csrf"], "Referer": page.url},
+    )
+    assert answer.ok, answer.text()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from django.core.mail import EmailMessage
 
 from console.accounts.errors import (
-    NameNotConfirmed,
     OrganizationClosed,
     PersonRequired,
     SecondFactorCodeWrong,
@@ -23,7 +22,10 @@ from console.common.actor import Actor, ActorKind
 from console.common.audit import record_audit
 from console.common.clock import now
 from console.common.conf import config
-from console.common.errors import FieldError
+from console.common.errors import (
+    FieldError,
+    NameNotConfirmed,
+)
 from console.common.outbox import enqueue_task
 from console.common.tenancy import organization_scope
 

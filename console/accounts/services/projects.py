@@ -7,7 +7,6 @@ from typing import Any
 
 from console.accounts.errors import (
     DefaultProjectStays,
-    NameTaken,
     ProjectForbidden,
     UnknownProject,
 )
@@ -18,7 +17,10 @@ from console.common import locks
 from console.common.actor import Actor, Permission
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import FieldError
+from console.common.errors import (
+    FieldError,
+    NameTaken,
+)
 from console.limits.services import require_room
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from console.accounts.errors import NameTaken
 from console.accounts.models import ServiceAccount
 from console.accounts.services.api_keys import end_keys, rights_of_account
 from console.accounts.services.rights import require_rights, require_role
@@ -13,7 +12,10 @@ from console.common import locks
 from console.common.actor import Actor, Role
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import FieldError
+from console.common.errors import (
+    FieldError,
+    NameTaken,
+)
 from console.limits.services import require_room
 
 

@@ -19,8 +19,8 @@ export function DeleteTopic({ clusterId, topic, onDeleted, refused }: Props): Re
       onDeleted={onDeleted}
       refused={refused}
     >
-      All records of <code>{topic}</code> go with it, and clients that use it get an error. This
-      cannot be undone.
+      Clients that use <code>{topic}</code> get an error from now on. For seven days the API can
+      restore it with its records (<code>deleted-topics</code>); then they go for good.
     </DeleteButton>
   );
 }
