@@ -267,6 +267,8 @@ def test_a_list_costs_as_many_queries_however_much_there_is(api, tenant, usage):
             shown(api().get("/usage"))
         return len(queries)
 
+    # The first request reads what the organisation may ask for, and remembers it.
+    cost()
     before = cost()
     publish_day(YESTERDAY - DAY, [used(tenant, 1, principal=f"User:{n}") for n in range(20)])
     assert cost() == before <= 12
