@@ -164,6 +164,8 @@ def test_a_keeper_that_obeys_brings_every_operation_to_its_end(wanted, observed)
         wanted = replace(wanted, operation=replace(wanted.operation, age_s=0.0, since_ms=3_000))
         if wanted.operation.type is OperationType.DELETE_CLUSTER:
             wanted = replace(wanted, spec=replace(wanted.spec, state="deleted"))
+        elif wanted.operation.type is OperationType.SUSPEND_CLUSTER:
+            wanted = replace(wanted, spec=replace(wanted.spec, state="suspended"))
         elif wanted.operation.type is OperationType.SLEEP_CLUSTER:
             soon = reconcile.SLEEP_SOON_MS
             wanted = replace(wanted, spec=replace(wanted.spec, idle_timeout_ms=soon))
