@@ -3,6 +3,7 @@ import { useForm } from "@mantine/form";
 import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import type { Accepted } from "@/lib/api/types";
+import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useAcceptInvitation } from "../api/members";
 
 interface Props {
@@ -13,18 +14,13 @@ interface Props {
   onDone: (accepted: Accepted) => void;
 }
 
-const PASSWORD_MIN = 10;
-
 /** Takes an invitation. */
 export function AcceptForm({ token, email, onDone }: Props): ReactElement {
   const accept = useAcceptInvitation();
   const form = useForm({
     initialValues: { name: "", password: "" },
     validate: {
-      password: (value) =>
-        email !== undefined || value.length >= PASSWORD_MIN
-          ? null
-          : `At least ${String(PASSWORD_MIN)} characters`,
+      password: (value) => (email === undefined ? passwordComplaint(value) : null),
     },
   });
   return (

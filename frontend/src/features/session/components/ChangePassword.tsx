@@ -3,8 +3,8 @@ import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
+import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useChangePassword } from "../api/safety";
-import { PASSWORD_MIN, passwordComplaint } from "../password";
 
 /** Another password for somebody who knows the present one. */
 export function ChangePassword(): ReactElement {

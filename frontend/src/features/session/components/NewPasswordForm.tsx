@@ -2,8 +2,8 @@ import { PasswordInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
+import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useResetPassword } from "../api/safety";
-import { PASSWORD_MIN, passwordComplaint } from "../password";
 
 interface Props {
   /** Of the mail's link. */

@@ -3,8 +3,8 @@ import { useForm } from "@mantine/form";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { formErrors } from "@/lib/api/problem";
+import { PASSWORD_MIN, passwordComplaint } from "@/lib/password";
 import { useSignUp } from "../api/session";
-import { PASSWORD_MIN, passwordComplaint } from "../password";
 
 /** Makes an account, an organisation and its first cluster. */
 export function SignUpForm({ onDone }: { onDone: () => void }): ReactElement {
