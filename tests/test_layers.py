@@ -66,6 +66,8 @@ def test_contracts_are_kept(copy):
         ("brokers/bad.py", "console.common"),
         ("spark_usage/bad.py", "brokers"),
         ("metering/events/bad.py", "metering.agent"),
+        ("console/cli/bad.py", "django.conf"),
+        ("console/cli/bad.py", "console.common"),
     ],
 )
 def test_a_broken_contract_is_found(copy, module, imported):
