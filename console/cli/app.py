@@ -64,7 +64,7 @@ def run(arguments: list[str] | None = None, session: Session | None = None) -> i
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        output.note("")
+        answers.flush()
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_is_gone()

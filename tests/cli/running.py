@@ -116,7 +116,7 @@ class DjangoTransport:
 class ScriptedTransport:
     """Answers as it is told, one after the other: an answer, or an exception that is raised."""
 
-    answers: list[Answered | Exception]
+    answers: list[Answered | BaseException]
     requests: list[Request] = field(default_factory=list)
 
     @contextlib.contextmanager
@@ -124,7 +124,7 @@ class ScriptedTransport:
         """Gives the next answer."""
         self.requests.append(request)
         answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         yield answer
 
