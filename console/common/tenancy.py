@@ -32,29 +32,49 @@ def organization_scope(organization_id: str) -> Iterator[None]:
 
     Scopes nest: at the end the outer one holds again.
     """
-    if organization_id in {"", EVERY_ORGANIZATION}:
-        message = f"{organization_id!r} is no organisation"
-        raise ValueError(message)
+    _require_organization(organization_id)
     with _scope(organization_id):
         yield
 
 
+class Scope:
+    """A scope that holds. `after`: the one that follows, where it is not the one before."""
+
+    __slots__ = ("after",)
+
+    def __init__(self) -> None:
+        self.after: str | None = None
+
+    def leave_for(self, organization_id: str) -> None:
+        """Has the rows of one organisation shown from this scope's end on. For authentication."""
+        _require_organization(organization_id)
+        self.after = organization_id
+
+
 @contextmanager
-def system_scope() -> Iterator[None]:
+def system_scope() -> Iterator[Scope]:
     """Inside, PostgreSQL shows every organisation's rows.
 
     For finding out whose request it is, and for sweeps. `tests/console/test_tenancy.py` holds the
     list of its callers.
     """
-    with _scope(EVERY_ORGANIZATION):
-        yield
+    with _scope(EVERY_ORGANIZATION) as scope:
+        yield scope
 
 
 @contextmanager
 def request_scope() -> Iterator[None]:
-    """Inside, a scope that authentication enters lasts until the end of this block."""
-    with _scope(""):
+    """Inside, a scope that authentication enters lasts until the end of this block.
+
+    It ends with the request's transaction, which takes the setting back by itself. Only within a
+    wider one, as tests have, the scope before is set again.
+    """
+    if len(connection.atomic_blocks) == 1:
+        _set("")
         yield
+    else:
+        with _scope(""):
+            yield
 
 
 def enter_organization(organization_id: str) -> None:
@@ -73,8 +93,14 @@ def current_scope() -> str:
     return str(row[0]) if row else ""
 
 
+def _require_organization(organization_id: str) -> None:
+    if organization_id in {"", EVERY_ORGANIZATION}:
+        message = f"{organization_id!r} is no organisation"
+        raise ValueError(message)
+
+
 @contextmanager
-def _scope(value: str) -> Iterator[None]:
+def _scope(value: str) -> Iterator[Scope]:
     if connection.in_atomic_block:
         yield from _set_and_restore(value)
     else:
@@ -82,16 +108,16 @@ def _scope(value: str) -> Iterator[None]:
             yield from _set_and_restore(value)
 
 
-def _set_and_restore(value: str) -> Iterator[None]:
-    before = _set(value)
+def _set_and_restore(value: str) -> Iterator[Scope]:
+    scope, before = Scope(), _set(value)
     try:
-        yield
+        yield scope
     finally:
         # A transaction that failed takes no more commands; its end takes the setting back.
         raw = connection.connection
         healthy = raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS
         if healthy and not connection.needs_rollback:
-            _set(before)
+            _set(before if scope.after is None else scope.after)
 
 
 def _set(value: str) -> str:

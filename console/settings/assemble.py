@@ -228,7 +228,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_PERMISSION_CLASSES": ["console.common.api.permissions.ActorMay"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["console.common.api.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["console.common.api.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "console.common.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "console.common.api.schema.Schema",

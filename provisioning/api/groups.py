@@ -10,7 +10,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.api.pagination import page_of
+from console.common.api.pagination import page_of_names
 from provisioning import kafka
 from provisioning.api import examples
 from provisioning.api.bases import ClusterViewSet
@@ -19,6 +19,8 @@ from provisioning.services.groups import SeenGroup
 
 # Kafka's int32.
 PARTITION_MAX = 2**31 - 1
+# What is shown of a group: as `provisioning.kafka` and samples have it.
+SHOWN = ("group", "state", "type", "protocol", "members", "partitions", "lag", "lag_seconds")
 TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
 
 
@@ -68,6 +70,13 @@ class GroupSerializer(serializers.Serializer[Any]):
     sampled_at = serializers.DateTimeField(
         allow_null=True, help_text="When it was seen, of a sleeping cluster; null: at this moment."
     )
+
+    def to_representation(self, instance: SeenGroup) -> dict[str, Any]:
+        """The same as by the fields, of which a page of groups has thousands."""
+        group, at = instance.group, instance.sampled_at
+        return {name: group[name] for name in SHOWN} | {
+            "sampled_at": None if at is None else at.isoformat().replace("+00:00", "Z")
+        }
 
 
 class ResetPartitionSerializer(serializers.Serializer[Any]):
@@ -166,15 +175,15 @@ class GroupViewSet(ClusterViewSet):
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Groups by name, with members and lag."""
         del kwargs
-        listed = groups.list_groups(cluster=self.cluster)
-        page, cursor = page_of(request, listed, key=lambda seen: str(seen.group["group"]))
-        described = groups.describe_groups(cluster=self.cluster, groups=page)
-        return Response({"items": [_shown(seen) for seen in described], "next_cursor": cursor})
+        there = groups.Groups(self.cluster)
+        page, cursor = page_of_names(request, there.names)
+        items = GroupSerializer(there.describe(page), many=True).data
+        return Response({"items": items, "next_cursor": cursor})
 
     def retrieve(self, request: Request, group: str, **kwargs: Any) -> Response:
         """One group, with members and lag by partition."""
         del request, kwargs
-        return Response(_shown(groups.get_group(cluster=self.cluster, group=group)))
+        return self.answer(groups.get_group(cluster=self.cluster, group=group))
 
     def destroy(self, request: Request, group: str, **kwargs: Any) -> Response:
         """Deletes a group with what it committed. It must be empty."""
@@ -210,7 +219,3 @@ def _target(data: dict[str, Any]) -> kafka.Target:
     if isinstance(value, datetime):
         value = int(value.timestamp() * 1000)
     return kafka.Target(data["to"], value)
-
-
-def _shown(seen: SeenGroup) -> dict[str, Any]:
-    return dict(GroupSerializer(seen).data)

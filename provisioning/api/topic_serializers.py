@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from rest_framework import serializers
@@ -12,6 +14,8 @@ from provisioning.services.topics import ShownTopic
 
 ITEMS_MAX = 100
 PARTITIONS_MAX = 2**31 - 1
+# Moments that a process keeps as text.
+MOMENTS_MAX = 50_000
 
 
 class ConfigValueField(serializers.CharField):
@@ -75,7 +79,7 @@ class TopicSerializer(serializers.Serializer[Any]):
             "partitions": topic.partitions,
             "replication_factor": topic.replication_factor,
             "internal": topic.internal,
-            "created_at": instance.created_at.isoformat().replace("+00:00", "Z"),
+            "created_at": moment_of(topic.created_at_ms),
             "configs": dict(topic.configs),
             "config_details": None if details is None else [detail_of(each) for each in details],
             "status": {
@@ -195,6 +199,12 @@ class EffectSerializer(serializers.Serializer[Any]):
     """Whether brokers have what was made, or when they will."""
 
     conditions = ConditionSerializer(many=True)
+
+
+@lru_cache(maxsize=MOMENTS_MAX)
+def moment_of(created_at_ms: int) -> str:
+    """A moment as JSON. Of a topic it never changes, and lists are asked for again and again."""
+    return datetime.fromtimestamp(created_at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 def detail_of(entry: TopicConfig) -> dict[str, Any]:

@@ -16,11 +16,10 @@ from provisioning.kafka.errors import (
 from provisioning.kafka.filters import Filter, FilterError, compile_filter
 from provisioning.kafka.groups import (
     Group,
-    GroupListing,
     delete_group,
     describe_group,
     describe_groups,
-    list_groups,
+    list_group_names,
     sample_groups,
 )
 from provisioning.kafka.messages import Browse, NewRecord, Page, Produced, browse, produce
@@ -39,7 +38,6 @@ __all__ = [
     "FilterError",
     "Group",
     "GroupActiveError",
-    "GroupListing",
     "KafkaCallError",
     "LowWatermark",
     "NewRecord",
@@ -59,7 +57,7 @@ __all__ = [
     "delete_records",
     "describe_group",
     "describe_groups",
-    "list_groups",
+    "list_group_names",
     "produce",
     "reset_offsets",
     "sample_groups",

@@ -15,7 +15,6 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
 from confluent_kafka.admin import (
     AdminClient,
     ConsumerGroupDescription,
-    ConsumerGroupListing,
     MemberDescription,
 )
 
@@ -41,15 +40,6 @@ STATES = {
     "ASSIGNING": "Assigning",
     "RECONCILING": "Reconciling",
 }
-
-
-class GroupListing(TypedDict):
-    """One line of a list of groups. `type`: `classic` or `consumer`."""
-
-    group: str
-    state: str
-    type: str
-    is_simple: bool
 
 
 class AssignedPartition(TypedDict):
@@ -98,22 +88,16 @@ class Group(TypedDict):
     lag_seconds: float | None
 
 
-def list_groups(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[GroupListing]:
-    """All groups, by name. Raises `UnavailableError` where a broker did not answer."""
+def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[str]:
+    """The names of all groups, sorted: all that a page needs of those that are not on it.
+
+    Raises `UnavailableError` where a broker did not answer.
+    """
     with access.admin() as admin:
         result = admin.list_consumer_groups(request_timeout=timeout_s).result()
         for error in result.errors:
             raise error_of(error)
-    found = [
-        GroupListing(
-            group=listing.group_id,
-            state=state_of(listing.state),
-            type=_type(listing),
-            is_simple=bool(listing.is_simple_consumer_group),
-        )
-        for listing in result.valid
-    ]
-    return sorted(found, key=lambda listing: listing["group"])
+    return sorted(listing.group_id for listing in result.valid)
 
 
 def describe_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> Group:
@@ -174,8 +158,7 @@ def sample_groups(
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
     """The first `groups_max` groups by name, described: what the keeper stores in a sample."""
-    listings = list_groups(access, timeout_s=timeout_s)
-    names = [listing["group"] for listing in listings[:groups_max]]
+    names = list_group_names(access, timeout_s=timeout_s)[:groups_max]
     return describe_groups(access, names, timeout_s=timeout_s, now_ms=now_ms)
 
 
@@ -305,6 +288,6 @@ def state_of(state: ConsumerGroupState) -> str:
     return STATES.get(state.name, "Unknown")
 
 
-def _type(described: ConsumerGroupDescription | ConsumerGroupListing) -> str:
+def _type(described: ConsumerGroupDescription) -> str:
     kind = getattr(described, "type", None)
     return kind.name.lower() if kind is not None and kind.name != "UNKNOWN" else "classic"

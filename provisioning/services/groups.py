@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from console.common.actor import Actor
 from console.common.audit import record_audit
@@ -25,24 +25,29 @@ class SeenGroup:
     sampled_at: datetime | None
 
 
-def list_groups(*, cluster: Cluster) -> list[SeenGroup]:
-    """All groups by name. Those of running brokers have neither members nor offsets yet."""
-    access = _running(cluster)
-    if access is None:
-        return _sampled(cluster)
-    with kafka_errors():
-        return [SeenGroup(cast("Any", listing), None) for listing in kafka.list_groups(access)]
+class Groups:
+    """All groups of a cluster by their names; what else there is of them is read when asked for."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        """Reads the names. Raises `Unavailable`."""
+        self._access = _running(cluster)
+        self._sampled: dict[str, SeenGroup] = {}
+        if self._access is None:
+            self._sampled = {seen.group["group"]: seen for seen in _sampled(cluster)}
+            self.names = sorted(self._sampled)
+        else:
+            with kafka_errors():
+                self.names = kafka.list_group_names(self._access)
 
-def describe_groups(*, cluster: Cluster, groups: Sequence[SeenGroup]) -> list[SeenGroup]:
-    """A page of `list_groups` with members and lag. Sampled ones have them already."""
-    access = _running(cluster)
-    names = [seen.group["group"] for seen in groups if seen.sampled_at is None]
-    if access is None or not names:
-        return [seen for seen in groups if seen.sampled_at is not None]
-    with kafka_errors():
-        found = kafka.describe_groups(access, names)
-    return [SeenGroup(group, None) for group in found]
+    def describe(self, names: Sequence[str]) -> list[SeenGroup]:
+        """Some of them, in this order, with members and lag."""
+        if self._access is None:
+            return [self._sampled[name] for name in names]
+        if not names:
+            return []
+        with kafka_errors():
+            found = kafka.describe_groups(self._access, names)
+        return [SeenGroup(group, None) for group in found]
 
 
 def get_group(*, cluster: Cluster, group: str) -> SeenGroup:

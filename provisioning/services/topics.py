@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from brokers.errors import ExistsError, NotFoundError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import ClusterStore
@@ -15,7 +16,6 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import AppError, FieldError, ValidationFailed
-from console.limits.services import require_room
 from provisioning import kafka
 from provisioning.cells import cluster_store, kafka_errors, metadata_errors
 from provisioning.choices import Intent, Phase
@@ -23,10 +23,13 @@ from provisioning.errors import ClusterDeleted, at_item
 from provisioning.models import Cluster
 from provisioning.services.brokers import require_brokers
 from provisioning.services.observation import Condition, observe_cluster
+from provisioning.services.topic_room import require_topic_room
 
 DIGEST_CHARS = 20
 # How long a change waits for running brokers to lead what it made.
 LED_TIMEOUT_S = 5.0
+# Of nearly every topic, so it is made once.
+LED = (Condition(type="Ready", status="true", reason="Led", message="Brokers serve it."),)
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,11 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ShownTopic:
-    """A topic as the API shows it. `details`: every config, where they were asked for."""
+class ShownTopic(NamedTuple):
+    """A topic as the API shows it. `details`: every config, where they were asked for.
+
+    A tuple, because a list makes thousands of them.
+    """
 
     topic: Topic
     conditions: tuple[Condition, ...]
@@ -98,7 +103,7 @@ def create_topic(
     wanted = NewTopic(name, partitions, configs or {})
     store = writable_store(cluster)
     with metadata_errors():
-        _require_room(cluster, store, topics=1, partitions=partitions or 1)
+        require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions or 1)
         if validate_only:
             return ShownTopic(_validate(store, wanted), ())
         topic = _create(store, wanted)
@@ -116,7 +121,7 @@ def create_topics(
     store = writable_store(cluster)
     with metadata_errors():
         partitions = sum(each.partitions or 1 for each in wanted)
-        _require_room(cluster, store, topics=len(wanted), partitions=partitions)
+        require_topic_room(cluster=cluster, store=store, topics=len(wanted), partitions=partitions)
     checked = [_at_place(place, _validate, store, each) for place, each in enumerate(wanted)]
     if validate_only:
         return [ShownTopic(topic, ()) for topic in checked]
@@ -189,7 +194,8 @@ def add_partitions(
         if count <= before.partitions:
             detail = f"The topic has {before.partitions} partitions: they only go up."
             raise ValidationFailed(errors=[FieldError("/count", "invalid", detail)])
-        _require_room(cluster, store, topics=0, partitions=count - before.partitions)
+        adding = count - before.partitions
+        require_topic_room(cluster=cluster, store=store, topics=0, partitions=adding)
         if validate_only:
             return ShownTopic(replace(before, partitions=count), ())
         topic = store.create_partitions(name, count)
@@ -252,7 +258,7 @@ def writable_store(cluster: Cluster) -> ClusterStore:
 def conditions_of(topic: Topic) -> tuple[Condition, ...]:
     """Whether brokers serve all of it, or when they will."""
     if topic.partitions_led >= topic.partitions:
-        return (Condition(type="Ready", status="true", reason="Led", message="Brokers serve it."),)
+        return LED
     if topic.partitions_led == 0:
         message = "It is served as soon as the cluster runs."
         return (Condition(type="Ready", status="false", reason="NotLed", message=message),)
@@ -269,19 +275,6 @@ def show_topic(*, cluster: Cluster, store: ClusterStore, topic: Topic) -> ShownT
         except (UnavailableError, NotFoundError):
             topic = replace(topic, partitions_led=0)
     return ShownTopic(topic, conditions_of(topic))
-
-
-def _require_room(cluster: Cluster, store: ClusterStore, *, topics: int, partitions: int) -> None:
-    there = [topic for topic in store.topics() if not topic.internal]
-    used = {"topics": len(there), "partitions": sum(topic.partitions for topic in there)}
-    for name, adding in (("topics", topics), ("partitions", partitions)):
-        require_room(
-            name,
-            organization_id=cluster.organization_id,
-            cluster_id=cluster.pk,
-            used=used[name],
-            adding=adding,
-        )
 
 
 def _overlaid(defaults: list[TopicConfig], configs: Mapping[str, str]) -> tuple[TopicConfig, ...]:

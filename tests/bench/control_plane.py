@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+from console.supervisor.services import POOL_MAX
 from tests.bench.sides import BROKER_CPU, WORK
 from tests.peer.jars import ROOT
 from tests.peer.kafka import free_ports
@@ -43,6 +44,7 @@ class ControlPlane:
             "FRESHET_HOME": str(self.folder),
             "FRESHET_HTTP_PORT": str(self.port),
             "FRESHET_DATABASE_NAME": DATABASE,
+            "FRESHET_DATABASE_POOL_MAX": POOL_MAX,
             # The limits of requests are not what is measured.
             "FRESHET_LIMITS_API_REQUESTS_PER_SECOND": "10000",
             "FRESHET_LIMITS_TOPICS": "100000",

@@ -224,7 +224,7 @@ def test_a_scope_ends_with_a_failed_transaction(tenant):
 
 
 def test_what_authentication_enters_ends_with_the_request(tenant):
-    with request_scope():
+    with transaction.atomic(), request_scope():
         enter_organization(tenant.id)
         assert current_scope() == tenant.id
     assert current_scope() == ""

@@ -49,7 +49,6 @@ class ApiKeyAuthentication(BaseAuthentication):
         actor = services.authenticate_key(
             text=text.strip(), address=client_address(request._request)
         )
-        enter_organization(actor.organization_id)
         services.admit(actor=actor, method=request.method or "", second_factor=False)
         return None, actor
 

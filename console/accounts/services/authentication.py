@@ -20,18 +20,22 @@ LAST_USED_STEP = timedelta(minutes=5)
 
 
 def authenticate_key(*, text: str, address: str) -> Actor:
-    """The actor of an API key's secret. Raises `NotAuthenticated`, and never says why."""
+    """The actor of an API key's secret, whose organisation's tenancy scope holds from then on.
+
+    Raises `NotAuthenticated`, and never says why.
+    """
     message = "The API key is unknown, expired or revoked."
     key_id = keys.key_id_of(text)
     if key_id is None:
         raise NotAuthenticated(message)
-    with system_scope():
+    with system_scope() as scope:
         found = ApiKey.objects.usable().select_related("organization", "service_account")
         key = found.filter(pk=key_id).first()
         if key is None or not keys.matches(text, key.verifier):
             raise NotAuthenticated(message)
         actor = actor_of_key(key, address=address)
         _note_use(key)
+        scope.leave_for(actor.organization_id)
     return actor
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -88,6 +89,17 @@ def page_of(
     limit = page_limit(request, limit_max)
     page = ordered[:limit]
     return page, write_cursor([key(page[-1])]) if len(ordered) > limit else None
+
+
+def page_of_names(
+    request: Request, names: Sequence[str], *, limit_max: int = LIMIT_MAX
+) -> tuple[list[str], str | None]:
+    """The same of sorted, unique names: what a page costs does not grow with the list."""
+    after = read_cursor(request, 1)
+    first = 0 if after is None else bisect_right(names, str(after[0]))
+    behind = first + page_limit(request, limit_max)
+    page = list(names[first:behind])
+    return page, write_cursor([page[-1]]) if behind < len(names) else None
 
 
 def page_limit(request: Request, limit_max: int = LIMIT_MAX) -> int:

@@ -2,12 +2,14 @@
 
 from console.limits.services.listing import LimitStanding, list_limits
 from console.limits.services.requests import grant_limit, refuse_limit, request_limit
-from console.limits.services.values import limit_of, require_room
+from console.limits.services.values import check_room, limit_of, limits_of, require_room
 
 __all__ = [
     "LimitStanding",
+    "check_room",
     "grant_limit",
     "limit_of",
+    "limits_of",
     "list_limits",
     "refuse_limit",
     "request_limit",

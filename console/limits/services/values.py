@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from console.common.clock import now
@@ -21,12 +22,20 @@ _lock = threading.Lock()
 
 def limit_of(name: str, *, organization_id: str, cluster_id: str = "") -> int:
     """What holds for an organisation, or for one of its clusters."""
-    grants = dict(
-        LimitGrant.objects.filter(
-            organization_id=organization_id, limit=name, cluster_id__in={cluster_id, ""}
-        ).values_list("cluster_id", "value")
+    return limits_of([name], organization_id=organization_id, cluster_id=cluster_id)[name]
+
+
+def limits_of(
+    names: Sequence[str], *, organization_id: str, cluster_id: str = ""
+) -> dict[str, int]:
+    """The same of several limits, in one query."""
+    grants: dict[str, dict[str, int]] = {name: {} for name in names}
+    rows = LimitGrant.objects.filter(
+        organization_id=organization_id, limit__in=names, cluster_id__in={cluster_id, ""}
     )
-    return chosen(name, grants, cluster_id)
+    for name, granted_for, value in rows.values_list("limit", "cluster_id", "value"):
+        grants[name][granted_for] = value
+    return {name: chosen(name, grants[name], cluster_id) for name in names}
 
 
 def chosen(name: str, grants: dict[str, int], cluster_id: str) -> int:
@@ -42,6 +51,11 @@ def require_room(
 ) -> None:
     """Raises `LimitReached` where more would be there than the limit allows."""
     limit = limit_of(name, organization_id=organization_id, cluster_id=cluster_id)
+    check_room(name, limit=limit, used=used, adding=adding)
+
+
+def check_room(name: str, *, limit: int, used: int, adding: int) -> None:
+    """The same for a limit that is known."""
     if used + adding > limit:
         raise LimitReached(quota=Quota(name, limit, used))
 

@@ -1,0 +1,74 @@
+"""Room for topics: counted near a limit, remembered for some seconds far from it."""
+
+from unittest import mock
+
+import pytest
+
+from brokers.metadata import ClusterStore
+from console.common.conf import config
+from provisioning.cells import cluster_store
+from provisioning.services import topic_room
+from tests.console import cases
+from tests.console import conftest as console
+
+later = console.later
+
+
+@pytest.fixture(autouse=True)
+def counted_anew():
+    topic_room.forget()
+    yield
+    topic_room.forget()
+
+
+@pytest.fixture
+def topics(cluster_id):
+    return f"/clusters/{cluster_id}/topics"
+
+
+@pytest.fixture
+def reads():
+    """How often all topics were read."""
+    real = ClusterStore.topics
+    with mock.patch.object(ClusterStore, "topics", autospec=True, side_effect=real) as read:
+        yield lambda: read.call_count
+
+
+@pytest.fixture
+def limits():
+    """The defaults of this process, which a test may set."""
+    found = config().limits
+    before = {name: getattr(found, name) for name in topic_room.LIMITS}
+
+    def put(**values):
+        for name, value in values.items():
+            object.__setattr__(found, name, value)
+
+    yield put
+    put(**before)
+
+
+def test_far_from_the_limit_topics_are_counted_once_in_a_while(api, topics, reads, later):
+    for number in range(5):
+        assert api().post(topics, {"name": f"t-{number}"}).status_code == 201
+    assert reads() == 1
+    later(seconds=11)
+    assert api().post(topics, {"name": "next"}).status_code == 201
+    assert reads() == 2
+
+
+def test_what_is_made_meanwhile_counts(api, topics, limits, reads):
+    limits(topics=6)
+    made = [api().post(topics, {"name": f"t-{number}"}).status_code for number in range(8)]
+    assert made == [201] * 6 + [403] * 2
+    assert reads() > 2
+
+
+def test_near_the_limit_others_topics_count_at_once(api, topics, cluster_id, limits):
+    limits(partitions=10)
+    assert api().post(topics, {"name": "mine", "partitions": 4}).status_code == 201
+    cluster_store(cluster_id).create_topic("by-a-client", partitions=5)
+    document = cases.assert_problem(
+        api().post(topics, {"name": "more", "partitions": 2}), 403, "limit_reached"
+    )
+    assert document["quota"] == {"name": "partitions", "limit": 10, "used": 9}
