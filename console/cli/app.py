@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from console.cli import answers, command, consume, extra, lag, login, output, produce
+from console.cli import answers, command, consume, export, extra, lag, login, output, produce
 from console.cli.errors import INTERRUPTED, USAGE, CommandError
 from console.cli.session import Session
 from console.cli.tables import ALL, GROUPS
@@ -42,6 +42,7 @@ def build_root() -> click.Group:
         produce.produce_command(),
         consume.consume_command(),
         lag.lag_command(),
+        export.export_commands(),
         extra.completion_command(),
         extra.version_command(),
     )
@@ -57,20 +58,27 @@ def run(arguments: list[str] | None = None, session: Session | None = None) -> i
         build_root().main(arguments, prog_name="freshet", standalone_mode=False, obj=session)
     except CommandError as error:
         return fail(error.lines(), error.code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
-        return USAGE
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _misused(error)
     except (KeyboardInterrupt, click.Abort):
         answers.flush()
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_is_gone()
+    except SystemExit as done:  # a shell was told what it can complete
+        return int(done.code or 0)
     finally:
         session.close()
     return 0
+
+
+def _misused(error: click.ClickException) -> int:
+    """Says what is wrong with the command line; of a group without a command what it has."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return USAGE
+    error.show()
+    return error.exit_code
 
 
 def fail(lines: list[str], code: int) -> int:

@@ -188,7 +188,8 @@ def assert_fits(field, schema):
     if field.kind is Kind.FLAG and field.parse is None:
         assert kinds == {"boolean"}, field.name
     if field.kind is Kind.MOMENT:
-        assert described.get("format") in {"date-time", "date"} or field.name == "timestamp"
+        wanted = "date" if field.parse else "date-time"
+        assert described.get("format") == wanted or field.name == "timestamp", field.name
 
 
 @each_row

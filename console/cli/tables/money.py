@@ -9,6 +9,7 @@ from console.cli.tables.shorthand import (
     cleared,
     integer,
     listed,
+    moment,
     name,
     reference,
     since,
@@ -31,6 +32,10 @@ METERS = (
     "broker_seconds",
 )
 ACTIONS = ("notify", "suspend")
+
+
+def _day(when: str) -> str:
+    return when[:10]
 
 
 def _threshold() -> Field:
@@ -79,8 +84,8 @@ COMMANDS = (
         "Whether each day's ingress is what the log holds, to the byte.",
         (
             reference("cluster_id", "Only of this cluster.", "/clusters", query=True),
-            since("The first day."),
-            until("The last day."),
+            moment("from", "The first day.", query=True, parse=_day),
+            moment("to", "The last day.", query=True, parse=_day),
         ),
         Shape.PAGES,
         "day cluster_id agreement metered_bytes logged_bytes unknown_bytes reason",

@@ -1,0 +1,149 @@
+"""Records in and out, groups and their lag: with a broker that runs, and with scripted streams."""
+
+import json
+
+import pytest
+from confluent_kafka import Consumer
+
+from console.cli.consume import event_id
+from provisioning.api import streams
+from tests.cli.running import LOST, Answered, answer
+from tests.provisioning.control.world import access_of, running_broker
+
+
+@pytest.fixture
+def awake(freshet, cluster_id):
+    """Runs command lines for a cluster whose broker runs, with a topic `t`."""
+    with running_broker(cluster_id):
+
+        def call(*arguments, **options):
+            return freshet(*arguments, FRESHET_CLUSTER=cluster_id, **options)
+
+        assert call("topic", "create", "t", "--partitions", "2").code == 0
+        yield call
+
+
+def test_records_go_in_and_come_out(awake, tmp_path):
+    said = awake("produce", "t", "--partition", "0", given="first\nsecond\r\n")
+    assert (said.code, said.out) == (0, "partition 0 offset 0\npartition 0 offset 1\n")
+    assert said.err == "2 records were produced.\n"
+    said = awake("produce", "t", "-s", ":", "--partition", "1", "-o", "json", given="k:a:b\n")
+    assert json.loads(said.out)["offset"] == 0
+    assert awake("produce", "t", "-s", ":", given="nothing\n").code == 2
+    file = tmp_path / "binary"
+    file.write_bytes(b"\xff\x00")
+    made = awake(
+        "produce", "t", "--file", str(file), "--header", "a=1", "--partition", "0", "-k", "x"
+    )
+    assert made.code == 0
+
+    said = awake("consume", "t", "--from-beginning", "--partition", "0")
+    assert said.out == "first\nsecond\n/wA=\n"
+    assert (
+        awake("consume", "t", "--from-offset", "1", "--partition", "0", "-n", "1").out == "second\n"
+    )
+    assert awake("consume", "t", "--last", "1", "--partition", "1", "--keys").out == "k\ta:b\n"
+    assert sorted(awake("consume", "t", "--since", "-1h").out.splitlines()) == sorted(
+        ["first", "second", "a:b", "/wA="]
+    )
+    assert awake("consume", "t", "--last", "100", "--filter", "key = x").out == "/wA=\n"
+    long = awake("consume", "t", "-b", "--partition", "1", "--long").out.split("\t")
+    assert (long[0], long[2:]) == ("1:0", ["k", "a:b\n"])
+    shown = awake("consume", "t", "-b", "--partition", "0", "-n", "1", "-o", "json").json
+    assert (shown["value"]["text"], shown["offset"]) == ("first", 0)
+    listed = awake("message", "list", "t", "--from", "oldest", "--partition", "1", "-o", "json")
+    assert [each["key"]["text"] for each in listed.json["items"]] == ["k"]
+    assert awake("consume", "t", "-b", "--last", "1").code == 2
+    assert awake("consume", "none", "-b").code == 4
+
+    cut = awake("topic", "delete-records", "t", "--before", "0:2", "--before", "1:end", "-y")
+    assert cut.rows() == [["0", "2"], ["1", "1"]]
+    assert awake("consume", "t", "-b").out == "/wA=\n"
+
+
+def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
+    awake("produce", "t", "--partition", "0", given="a\nb\nc\n")
+    settings = access_of(cluster_id).connection.settings()
+    member = Consumer(settings | {"group.id": "billing", "auto.offset.reset": "earliest",
+                                  "enable.auto.commit": False})  # fmt: skip
+    member.subscribe(["t"])
+    while (message := member.poll(0.2)) is None or message.error():
+        pass
+    member.commit(message, asynchronous=False)
+    watched = awake("lag", "billing", "--watch", "--rounds", "2", "-o", "json")
+    assert [json.loads(line)["lag"] for line in watched.out.splitlines()] == [2, 2]
+    shown = awake("lag", "billing", "--topic", "t")
+    assert shown.out.splitlines()[1].split()[:3] == ["billing", "Stable", "2"]
+    assert shown.out.splitlines()[4].split()[:5] == ["t", "0", "1", "3", "2"]
+    assert awake("lag").rows()[0][:3] == ["billing", "Stable", "2"]
+    busy = awake("group", "reset-offsets", "billing", "--to", "earliest")
+    assert (busy.code, "Stable" in busy.err) == (5, True)
+    member.close()
+
+    reset = ["group", "reset-offsets", "billing"]
+    plan = awake(*reset, "--to", "latest", "--topic", "t:0", "--dry-run", "-o", "json").json
+    assert (plan["dry_run"], [each["target"] for each in plan["items"]]) == (True, [3])
+    assert awake("group", "describe", "billing", "-o", "json").json["lag"] == 2
+    assert awake(*reset, "--to", "shift", "--shift", "1").rows() == [["t", "0", "1", "2", "1"]]
+    assert awake(*reset, "--to", "timestamp", "--timestamp", "-1d").code == 0
+    copied = awake("group", "reset-offsets", "copy", "--to-group", "billing")
+    assert copied.code == 0
+    assert awake("group", "list").rows()[-1][0] == "copy"
+    assert awake(*reset, "--topic", "t:x", "--to", "latest").code == 2
+    assert awake("group", "delete", "copy", "--yes").code == 0
+    assert awake("group", "describe", "copy").code == 4
+
+
+def test_a_sleeping_cluster_says_how_it_is_woken(freshet, cluster_id):
+    freshet("topic", "create", "t", FRESHET_CLUSTER=cluster_id)
+    said = freshet("consume", "t", "-b", FRESHET_CLUSTER=cluster_id)
+    assert (said.code, "--wake" in said.err) == (5, True)
+
+
+END: dict[str, object] = {"items": [], "next_cursor": None, "scanned": {"partitions": [
+    {"partition": 0, "position": 5, "begin": 0, "end": 5}]}}  # fmt: skip
+
+
+def record(offset, text="x", partition=0):
+    value = {"base64": "eA==", "text": text, "size": 1, "truncated": False}
+    return {"partition": partition, "offset": offset, "timestamp_ms": 0, "key": None,
+            "value": value, "headers": [], "size": 1}  # fmt: skip
+
+
+def stream(*events):
+    """An answer with these events, each its kind and data."""
+    text = ": live\n\n" + "".join(
+        f"id: z\nevent: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events
+    )
+    return Answered(200, {"content-type": "text/event-stream"}, text.encode())
+
+
+def test_a_live_tail_goes_on_where_a_stream_ended(scripted):
+    answers = [
+        answer(200, END),
+        stream(("message", record(5, "a")), ("message", record(0, "other", 1))),
+        LOST,
+        stream(("skipped", {"count": 3}), ("end", {"reason": "brokers_changed"})),
+        answer(503, {"code": "unavailable", "detail": "Away."}),
+        stream(("message", record(9, "b"))),
+    ]
+    said, asked, paused = scripted(answers, "consume", "t", "-n", "2", "--partition", "0")
+    assert (said.code, said.out) == (0, "a\nb\n")
+    assert said.err == "3 records were skipped: they come too fast.\n"
+    ids = [request.headers.get("Last-Event-ID") for request in asked]
+    begun, behind = event_id({0: 5}), event_id({0: 6, 1: 1})
+    assert ids == [None, begun, behind, behind, behind, behind]
+    assert streams.positions_of(behind) == {0: 6, 1: 1}
+    assert len(paused) == 2
+
+
+def test_a_live_tail_ends_when_it_may_go_on_no_more(scripted):
+    for reason, code in (("access_ended", 3), ("topic_gone", 4)):
+        said, _, _ = scripted(
+            [answer(200, END), stream(("end", {"reason": reason}))], "consume", "t"
+        )
+        assert (said.code, said.out) == (code, "")
+    said, _, paused = scripted([answer(200, END), *[LOST] * 6], "consume", "t")
+    assert (said.code, len(paused)) == (8, 5)
+    refused = answer(404, {"code": "not_found", "detail": "There is none."})
+    assert scripted([answer(200, END), refused], "consume", "t")[0].code == 4

@@ -1,0 +1,12 @@
+"""The page of all commands is what the commands are."""
+
+from pathlib import Path
+
+from console.cli.reference import reference
+
+PAGE = Path(__file__).parents[2] / "docs/reference/command-line.md"
+
+
+def test_the_committed_page_has_not_drifted():
+    write = "python -m console.cli.reference > docs/reference/command-line.md"
+    assert PAGE.read_text() == reference(), f"write it anew: {write}"
