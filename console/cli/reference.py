@@ -21,8 +21,8 @@ work. Where a NAME_OR_ID or an argument in capitals is asked for, a name or an i
 
 Every command also takes `--output table|json` (`-o`), `--profile NAME` (`-p`) and `--help` (`-h`).
 With `json` it prints the API's own object (of a list all pages, as
-`{"items": […], "next_cursor": null}`) and nothing else; `consume`, `produce` and `lag --watch` print
-one object a line. What is said to people goes to the standard error.
+`{"items": […], "next_cursor": null}`) and nothing else; `consume`, `produce` and `lag --watch`
+print one object a line. What is said to people goes to the standard error.
 
 TIME is RFC 3339, `now`, ago (`-24h`) or from now on (`+30d`), in `s`, `m`, `h` or `d`. Options that
 take NAME=VALUE, and those that say so, can be given again and again.
@@ -38,7 +38,7 @@ This page is made from the code: `python -m console.cli.reference`.
 | `FRESHET_CLUSTER` | the cluster that commands mean when they name none |
 | `FRESHET_PROFILE` | the profile in use |
 | `FRESHET_OUTPUT` | `table` or `json` |
-| `FRESHET_CONFIG` | the file of profiles; without it `freshet/config.json` in the user's configuration |
+| `FRESHET_CONFIG` | the file of profiles, else `freshet/config.json` in the user's configuration |
 
 ## Exit codes
 
