@@ -69,7 +69,7 @@ def completed(freshet, monkeypatch):
     return call
 
 
-def test_a_shell_completes_commands_and_names(freshet, completed, make_cluster):
+def test_a_shell_completes_commands_and_names(freshet, completed, make_cluster, monkeypatch):
     make_cluster(name="orders")
     assert freshet("topic", "create", "payments", "-c", "orders").code == 0
     assert freshet("topic", "create", "refunds", "-c", "orders").code == 0
@@ -79,6 +79,7 @@ def test_a_shell_completes_commands_and_names(freshet, completed, make_cluster):
     assert completed("topic", "describe", "-c", "orders", "p") == ["payments"]
     assert completed("consume", "r", FRESHET_CLUSTER="orders") == ["refunds"]
     assert completed("topic", "describe", "p", FRESHET_CLUSTER="none") == []
+    monkeypatch.delenv("_FRESHET_COMPLETE")
     script = freshet("completion", "zsh").out
     assert "_FRESHET_COMPLETE=zsh_complete" in script
 

@@ -68,7 +68,7 @@ def test_records_are_seen_as_they_arrive(freshet):
     assert next(lines) == "three\n"
     tail.send_signal(signal.SIGINT)
     out, err = tail.communicate(timeout=TIMEOUT_S)
-    assert (tail.returncode, out, err) == (130, "", "")
+    assert (tail.returncode, out, err) == (130, "", "\n")
 
     slept = freshet.json("cluster", "sleep", "orders", "--wait")
     assert slept["state"] == "succeeded"
