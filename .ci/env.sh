@@ -38,6 +38,38 @@ stage() {
   printf '==> %s: done in %d s\n' "$name" $((SECONDS - begin))
 }
 
+# begin NAME COMMAND...: the command runs beside what follows, until `end NAME`. It writes a log of
+# its own, which is shown if it fails.
+begin() {
+  local name=$1
+  shift
+  "$@" >".tools/$name.log" 2>&1 &
+  eval "begun_$name=$!"
+}
+
+end() {
+  local name=$1 pid="begun_$1" status=0
+  wait "${!pid}" || status=$?
+  if [ "$status" -ne 0 ]; then cat ".tools/$name.log" >&2; fi
+  return "$status"
+}
+
+# together NAME COMMAND... -- COMMAND...: two at once; what the first one says is shown after the
+# second one. Ends when both have, and fails if either does.
+together() {
+  local name=$1 first=() status=0
+  shift
+  while [ "$1" != -- ]; do
+    first+=("$1")
+    shift
+  done
+  shift
+  begin "$name" "${first[@]}"
+  ("$@") || status=$?
+  if end "$name"; then cat ".tools/$name.log"; else status=1; fi
+  return "$status"
+}
+
 # Prints a table of the stages so far. A stage that doubles is worth a look.
 stage_table() {
   local i
