@@ -1,6 +1,8 @@
 """How often the API may be asked: by organisation, by address, over processes, without Redis."""
 
 import itertools
+import time
+from types import SimpleNamespace
 
 import pytest
 from django.test import Client
@@ -15,7 +17,11 @@ from tests.redis import running_redis
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Sets limits for one test."""
+    """Sets limits for one test, within one moment: its requests are all in one window."""
+    begin = time.time()
+    moment = SimpleNamespace(time=lambda: begin)
+    for module in ("console.common.rates", "limits.storage.memory", "limits.strategies"):
+        monkeypatch.setattr(f"{module}.time", moment)
 
     def limit(**values):
         for name, value in values.items():
