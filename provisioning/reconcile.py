@@ -87,15 +87,19 @@ def date_deletions(
 ) -> list[Deletion]:
     """When a cluster was deleted, `[from_ms, until_ms]`, so that its meter has counted none of it.
 
-    What the cell was told already (`told`: when those began) stays as it is. A deletion that it
-    hears of late begins now; one that is over by then was none to the cell.
+    What the cell was told already (`told`: when those began) stays as it is, also where whoever
+    told it died before the row had it. A deletion that the cell hears of late begins now; one that
+    is over by then was none to the cell.
     """
     dated: list[Deletion] = []
+    heard = sorted(set(told) - {since_ms for since_ms, _ in deletions})
     for since_ms, until_ms in deletions:
         if since_ms in told or now_ms - since_ms <= HEARD_LATE_MS:
             dated.append((since_ms, until_ms))
-        elif until_ms is None:
-            dated.append((now_ms, None))
+            continue
+        begins_ms = next((each for each in heard if each > since_ms), now_ms)
+        if until_ms is None or begins_ms < until_ms:
+            dated.append((begins_ms, until_ms))
     return dated
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,10 +15,12 @@ def remove_storage(cluster_id: str) -> None:
     """Removes what a cluster stored. Repeating it changes nothing.
 
     For storage that this machine has mounted; elsewhere the cell's operators expire the prefix.
+    Raises `OSError` where some of it could not be removed: then it is not gone.
     """
     if not is_id(cluster_id, "cl"):
         message = f"{cluster_id!r} is no cluster's id"
         raise ValueError(message)
     settings = config().cell
     for folder in (settings.dfs, Path(urlsplit(settings.bucket).path)):
-        shutil.rmtree(folder / cluster_id, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder / cluster_id)

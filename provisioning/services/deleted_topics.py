@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from brokers.errors import UnknownOutcomeError
-from brokers.metadata_records import DeletedTopic, OrphanedTopic
+from brokers.errors import NotFoundError, UnknownOutcomeError
+from brokers.metadata_records import DeletedTopic, OrphanedTopic, Topic
+from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import (
@@ -18,6 +19,7 @@ from provisioning.errors import (
 from provisioning.models import Cluster
 from provisioning.services.effect import wait_topic_known
 from provisioning.services.topics import ShownTopic, show_topic, writable_store
+from provisioning.services.unrecorded import is_back_unrecorded
 
 
 def list_deleted_topics(*, cluster: Cluster) -> list[DeletedTopic]:
@@ -41,13 +43,31 @@ def undelete_topic(
 
     Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
     """
-    get_deleted_topic(cluster=cluster, topic=topic)
+    locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
+    restored = _restored_before(cluster, topic, name)
+    if restored is None:
+        get_deleted_topic(cluster=cluster, topic=topic)
     store = writable_store(cluster)
     with metadata_errors():
-        restored = store.undelete_topic(topic, name)
+        try:
+            restored = restored or store.undelete_topic(topic, name)
+        except (UnknownOutcomeError, NotFoundError):
+            restored = _restored_before(cluster, topic, name)
+            if restored is None:
+                raise
     _audit(actor, cluster, "topic.undelete", restored.name, topic)
     wait_topic_known(cluster=cluster, name=restored.name)
     return show_topic(cluster=cluster, store=store, topic=restored)
+
+
+def _restored_before(cluster: Cluster, topic: str, name: str | None) -> Topic | None:
+    """What a request brought back that died before anybody heard of it."""
+    with metadata_errors():
+        topics = cluster_store(cluster.pk).topics()
+    for found in topics:
+        if found.id == topic and name in {None, found.name}:
+            return found if is_back_unrecorded(cluster=cluster, topic=found) else None
+    return None
 
 
 def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None) -> None:
@@ -60,6 +80,8 @@ def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None)
     with metadata_errors():
         try:
             store.purge_topic(topic)
+        except NotFoundError:
+            pass  # it was there a moment ago: the call came twice
         except UnknownOutcomeError as error:
             if topic in {each.id for each in store.deleted_topics()}:
                 raise OutcomeUnknown from error

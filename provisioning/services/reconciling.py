@@ -52,8 +52,8 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
 
     Without `wait` nothing is done where another worker is at it.
 
-    Never raises for a cell that does not answer: the operation stays as it is, and the sweep comes
-    back.
+    Never raises for a cell or storage that does not answer: the operation stays as it is, and the
+    sweep comes back.
     """
     with organization_scope(organization_id):
         if wait:
@@ -80,7 +80,7 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
             again = _perform(cluster, operation, actions)
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
-        except MetadataError as error:
+        except (MetadataError, OSError) as error:
             logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
             return chased
     if reconcile.ProduceSamples() in actions:
@@ -106,6 +106,29 @@ def sweep_clusters() -> int:
         except Exception:
             # One cluster must not keep the sweep from those behind it.
             logger.exception("sweep.failed", extra={"cluster": cluster_id})
+    forget_purged()
+    return len(found)
+
+
+def forget_purged() -> int:
+    """Removes what the cell was told of a cluster after it was purged; gives of how many.
+
+    By a worker that hung until somebody else had its lock, or a call that arrived late: nothing is
+    stored by then that could refuse it. What no row tells of stays: it may be younger than the
+    backup that the rows came from.
+    """
+    try:
+        told = list(cell_store().specs())
+        with system_scope():
+            rows = Cluster.objects.filter(pk__in=told, intent=Intent.PURGED)
+            found = list(rows.values_list("pk", "organization_id"))
+        for cluster_id, organization_id in found:
+            with organization_scope(organization_id):
+                if locks.try_lock("cluster", cluster_id):
+                    _remove_data(cluster_id)
+    except (MetadataError, OSError) as error:
+        logger.warning("purged.later", extra={"error": str(error)})
+        return 0
     return len(found)
 
 
@@ -299,10 +322,7 @@ def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
 
 
 def _purge(cluster: Cluster) -> None:
-    """The cell forgets it first, so that nothing starts again on what is being removed."""
-    cell_store().remove_cluster(cluster.pk)
-    cluster_store(cluster.pk).remove_all()
-    remove_storage(cluster.pk)
+    _remove_data(cluster.pk)
     release_ports(cluster_id=cluster.pk)
     cluster.credentials.all().delete()
     Cluster.objects.filter(pk=cluster.pk).update(
@@ -316,3 +336,13 @@ def _purge(cluster: Cluster) -> None:
         target_id=cluster.pk,
         detail={"name": cluster.name},
     )
+
+
+def _remove_data(cluster_id: str) -> None:
+    """The cell forgets it first, so that nothing starts again on what is being removed.
+
+    Raises `MetadataError`, `OSError`.
+    """
+    cell_store().remove_cluster(cluster_id)
+    cluster_store(cluster_id).remove_all()
+    remove_storage(cluster_id)

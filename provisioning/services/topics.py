@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from brokers.errors import ExistsError, NotFoundError, UnavailableError, UnknownOutcomeError
+from brokers.errors import (
+    ExistsError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import Topic, TopicConfig
 from console.common import locks
@@ -24,6 +30,7 @@ from provisioning.models import Cluster
 from provisioning.services.brokers import require_brokers
 from provisioning.services.observation import Condition, observe_cluster
 from provisioning.services.topic_room import require_topic_room
+from provisioning.services.unrecorded import MADE, has_grown_unrecorded, is_unrecorded
 
 DIGEST_CHARS = 20
 # How long a change waits for running brokers to lead what it made.
@@ -106,7 +113,8 @@ def create_topic(
         require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions or 1)
         if validate_only:
             return ShownTopic(_validate(store, wanted), ())
-        topic = _create(store, wanted)
+        hold_topic(cluster=cluster, name=name)
+        topic = _create(cluster, store, wanted)
     _audit(actor, cluster, "topic.create", name, {"partitions": topic.partitions})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
@@ -122,26 +130,32 @@ def create_topics(
     with metadata_errors():
         partitions = sum(each.partitions or 1 for each in wanted)
         require_topic_room(cluster=cluster, store=store, topics=len(wanted), partitions=partitions)
-    checked = [_at_place(place, _validate, store, each) for place, each in enumerate(wanted)]
+    if not validate_only:
+        # In one order for all, so that no two wait for each other.
+        for each in sorted(wanted, key=lambda each: each.name):
+            hold_topic(cluster=cluster, name=each.name)
+    checked = [
+        _at_place(place, cluster, store, each, validate_only=True)
+        for place, each in enumerate(wanted)
+    ]
     if validate_only:
         return [ShownTopic(topic, ()) for topic in checked]
     made = []
     for place, each in enumerate(wanted):
-        topic = _at_place(place, _create, store, each)
+        topic = _at_place(place, cluster, store, each, validate_only=False)
         _audit(actor, cluster, "topic.create", each.name, {"partitions": topic.partitions})
         made.append(topic)
     return [show_topic(cluster=cluster, store=store, topic=topic) for topic in made]
 
 
 def _at_place(
-    place: int,
-    call: Callable[[ClusterStore, NewTopic], Topic],
-    store: ClusterStore,
-    wanted: NewTopic,
+    place: int, cluster: Cluster, store: ClusterStore, wanted: NewTopic, *, validate_only: bool
 ) -> Topic:
     try:
         with metadata_errors():
-            return call(store, wanted)
+            if validate_only:
+                return _validate_new(cluster, store, wanted)
+            return _create(cluster, store, wanted)
     except AppError as error:
         raise at_item(error, place) from error
 
@@ -150,7 +164,18 @@ def _validate(store: ClusterStore, wanted: NewTopic) -> Topic:
     return store.validate_topic(wanted.name, partitions=wanted.partitions, configs=wanted.configs)
 
 
-def _create(store: ClusterStore, wanted: NewTopic) -> Topic:
+def _validate_new(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
+    """As before it is made; one that a request left that died counts as not made yet."""
+    try:
+        return _validate(store, wanted)
+    except ExistsError:
+        found = store.topic(wanted.name)
+        if _is_left_over(cluster, store, wanted, found):
+            return found
+        raise
+
+
+def _create(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
     """After a lost answer the topic is looked for: one that is as wanted is the one wanted."""
     name, partitions, configs = wanted.name, wanted.partitions, wanted.configs
     try:
@@ -160,10 +185,27 @@ def _create(store: ClusterStore, wanted: NewTopic) -> Topic:
             found = store.topic(name)
         except NotFoundError:
             return store.create_topic(name, partitions=partitions, configs=configs)
-        if found.configs == configs and partitions in {None, found.partitions}:
+        if _is_as_wanted(wanted, found):
             return found
         message = f"Topic '{name}' already exists."
         raise ExistsError(message) from None
+    except ExistsError:
+        found = store.topic(name)
+        if _is_left_over(cluster, store, wanted, found):
+            return found
+        raise
+
+
+def _is_left_over(cluster: Cluster, store: ClusterStore, wanted: NewTopic, found: Topic) -> bool:
+    """Whether it is as wanted, and made by a request of ours that nobody has heard the end of."""
+    return _is_as_wanted(wanted, found) and is_unrecorded(
+        cluster=cluster, store=store, name=found.name, actions=MADE, at_ms=found.created_at_ms
+    )
+
+
+def _is_as_wanted(wanted: NewTopic, found: Topic) -> bool:
+    same = dict(found.configs) == dict(wanted.configs)
+    return same and wanted.partitions in {None, found.partitions}
 
 
 def update_topic(
@@ -191,16 +233,31 @@ def add_partitions(
     store = writable_store(cluster)
     with metadata_errors():
         before = store.topic(name)
-        if count <= before.partitions:
+        grown = has_grown_unrecorded(cluster=cluster, store=store, topic=before, count=count)
+        if count <= before.partitions and not grown:
             detail = f"The topic has {before.partitions} partitions: they only go up."
             raise ValidationFailed(errors=[FieldError("/count", "invalid", detail)])
         adding = count - before.partitions
         require_topic_room(cluster=cluster, store=store, topics=0, partitions=adding)
         if validate_only:
             return ShownTopic(replace(before, partitions=count), ())
-        topic = store.create_partitions(name, count)
+        topic = before if grown else _grow(cluster, store, name, count)
     _audit(actor, cluster, "topic.add_partitions", name, {"partitions": count})
     return show_topic(cluster=cluster, store=store, topic=topic)
+
+
+def _grow(cluster: Cluster, store: ClusterStore, name: str, count: int) -> Topic:
+    """After a lost answer, or one that came twice, the topic is looked at."""
+    try:
+        return store.create_partitions(name, count)
+    except UnknownOutcomeError:
+        found = store.topic(name)
+        return found if found.partitions == count else store.create_partitions(name, count)
+    except InvalidError:
+        found = store.topic(name)
+        if has_grown_unrecorded(cluster=cluster, store=store, topic=found, count=count):
+            return found
+        raise
 
 
 def hold_topic(*, cluster: Cluster, name: str) -> None:
@@ -216,6 +273,9 @@ def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
             store.delete_topic(name)
         except UnknownOutcomeError:
             _delete_if_there(store, name)
+        except NotFoundError:
+            if not _is_gone_unrecorded(cluster, store, name):
+                raise
     _audit(actor, cluster, "topic.delete", name, {})
 
 
@@ -239,6 +299,20 @@ def _delete_if_there(store: ClusterStore, name: str) -> None:
         store.delete_topic(name)
     except NotFoundError:
         return
+
+
+def _is_gone_unrecorded(cluster: Cluster, store: ClusterStore, name: str) -> bool:
+    return any(
+        is_unrecorded(
+            cluster=cluster,
+            store=store,
+            name=name,
+            actions=["topic.delete"],
+            at_ms=gone.deleted_at_ms,
+        )
+        for gone in store.deleted_topics()[:1]
+        if gone.name == name
+    )
 
 
 def writable_store(cluster: Cluster) -> ClusterStore:

@@ -59,6 +59,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/services/credential_expiry.py", "expire_credentials"),  # a sweep
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
+    ("provisioning/services/reconciling.py", "forget_purged"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.
 WITHOUT_ROW_SECURITY = {

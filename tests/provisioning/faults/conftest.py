@@ -1,0 +1,26 @@
+"""A tenant behind the seam."""
+
+import pytest
+
+from brokers.metadata import CellStore
+from console.common import metered
+from tests.console.factories import make_tenant
+from tests.provisioning.control.world import prepare_cell
+from tests.provisioning.faults.estate import Estate, store_address
+from tests.provisioning.faults.seam import Seam, installed
+
+
+@pytest.fixture
+def estate(transactional_db, monkeypatch):
+    """A tenant behind the seam. No meter is waited for."""
+    monkeypatch.setattr(metered, "_checks", {})
+    prepare_cell()
+    cell = CellStore(store_address())
+    # Opened here, it is not behind the seam.
+    cell.specs()
+    seam = Seam(revision=lambda: cell.specs().revision)
+    with installed(seam):
+        made = Estate(make_tenant("Acme"), seam, cell)
+        # The first request with a key is noted down, those soon after are not.
+        made.api.get("/clusters")
+        yield made

@@ -1,0 +1,334 @@
+"""A tenant behind the seam: its requests, its workers, its keeper, and what must hold.
+
+A request is sent as a client sends it that knows what to do: a POST has an Idempotency-Key, and
+what got no answer is asked for again. A worker does what Celery has for it, and the sweeps; what
+dies in the middle is delivered again, what fails is not.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+from celery import current_app
+from django.db import transaction
+from django.db.models import F
+
+from brokers.metadata import CellStore, ClusterStore
+from brokers.metadata_records import ClusterStatus
+from console.common import outbox, rates
+from console.common.actor import system_actor
+from console.common.clock import now
+from console.common.conf import config
+from console.common.ids import is_id
+from console.common.models import AuditEntry, OutboxEntry
+from console.common.tenancy import organization_scope
+from provisioning.choices import UNFINISHED, Intent, OperationState
+from provisioning.models import CellPort, Cluster, Credential, Operation
+from provisioning.reconcile import SLEEP_SOON_MS
+from provisioning.services import clusters, credential_expiry, reconciling
+from tests.console.clients import ApiClient
+from tests.console.factories import Tenant
+from tests.provisioning.faults.seam import Killed, Seam
+
+DONE = OperationState.SUCCEEDED.value
+# More than anything that goes on by itself needs.
+ROUNDS_MAX = 8
+# A client that is told nothing tries again so often.
+TRIES_MAX = 6
+# It was done, or it is not there to be done: the answers to a repeated request without a key.
+DONE_BEFORE = {404, 409, 412}
+
+
+def store_address() -> str:
+    """Where the cell's metadata store is."""
+    return config().cell.metadata.removeprefix("sqlite://")
+
+
+class Estate:
+    """One tenant. `seam` counts and fails what the product calls; the keeper is beside it."""
+
+    def __init__(self, tenant: Tenant, seam: Seam, cell: CellStore) -> None:
+        self.tenant, self.seam, self.cell = tenant, seam, cell
+        self.api = ApiClient(tenant.key)
+        self.cluster_id = ""
+        # Of the request: its answers, oldest first.
+        self.answers: list[Any] = []
+
+    @contextmanager
+    def rows(self) -> Iterator[None]:
+        """The tenant's rows, for the test itself."""
+        with self.seam.beside(), organization_scope(self.tenant.id):
+            yield
+
+    # A client.
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401
+        """A request that is repeated until it is answered; gives the last answer.
+
+        With `refusable` it may be one that says no.
+        """
+        refusable = options.pop("refusable", False)
+        headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {}
+        client = options.pop("client", self.api)
+        self.answers = []
+        for _ in range(TRIES_MAX):
+            rates.forget()
+            answer = self.attempt(
+                lambda: client.request(method, path, body, headers=headers, **options)
+            )
+            again = answer is None or answer.status_code >= 500
+            self.answers.append(answer)
+            if not again:
+                break
+            self.seam.heal()
+        assert answer is not None
+        done = answer.status_code < 300 or (
+            len(self.answers) > 1 and not headers and answer.status_code in DONE_BEFORE
+        )
+        assert done or (refusable and answer.status_code in {404, 409}), [
+            each if each is None else each.content for each in self.answers
+        ]
+        return answer
+
+    def attempt(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+        """Does something in a process of its own, as it were: one that is killed is no more."""
+        try:
+            return work()
+        except Killed:
+            return None
+
+    # Workers, and what runs periodically.
+
+    def work(self) -> None:
+        """Runs what Celery has at this moment, each task with what it takes. A killed one again."""
+        taken, self.seam.queue[:] = list(self.seam.queue), []
+        for name, arguments in taken:
+            self.run(name, arguments)
+
+    def run(self, name: str, arguments: dict[str, Any]) -> None:
+        """One delivery of a task, as a worker handles it."""
+        done = self.attempt(lambda: self._run(name, arguments))
+        if done is None:
+            # It was not acknowledged.
+            self.seam.queue.append((name, arguments))
+
+    def _run(self, name: str, arguments: dict[str, Any]) -> bool:
+        # The row says what became of a task, not its exception: Celery logs that.
+        with suppress(Exception):
+            current_app.tasks[name](**arguments)
+        return True
+
+    def sweep(self) -> None:
+        """What runs every few seconds, all of it due."""
+        with self.rows():
+            OutboxEntry.objects.filter(organization_id=self.tenant.id).update(due_at=now())
+        for periodic in (
+            outbox.sweep_outbox,
+            reconciling.sweep_clusters,
+            credential_expiry.expire_credentials,
+        ):
+            self.attempt(lambda periodic=periodic: self._swept(periodic))
+
+    @staticmethod
+    def _swept(periodic: Callable[[], object]) -> None:
+        with suppress(Exception):
+            periodic()
+
+    def go_on(self, rounds: int) -> None:
+        """Lets everybody do what they do, some times over."""
+        for _ in range(rounds):
+            self.work()
+            self.keep()
+            self.sweep()
+
+    def settle(self) -> None:
+        """Until nothing is left to do. Everything answers by now."""
+        self.seam.heal()
+        for _ in range(ROUNDS_MAX):
+            if not self.left():
+                return
+            self.go_on(1)
+        raise AssertionError(self.left())
+
+    def left(self) -> list[str]:
+        """What is still to be done."""
+        with self.rows():
+            entries = OutboxEntry.objects.values_list("task", flat=True)
+            unfinished = Operation.objects.filter(state__in=UNFINISHED)
+            ending = Credential.objects.exclude(removed_at=None).values_list("pk", flat=True)
+            kinds = unfinished.values_list("type", flat=True)
+            behind = Cluster.objects.not_purged().filter(reconciled_generation__lt=F("generation"))
+            found = [*entries, *kinds, *ending, *behind.values_list("pk", flat=True)]
+            return [*found, *map(str, self.seam.queue), *self._ownerless()]
+
+    def _ownerless(self) -> list[str]:
+        """Users without a row."""
+        rows = Cluster.objects.active().filter(pk=self.cluster_id)
+        if not rows.exists():
+            return []
+        there = {each.user for each in self.store.list_users() if is_id(each.user, "cred")}
+        return sorted(there - set(Credential.objects.values_list("pk", flat=True)))
+
+    # The keeper.
+
+    def keep(self) -> None:
+        """What the keeper would make of what it is told, at once."""
+        with self.seam.beside():
+            self._keep()
+
+    def _keep(self) -> None:
+        for cluster_id, spec in self.cell.specs().items():
+            before = self.cell.status(cluster_id)
+            phase = "asleep" if before is None else before.phase
+            wake = self.cell.wake(cluster_id)
+            if spec.state != "active" or spec.idle_timeout_ms == SLEEP_SOON_MS:
+                phase = "asleep"
+            elif wake is not None or spec.idle_timeout_ms == 0:
+                phase = "running"
+            if wake is not None:
+                self.cell.remove_wake(cluster_id, wake.revision)
+            status = ClusterStatus(
+                observed_generation=spec.generation,
+                phase=phase,
+                since_ms=time.time_ns() // 1_000_000,
+                brokers=before.brokers if before is not None and phase == "running" else (),
+            )
+            self.cell.put_status(cluster_id, status)
+
+    # What there is.
+
+    @property
+    def store(self) -> ClusterStore:
+        """The cluster's own metadata, beside the seam."""
+        return self.cell.cluster(self.cluster_id)
+
+    @property
+    def path(self) -> str:
+        """Where the cluster is in the API."""
+        return f"/clusters/{self.cluster_id}"
+
+    def row(self) -> Cluster:
+        """The cluster's row."""
+        with self.rows():
+            return Cluster.objects.get(pk=self.cluster_id)
+
+    def change_row(self, **fields: object) -> None:
+        """Has the row say something else, as time or somebody else would."""
+        with self.rows():
+            Cluster.objects.filter(pk=self.cluster_id).update(**fields)
+
+    def make_cluster(self) -> None:
+        """A cluster that sleeps, with nothing left to do; made without a word through the seam."""
+        with self.rows():
+            actor = system_actor(self.tenant.id)
+            made = clusters.create_cluster(
+                actor=actor, name=f"c-{uuid.uuid4().hex[:10]}", deletion_protection=False
+            )
+            self.cluster_id = made.cluster_id
+            Operation.objects.filter(pk=made.pk).update(state=DONE, finished_at=now())
+            OutboxEntry.objects.all().delete()
+            transaction.get_connection().run_on_commit.clear()
+            rows = Cluster.objects.filter(pk=self.cluster_id)
+            rows.update(reconciled_generation=1, provisioned_at=now())
+            spec = reconciling.spec_of(rows.get())
+        self.store.create(scale=spec.scale)
+        self.cell.put_spec(spec)
+        self.put_asleep(generation=1)
+
+    def put_asleep(self, generation: int) -> None:
+        """As the keeper does when nobody is connected."""
+        self.cell.put_status(
+            self.cluster_id,
+            ClusterStatus(
+                observed_generation=generation,
+                phase="asleep",
+                since_ms=time.time_ns() // 1_000_000,
+            ),
+        )
+
+    def audited(self) -> dict[str, int]:
+        """How often each action is in the audit log, since `mark`."""
+        counted: dict[str, int] = {}
+        with self.rows():
+            for action in AuditEntry.objects.filter(created_at__gte=self.since).values_list(
+                "action", flat=True
+            ):
+                counted[action] = counted.get(action, 0) + 1
+        return counted
+
+    def mark(self) -> None:
+        """From here on things are counted."""
+        self.since = now()
+        with self.rows():
+            self.operations_before = set(Operation.objects.values_list("pk", flat=True))
+
+    def operations(self) -> list[tuple[str, str]]:
+        """Type and state of the operations since `mark`."""
+        with self.rows():
+            found = Operation.objects.exclude(pk__in=self.operations_before)
+            return list(found.order_by("created_at").values_list("type", "state"))
+
+    def forget(self) -> None:
+        """Takes the cluster out of the others' way."""
+        with self.rows():
+            for cluster in Cluster.objects.not_purged():
+                self.cell.remove_cluster(cluster.pk)
+                cluster.operations.unfinished().delete()
+                Credential.objects.filter(cluster=cluster).delete()
+                CellPort.objects.filter(cluster_id=cluster.pk).delete()
+            Cluster.objects.update(intent=Intent.PURGED)
+            OutboxEntry.objects.all().delete()
+        self.seam.queue.clear()
+
+    # What must hold.
+
+    def check(self) -> None:
+        """Observed is what is wanted; nothing is open, lost, or there twice."""
+        assert self.left() == []
+        row = self.row()
+        if row.intent == Intent.PURGED:
+            self._check_gone()
+            return
+        spec = self.cell.spec(self.cluster_id)
+        with self.rows():
+            assert spec is not None
+            assert spec == reconciling.spec_of(row)
+        assert row.reconciled_generation == row.generation
+        assert not row.sleep_wanted
+        assert self.store.record().scale == row.scale_max
+        assert self.store.produce_suspension() == row.produce_suspended_reason
+        if row.intent == Intent.ACTIVE:
+            self._check_users()
+
+    def _check_gone(self) -> None:
+        assert self.cell.spec(self.cluster_id) is None
+        assert self.cell.status(self.cluster_id) is None
+        assert self.cell.wake(self.cluster_id) is None
+        assert (self.store.topics(), self.store.list_users()) == ([], [])
+        assert not (config().cell.dfs / self.cluster_id).exists()
+        with self.rows():
+            assert not Credential.objects.filter(cluster_id=self.cluster_id).exists()
+        assert not CellPort.objects.filter(cluster_id=self.cluster_id).exists()
+
+    def _check_users(self) -> None:
+        """Whoever authenticates has a row, and the other way round; nobody else has rights."""
+        with self.rows():
+            found = Credential.objects.filter(cluster_id=self.cluster_id)
+            assert not found.exclude(removed_at=None).exists()
+            rows = set(found.values_list("pk", flat=True))
+        store = self.store
+        assert {user.user for user in store.list_users() if is_id(user.user, "cred")} == rows
+        principals = {entry.principal.removeprefix("User:") for entry in store.list_acls()}
+        assert {name for name in principals if is_id(name, "cred")} <= rows
+        limited = {quota.entity.user for quota in store.quotas()}
+        assert {name for name in limited if name and is_id(name, "cred")} <= rows
+
+
+def ago(**given: float) -> Any:  # noqa: ANN401
+    """A moment before now."""
+    return now() - timedelta(**given)

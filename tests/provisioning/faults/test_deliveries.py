@@ -1,0 +1,161 @@
+"""Tasks that are lost, doubled, hours late and out of order, amid faults: nothing differs at last.
+
+Examples are whole histories of one cluster: what its owner asks for, what Celery makes of the
+tasks, what goes wrong. In the end everything answers again, and all must be as was asked for.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from console.common.tenancy import organization_scope
+from provisioning.choices import Intent
+from provisioning.models import Operation
+from provisioning.services import reconciling
+from tests.provisioning.faults.estate import Estate, ago
+from tests.provisioning.faults.seam import NOT_OF_COMMITS, Fault
+
+EXAMPLES = 12
+STEPS_MAX = 14
+# A request or a task makes no more calls than this.
+CALLS_MAX = 14
+
+
+@dataclass
+class History:
+    """One cluster, and what its owner was told that it will be."""
+
+    estate: Estate
+    wanted: dict[str, object] = field(default_factory=dict)
+
+    def ask(self, kind: str) -> None:
+        """Asks, again until there is an answer. Refusals (an operation is running) are answers."""
+        method, path, body, change = self._request(kind)
+        query = {"name": self.estate.row().name} if method == "DELETE" else {}
+        answer = self.estate.ask(method, path, body, query=query, refusable=True)
+        if len(self.estate.answers) > 1 and answer.status_code >= 300:
+            # An earlier try may have done it.
+            self.wanted = self.seen()
+        elif answer.status_code < 300:
+            self.wanted |= change
+
+    def _request(self, kind: str) -> tuple[str, str, object, dict[str, object]]:
+        path, name = self.estate.path, f"r-{uuid.uuid4().hex[:8]}"
+        return {
+            "wake": ("POST", f"{path}:wake", {}, {}),
+            "sleep": ("POST", f"{path}:sleep", {}, {}),
+            "suspend": ("POST", f"{path}:suspend", {}, {"suspend_wanted": True}),
+            "resume": ("POST", f"{path}:resume", {}, {"suspend_wanted": False}),
+            "never sleep": ("PATCH", path, {"spec": {"scale": {"min": 1}}}, {"scale_min": 1}),
+            "may sleep": ("PATCH", path, {"spec": {"scale": {"min": 0}}}, {"scale_min": 0}),
+            "rename": ("PATCH", path, {"name": name}, {"name": name}),
+            "delete": ("DELETE", path, None, {"intent": Intent.DELETED.value}),
+            "undelete": ("POST", f"{path}:undelete", {}, {"intent": Intent.ACTIVE.value}),
+        }[kind]
+
+    def seen(self) -> dict[str, object]:
+        """What the row says of what can be asked for."""
+        row = self.estate.row()
+        return {
+            "suspend_wanted": row.suspend_wanted,
+            "scale_min": row.scale_min,
+            "name": row.name,
+            "intent": row.intent,
+        }
+
+    def deliver(self, place: int, *, again: bool) -> None:
+        """One of the tasks that are there, out of order; `again`: it stays."""
+        queue = self.estate.seam.queue
+        if queue:
+            message = queue[place % len(queue)]
+            if not again:
+                queue.remove(message)
+            self.estate.run(*message)
+
+    def deliver_late(self, place: int) -> None:
+        """One of all that ever were, also of before it was deleted or purged."""
+        sent = self.estate.seam.sent
+        if sent:
+            self.estate.run(*sent[place % len(sent)])
+
+    def flush(self) -> None:
+        """Redis lost everything."""
+        self.estate.seam.queue.clear()
+
+    def let_pass(self) -> None:
+        """A week passes over what is deleted, and the sweep takes its data."""
+        if self.estate.row().intent == Intent.DELETED:
+            self.estate.change_row(deleted_at=ago(days=8))
+            self.estate.settle()
+            self.wanted["intent"] = Intent.PURGED.value
+
+    def fail(self, place: int, fault: Fault) -> None:
+        """One of the next calls goes wrong."""
+        self.estate.seam.arm(place, fault)
+
+    def end(self) -> None:
+        """As it must be."""
+        estate = self.estate
+        estate.settle()
+        estate.seam.record(on=False)
+        estate.check()
+        assert self.seen() == self.wanted
+        with organization_scope(estate.tenant.id):
+            begun = Operation.objects.exclude(pk__in=estate.operations_before)
+            kinds = Counter(
+                kind.removesuffix("_cluster") for kind in begun.values_list("type", flat=True)
+            )
+        told = Counter(estate.audited())
+        for kind in ("wake", "sleep", "suspend", "resume", "delete", "undelete"):
+            assert told[f"cluster.{kind}"] == kinds[kind], kind
+        assert told["cluster.purge"] == (self.wanted["intent"] == Intent.PURGED)
+        # Late tasks of a cluster that is at rest change nothing at all.
+        before, revision = estate.row().generation, estate.cell.specs().revision
+        for message in list(estate.seam.sent):
+            estate.run(*message)
+        reconciling.sweep_clusters()
+        assert (estate.row().generation, estate.cell.specs().revision) == (before, revision)
+
+
+Step = Callable[[History], None]
+ASKED = ["wake", "sleep", "suspend", "resume", "never sleep", "may sleep", "rename", "delete"]
+places = st.integers(0, CALLS_MAX)
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.sampled_from([*ASKED, "undelete"]).map(lambda kind: lambda history: history.ask(kind)),
+    places.map(lambda place: lambda history: history.deliver(place, again=False)),
+    places.map(lambda place: lambda history: history.deliver(place, again=True)),
+    places.map(lambda place: lambda history: history.deliver_late(place)),
+    st.just(lambda history: history.flush()),
+    st.just(lambda history: history.estate.keep()),
+    st.just(lambda history: history.estate.sweep()),
+    st.just(lambda history: history.let_pass()),
+    st.tuples(places, st.sampled_from([f for f in Fault if f not in NOT_OF_COMMITS])).map(
+        lambda what: lambda history: history.fail(*what)
+    ),
+)
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=st.lists(steps, min_size=3, max_size=STEPS_MAX))
+def test_whatever_becomes_of_tasks_the_end_is_what_was_asked_for(estate, chosen):
+    estate.seam.heal()
+    estate.seam.sent.clear()
+    estate.seam.record(on=False)
+    estate.make_cluster()
+    estate.mark()
+    history = History(estate)
+    history.wanted = history.seen()
+    try:
+        for step in chosen:
+            step(history)
+        history.end()
+    finally:
+        estate.seam.heal()
+        estate.seam.record(on=False)
+        estate.forget()
