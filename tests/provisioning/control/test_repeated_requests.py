@@ -12,7 +12,6 @@ from console.common.clock import now
 from console.common.conf import config
 from console.common.models import AuditEntry
 from provisioning import reconcile as plans
-from provisioning import storage
 from provisioning.cells import cell_store, cluster_store
 from provisioning.choices import Intent
 from provisioning.models import Cluster, Operation
@@ -116,7 +115,7 @@ def test_storage_that_does_not_let_go_keeps_a_purge_open(cluster_id, monkeypatch
         raise OSError(16, "busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.shutil, "rmtree", refuse)
+        patch.setattr("shutil.rmtree", refuse)
         reconciling.sweep_clusters()
     assert Cluster.objects.get(pk=cluster_id).intent == Intent.DELETED
     reconciling.sweep_clusters()

@@ -195,6 +195,12 @@ def reinstate(estate: Estate) -> None:
     estate.settle()
 
 
+def organization_suspended(estate: Estate) -> None:
+    """Its clusters are, until it is reinstated."""
+    assert phase(estate) == "suspended"
+    reinstate(estate)
+
+
 def request_more(estate: Estate) -> None:
     """Asks for more connections."""
     body = {
@@ -303,7 +309,7 @@ CLUSTERS: tuple[Course, ...] = (
         "standing",
         suspend_organization,
         run,
-        lambda estate: (is_phase("suspended")(estate), reinstate(estate))[0],
+        organization_suspended,
         {"organization.set_standing": 1},
     ),
     Course(

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from celery import current_app
@@ -58,6 +59,9 @@ class Estate:
         self.cluster_id = ""
         # Of the request: its answers, oldest first.
         self.answers: list[Any] = []
+        # What a course made before it began, by id.
+        self.credential = self.acl = self.gone = self.limit_request = ""
+        self.since, self.operations_before = now(), set[str]()
 
     @contextmanager
     def rows(self) -> Iterator[None]:
@@ -132,7 +136,7 @@ class Estate:
             reconciling.sweep_clusters,
             credential_expiry.expire_credentials,
         ):
-            self.attempt(lambda periodic=periodic: self._swept(periodic))
+            self.attempt(partial(self._swept, periodic))
 
     @staticmethod
     def _swept(periodic: Callable[[], object]) -> None:

@@ -323,7 +323,7 @@ def _removal(seam: Seam) -> Callable[..., None]:
 
 
 def _commit(seam: Seam) -> Callable[[Any], None]:
-    real = BaseDatabaseWrapper._commit
+    real = vars(BaseDatabaseWrapper)["_commit"]
 
     def commit(self: Any) -> None:  # noqa: ANN401 (Django's)
         seam.call(System.DATABASE, "commit", lambda: real(self))

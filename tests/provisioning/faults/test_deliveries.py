@@ -47,7 +47,7 @@ class History:
 
     def _request(self, kind: str) -> tuple[str, str, object, dict[str, object]]:
         path, name = self.estate.path, f"r-{uuid.uuid4().hex[:8]}"
-        return {
+        requests: dict[str, tuple[str, str, object, dict[str, object]]] = {
             "wake": ("POST", f"{path}:wake", {}, {}),
             "sleep": ("POST", f"{path}:sleep", {}, {}),
             "suspend": ("POST", f"{path}:suspend", {}, {"suspend_wanted": True}),
@@ -57,7 +57,8 @@ class History:
             "rename": ("PATCH", path, {"name": name}, {"name": name}),
             "delete": ("DELETE", path, None, {"intent": Intent.DELETED.value}),
             "undelete": ("POST", f"{path}:undelete", {}, {"intent": Intent.ACTIVE.value}),
-        }[kind]
+        }
+        return requests[kind]
 
     def seen(self) -> dict[str, object]:
         """What the row says of what can be asked for."""
