@@ -71,7 +71,13 @@ class Estate:
 
     # A client.
 
-    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         """A request that is repeated until it is answered; gives the last answer.
 
         With `refusable` it may be one that says no.
