@@ -1,0 +1,42 @@
+package provider
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// withoutLogs takes the log variables of who runs the tests away, until the test ends.
+func withoutLogs(t *testing.T) {
+	for _, each := range os.Environ() {
+		if name, _, _ := strings.Cut(each, "="); strings.HasPrefix(name, logPrefix) {
+			t.Setenv(name, "")
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Setenv(frameworkLevel, "")
+	if err := os.Unsetenv(frameworkLevel); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTracesAreWrittenOnlyForWhoAsksForThem(t *testing.T) {
+	for asked, expected := range map[string]string{
+		"": "warn", "TF_LOG": "", "TF_LOG_PROVIDER": "", "TF_LOG_SDK_PROTO": "",
+	} {
+		t.Run(asked, func(t *testing.T) {
+			withoutLogs(t)
+			if asked != "" {
+				t.Setenv(asked, "debug")
+			}
+			if err := Quiet(); err != nil {
+				t.Fatal(err)
+			}
+			if found := os.Getenv(frameworkLevel); found != expected {
+				t.Errorf("is %q, not %q", found, expected)
+			}
+		})
+	}
+}
