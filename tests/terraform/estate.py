@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 TOPICS, ACLS, CREDENTIALS = 300, 50, 5
+QUOTAS = CREDENTIALS + 1
 
 CLUSTER = """
 resource "freshet_cluster" "main" {
@@ -15,10 +16,10 @@ resource "freshet_cluster" "main" {
 
 
 def estate(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
-    """A cluster with topics, credentials whose rights are ACLs, and a budget.
+    """A cluster with topics, credentials whose rights are ACLs, quotas, and a budget.
 
     Entry n lets credential n mod `credentials` do one thing with the topics of prefix `topic-`: so
-    ten of them serve each credential.
+    ten of them serve each credential. Each has quotas, and so has everybody else.
     """
     return f"""
 variable "passwords" {{
@@ -63,6 +64,19 @@ resource "freshet_acl" "many" {{
   resource_name = local.rights[count.index].name
   pattern_type  = "PREFIXED"
   operation     = local.rights[count.index].operation
+}}
+resource "freshet_client_quota" "app" {{
+  count                    = {credentials}
+  cluster_id               = freshet_cluster.main.id
+  user                     = freshet_credential.app[count.index].username
+  produce_bytes_per_second = 10485760
+  connections              = 50
+}}
+resource "freshet_client_quota" "others" {{
+  cluster_id             = freshet_cluster.main.id
+  user                   = ""
+  fetch_bytes_per_second = 1048576
+  request_percentage     = 50.5
 }}
 resource "freshet_budget" "team" {{
   name         = "Team"

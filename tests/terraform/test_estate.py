@@ -9,7 +9,7 @@ import pytest
 from tests.peer.kafka import java_tool
 from tests.service.traffic import librdkafka_settings
 from tests.terraform.clients import connection_of, produce_and_consume
-from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, TOPICS, estate
+from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, QUOTAS, TOPICS, estate
 
 # Some hundred resources each, on a machine that may be slow.
 pytestmark = pytest.mark.timeout(900)
@@ -28,12 +28,11 @@ def test_three_hundred_topics_in_one_go(team):
         last = f"topic-{TOPICS - 1:03}"
         produce_and_consume(connection_of(workspace, place), last, f"group-{place}")
 
-    cluster = workspace.outputs()["cluster"]
     with door.counted() as passed:
         assert workspace.plan_is_empty()
-    read = reads(passed)
-    assert {read["topics"], read["acls"], read["credentials"], read[cluster]} == {1}
-    assert len(passed) == 5, passed  # and the budget
+    kinds = ("clusters", "topics", "acls", "credentials", "quotas", "budgets")
+    assert reads(passed) == dict.fromkeys(kinds, 1)
+    assert len(passed) == len(kinds), passed
 
     state = json.loads((workspace.folder / "terraform.tfstate").read_text())
     assert {each["type"]: len(each["instances"]) for each in state["resources"]} == {
@@ -41,9 +40,9 @@ def test_three_hundred_topics_in_one_go(team):
         "freshet_topic": TOPICS,
         "freshet_acl": ACLS,
         "freshet_credential": CREDENTIALS,
+        "freshet_client_quota": QUOTAS,
         "freshet_budget": 1,
     }
-    workspace.planned()  # leaves its plan to be looked into
     kept = workspace.kept()
     assert b"topic-299" in kept
     for secret in [*workspace.secrets["passwords"], workspace.key]:
@@ -83,6 +82,12 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
         "kafka.admin.ConfigCommand",
         *(*configs, "--add-config", "cleanup.policy=delete,max.message.bytes=2000000"),
     )
+    # Who may change quotas is nobody of the estate.
+    whole = team.api.connect(workspace.outputs()["cluster"], "operator")
+    user = connection.credential.username
+    quotas = ("--entity-type", "users", "--entity-name", user, "--alter")
+    changes = ("--add-config", "producer_byte_rate=5,consumer_byte_rate=9")
+    kafka_tool(tmp_path, whole, "kafka.admin.ConfigCommand", *quotas, *changes)
     settings = librdkafka_settings(connection)
     admin = confluent_kafka.admin.AdminClient(settings)
     admin.delete_topics(["topic-002"])["topic-002"].result(60)
@@ -96,12 +101,18 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
         "freshet_topic.many[1]": ["update"],
         "freshet_topic.many[2]": ["create"],
         "freshet_topic.many[3]": ["update"],
+        "freshet_client_quota.app[0]": ["update"],
     }
     workspace.apply()
     assert workspace.plan_is_empty()
     cluster = workspace.outputs()["cluster"]
     shown = team.api.call("GET", f"/clusters/{cluster}/topics/topic-001")
     assert (shown["configs"], shown["partitions"]) == ({}, 5)
+    quotas = team.api.call("GET", f"/clusters/{cluster}/quotas")["items"]
+    assert {
+        each["user"]: (each["produce_bytes_per_second"], each["fetch_bytes_per_second"])
+        for each in quotas
+    } == {user: (10485760, None), "": (None, 1048576)}
 
 
 def test_what_is_there_can_be_imported(team):
@@ -116,8 +127,14 @@ def test_what_is_there_can_be_imported(team):
         "freshet_credential.app[0]": "estate/app-0",
         "freshet_credential.app[1]": f"estate/{workspace.outputs()['users'][1]}",
         "freshet_budget.team": "Team",
+        "freshet_client_quota.others": "estate/user=",
     }
-    user = workspace.outputs()["users"][0]
+    shown = workspace.outputs()
+    user, other = shown["users"]
+    quotas = team.api.call("GET", f"/clusters/{shown['cluster']}/quotas")["items"]
+    [known] = [each["id"] for each in quotas if each["user"] == user]
+    ids["freshet_client_quota.app[0]"] = f"estate/{known}"
+    ids["freshet_client_quota.app[1]"] = f"estate/user={other}"
     state = json.loads((workspace.folder / "terraform.tfstate").read_text())
     for each in state["resources"]:
         for instance in each["instances"]:
@@ -198,6 +215,11 @@ data "freshet_credentials" "all" {
   cluster_id = freshet_cluster.main.id
   depends_on = [freshet_credential.app]
 }
+data "freshet_client_quotas" "app" {
+  cluster_id = freshet_cluster.main.id
+  user       = freshet_credential.app[0].username
+  depends_on = [freshet_client_quota.app]
+}
 data "freshet_budget" "team" { name = freshet_budget.team.name }
 data "freshet_budgets" "all" { depends_on = [freshet_budget.team] }
 data "freshet_regions" "all" {}
@@ -212,6 +234,7 @@ output "found" {
     acls       = length(data.freshet_acls.all.acls)
     username   = data.freshet_credential.app.username
     usernames  = data.freshet_credentials.all.credentials[*].username
+    quotas     = data.freshet_client_quotas.app.quotas[*].connections
     spent      = data.freshet_budget.team.state
     budgets    = data.freshet_budgets.all.budgets[*].amount_minor
     regions    = data.freshet_regions.all.regions[*].id
@@ -230,6 +253,7 @@ output "found" {
         "acls": 10,
         "username": shown["users"][0],
         "usernames": shown["users"],
+        "quotas": [50],
         "spent": "ok",
         "budgets": [500000],
         "regions": ["local"],

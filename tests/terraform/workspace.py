@@ -85,9 +85,9 @@ class Workspace:
         return self.run("apply", "-auto-approve", "-input=false", *arguments)
 
     def plan_is_empty(self) -> bool:
-        """Tells whether Terraform finds nothing to do. Refreshes."""
+        """Tells whether Terraform finds nothing to do. Refreshes, and leaves its plan on disk."""
         done = subprocess.run(
-            self.command("plan", "-input=false", "-detailed-exitcode"),
+            self.command("plan", "-input=false", "-detailed-exitcode", "-out=plan.bin"),
             cwd=self.folder,
             env=self.environment(),
             stdin=subprocess.DEVNULL,

@@ -110,3 +110,23 @@ func (b *Batcher[In, Out]) flush(scope string, batch *pending[In, Out]) {
 	batch.results = b.send(batch.ctx, scope, batch.items)
 	close(batch.done)
 }
+
+// AllOrEach makes things with one request. Where that is refused each is asked for by itself, so
+// that one that is wrong stops no other. send gives what became of its items, in order.
+func AllOrEach[In, Out any](
+	wanted []In, send func([]In) ([]Out, error), refused func(error) bool,
+) []Result[Out] {
+	results := make([]Result[Out], len(wanted))
+	made, err := send(wanted)
+	for i := range results {
+		switch {
+		case err == nil:
+			results[i].Value = made[i]
+		case len(wanted) > 1 && refused(err):
+			results[i] = AllOrEach(wanted[i:i+1], send, refused)[0]
+		default:
+			results[i].Err = err
+		}
+	}
+	return results
+}

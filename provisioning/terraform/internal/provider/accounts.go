@@ -29,8 +29,8 @@ type projectModel struct {
 }
 
 func projectResource() resource.Resource {
-	return newManaged(definition[projectModel]{
-		name: "project",
+	return &managed[projectModel]{
+		frame: frame{name: "project"},
 		schema: schema.Schema{
 			MarkdownDescription: "A project: clusters that belong together, and what roles are given " +
 				"in. It can be destroyed when it has no clusters.",
@@ -54,7 +54,7 @@ func projectResource() resource.Resource {
 			found, err := s.projectNamed(ctx, name)
 			return found.ID, err
 		}),
-	})
+	}
 }
 
 func createProject(
@@ -80,12 +80,9 @@ func (m *projectModel) show(found api.Project) {
 
 func readProject(ctx context.Context, s *session, state *projectModel) error {
 	id := state.ID.ValueString()
-	found, there, err := s.projects.Find(ctx, organization, id)
+	found, err := s.projects.get(ctx, organization, id)
 	if err != nil {
 		return err
-	}
-	if !there {
-		return absent("project", id)
 	}
 	state.Name = types.StringValue(found.Name)
 	state.Labels = mapUnlessNone(found.Labels, state.Labels)
@@ -114,24 +111,13 @@ func updateProject(
 
 func removeProject(ctx context.Context, s *session, state projectModel) error {
 	id := state.ID.ValueString()
-	if err := s.api.DeleteProject(ctx, id); err != nil {
-		return err
-	}
-	s.projects.Remove(organization, id)
-	return nil
+	return s.projects.removed(organization, id, s.api.DeleteProject(ctx, id))
 }
 
 func (s *session) projectNamed(ctx context.Context, name string) (api.Project, error) {
-	all, err := s.projects.All(ctx, organization)
-	if err != nil {
-		return api.Project{}, err
-	}
-	for _, each := range all {
-		if each.ID == name || each.Name == name {
-			return each, nil
-		}
-	}
-	return api.Project{}, absent("project", name)
+	return s.projects.first(ctx, organization, name, func(each api.Project) bool {
+		return each.ID == name || each.Name == name
+	})
 }
 
 type serviceAccountModel struct {
@@ -144,8 +130,8 @@ type serviceAccountModel struct {
 }
 
 func serviceAccountResource() resource.Resource {
-	return newManaged(definition[serviceAccountModel]{
-		name:   "service_account",
+	return &managed[serviceAccountModel]{
+		frame:  frame{name: "service_account"},
 		schema: serviceAccountSchema(),
 		create: createServiceAccount,
 		read:   readServiceAccount,
@@ -155,7 +141,7 @@ func serviceAccountResource() resource.Resource {
 			found, err := s.serviceAccountNamed(ctx, name)
 			return found.ID, err
 		}),
-	})
+	}
 }
 
 func serviceAccountSchema() schema.Schema {
@@ -198,37 +184,34 @@ func createServiceAccount(
 	if err != nil {
 		return false, err
 	}
+	disable := plan.Disabled.ValueBool()
 	plan.show(made)
-	if plan.Disabled.ValueBool() {
-		disabled := true
-		change := api.ServiceAccountChange{Disabled: &disabled}
-		made, err = s.api.UpdateServiceAccount(ctx, made.ID, change)
+	if disable {
+		made, err = s.api.UpdateServiceAccount(ctx, made.ID, api.ServiceAccountChange{Disabled: &disable})
+		if err != nil {
+			return true, err
+		}
+		plan.show(made)
 	}
 	s.serviceAccounts.Put(organization, made)
-	return true, err
+	return true, nil
 }
 
-// show fills in what is computed.
 func (m *serviceAccountModel) show(found api.ServiceAccount) {
 	m.ID = types.StringValue(found.ID)
+	m.Name = types.StringValue(found.Name)
+	m.Description = types.StringValue(found.Description)
+	m.Role = types.StringValue(found.Role)
+	m.Disabled = types.BoolValue(found.Disabled)
 	m.CreatedAt = types.StringValue(found.CreatedAt)
 }
 
 func readServiceAccount(ctx context.Context, s *session, state *serviceAccountModel) error {
-	id := state.ID.ValueString()
-	found, there, err := s.serviceAccounts.Find(ctx, organization, id)
-	if err != nil {
-		return err
+	found, err := s.serviceAccounts.get(ctx, organization, state.ID.ValueString())
+	if err == nil {
+		state.show(found)
 	}
-	if !there {
-		return absent("service account", id)
-	}
-	state.Name = types.StringValue(found.Name)
-	state.Description = types.StringValue(found.Description)
-	state.Role = types.StringValue(found.Role)
-	state.Disabled = types.BoolValue(found.Disabled)
-	state.show(found)
-	return nil
+	return err
 }
 
 func updateServiceAccount(
@@ -258,24 +241,13 @@ func updateServiceAccount(
 
 func removeServiceAccount(ctx context.Context, s *session, state serviceAccountModel) error {
 	id := state.ID.ValueString()
-	if err := s.api.DeleteServiceAccount(ctx, id); err != nil {
-		return err
-	}
-	s.serviceAccounts.Remove(organization, id)
-	return nil
+	return s.serviceAccounts.removed(organization, id, s.api.DeleteServiceAccount(ctx, id))
 }
 
 func (s *session) serviceAccountNamed(
 	ctx context.Context, name string,
 ) (api.ServiceAccount, error) {
-	all, err := s.serviceAccounts.All(ctx, organization)
-	if err != nil {
-		return api.ServiceAccount{}, err
-	}
-	for _, each := range all {
-		if each.ID == name || each.Name == name {
-			return each, nil
-		}
-	}
-	return api.ServiceAccount{}, absent("service account", name)
+	return s.serviceAccounts.first(ctx, organization, name, func(each api.ServiceAccount) bool {
+		return each.ID == name || each.Name == name
+	})
 }

@@ -36,9 +36,8 @@ var (
 	}
 )
 
-type aclModel struct {
-	ID           types.String `tfsdk:"id"`
-	ClusterID    types.String `tfsdk:"cluster_id"`
+// aclEntry is an entry, as the resource and the data source have it.
+type aclEntry struct {
 	Principal    types.String `tfsdk:"principal"`
 	ResourceType types.String `tfsdk:"resource_type"`
 	ResourceName types.String `tfsdk:"resource_name"`
@@ -48,15 +47,21 @@ type aclModel struct {
 	Host         types.String `tfsdk:"host"`
 }
 
+type aclModel struct {
+	ID        types.String `tfsdk:"id"`
+	ClusterID types.String `tfsdk:"cluster_id"`
+	aclEntry
+}
+
 func aclResource() resource.Resource {
-	return newManaged(definition[aclModel]{
-		name:     "acl",
+	return &managed[aclModel]{
+		frame:    frame{name: "acl"},
 		schema:   aclSchema(),
 		create:   createACL,
 		read:     readACL,
 		remove:   removeACL,
 		identify: identifyACL,
-	})
+	}
 }
 
 func aclSchema() schema.Schema {
@@ -136,7 +141,7 @@ func aclOf(key string) (api.NewACL, error) {
 	}, nil
 }
 
-func (m *aclModel) entry() api.NewACL {
+func (m aclEntry) entry() api.NewACL {
 	return api.NewACL{
 		Principal:    m.Principal.ValueString(),
 		ResourceType: m.ResourceType.ValueString(),
@@ -158,16 +163,10 @@ func createACL(ctx context.Context, s *session, plan *aclModel, _ aclModel) (boo
 }
 
 func readACL(ctx context.Context, s *session, state *aclModel) error {
-	cluster, entry := state.ClusterID.ValueString(), state.entry()
-	_, there, err := s.acls.Find(ctx, cluster, aclKey(entry))
-	if err != nil {
-		return err
-	}
-	if !there {
-		return absent("entry", aclKey(entry))
-	}
-	state.ID = types.StringValue(cluster + "/" + aclKey(entry))
-	return nil
+	cluster, key := state.ClusterID.ValueString(), aclKey(state.entry())
+	_, err := s.acls.get(ctx, cluster, key)
+	state.ID = types.StringValue(cluster + "/" + key)
+	return err
 }
 
 func removeACL(ctx context.Context, s *session, state aclModel) error {
@@ -176,26 +175,19 @@ func removeACL(ctx context.Context, s *session, state aclModel) error {
 	if err != nil || rotated {
 		return err
 	}
-	if err := s.api.DeleteACL(ctx, cluster, entry); err != nil {
-		return err
-	}
-	s.acls.Remove(cluster, aclKey(entry))
-	return nil
+	return s.acls.removed(cluster, aclKey(entry), s.api.DeleteACL(ctx, cluster, entry))
 }
 
-// wasReplaced tells whether a principal is a credential that was rotated and still works. Its
-// entries end with it: to take them sooner would cut off who has not changed over yet.
+// wasReplaced tells whether a principal is a credential that was rotated and still works. What it
+// may do ends with it: to take it away sooner would cut off who has not changed over yet.
 func (s *session) wasReplaced(ctx context.Context, cluster, principal string) (bool, error) {
-	all, err := s.credentials.All(ctx, cluster)
+	found, err := s.credentials.first(ctx, cluster, principal, func(each api.Credential) bool {
+		return each.Principal == principal
+	})
 	if api.IsNotFound(err) {
 		return false, nil
 	}
-	for _, each := range all {
-		if each.Principal == principal {
-			return each.ReplacedBy != nil, err
-		}
-	}
-	return false, err
+	return found.ReplacedBy != nil, err
 }
 
 // identifyACL takes the id that the resource shows or the service's own, the cluster by its id or
@@ -206,9 +198,11 @@ func identifyACL(ctx context.Context, s *session, id string) (map[string]string,
 		return nil, err
 	}
 	if strings.HasPrefix(key, "acl_") {
-		if key, err = s.aclWithID(ctx, cluster, key); err != nil {
+		found, err := s.acls.first(ctx, cluster, key, func(each api.ACL) bool { return each.ID == key })
+		if err != nil {
 			return nil, err
 		}
+		key = aclKey(found.NewACL)
 	}
 	entry, err := aclOf(key)
 	return map[string]string{
@@ -223,40 +217,18 @@ func identifyACL(ctx context.Context, s *session, id string) (map[string]string,
 	}, err
 }
 
-// aclWithID gives the key of the entry that has the service's id.
-func (s *session) aclWithID(ctx context.Context, cluster, id string) (string, error) {
-	all, err := s.acls.All(ctx, cluster)
-	if err != nil {
-		return "", err
-	}
-	for _, each := range all {
-		if each.ID == id {
-			return aclKey(each.NewACL), nil
-		}
-	}
-	return "", absent("entry", id)
-}
-
-// sendACLs adds entries with one request: all or none. Where that is refused each is asked for by
-// itself, so that one that is wrong stops no other.
+// sendACLs adds entries with one request: all or none.
 func (s *session) sendACLs(
 	ctx context.Context, cluster string, wanted []api.NewACL,
 ) []batch.Result[struct{}] {
-	results := make([]batch.Result[struct{}], len(wanted))
-	err := s.api.CreateACLs(ctx, cluster, wanted)
-	switch {
-	case err == nil:
+	send := func(wanted []api.NewACL) ([]struct{}, error) {
+		if err := s.api.CreateACLs(ctx, cluster, wanted); err != nil {
+			return nil, err
+		}
 		for _, each := range wanted {
 			s.acls.Put(cluster, api.ACL{NewACL: each})
 		}
-	case len(wanted) > 1 && api.IsRefused(err):
-		for i := range wanted {
-			results[i] = s.sendACLs(ctx, cluster, wanted[i:i+1])[0]
-		}
-	default:
-		for i := range results {
-			results[i].Err = err
-		}
+		return make([]struct{}, len(wanted)), nil
 	}
-	return results
+	return batch.AllOrEach(wanted, send, api.IsRefused)
 }

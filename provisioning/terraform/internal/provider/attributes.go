@@ -38,6 +38,21 @@ func inACluster() schema.StringAttribute {
 	return fixedText("Id of the cluster.", stringvalidator.LengthAtLeast(1))
 }
 
+// givenText is what names the thing that a data source shows.
+func givenText(description string) shown.StringAttribute {
+	return shown.StringAttribute{Required: true, MarkdownDescription: description}
+}
+
+// filterText chooses among the things that a data source shows; see fits.
+func filterText(description string) shown.StringAttribute {
+	return shown.StringAttribute{Optional: true, MarkdownDescription: description}
+}
+
+// fits tells whether a filter lets a text through: one that is not given lets all.
+func fits(filter types.String, text string) bool {
+	return filter.IsNull() || filter.ValueString() == text
+}
+
 // shownText is what a data source shows.
 func shownText(description string) shown.StringAttribute {
 	return shown.StringAttribute{Computed: true, MarkdownDescription: description}
@@ -46,6 +61,11 @@ func shownText(description string) shown.StringAttribute {
 // shownNumber is a number that a data source shows.
 func shownNumber(description string) shown.Int64Attribute {
 	return shown.Int64Attribute{Computed: true, MarkdownDescription: description}
+}
+
+// shownRate is a number with a fraction that a data source shows.
+func shownRate(description string) shown.Float64Attribute {
+	return shown.Float64Attribute{Computed: true, MarkdownDescription: description}
 }
 
 // shownFlag is a fact that a data source shows.

@@ -24,6 +24,8 @@ const (
 
 var budgetActions = []string{"notify", "suspend"}
 
+// budgetModel is what is chosen of a budget and what stays: both the resource and the data source
+// have it.
 type budgetModel struct {
 	ID          types.String `tfsdk:"id"`
 	Name        types.String `tfsdk:"name"`
@@ -35,8 +37,8 @@ type budgetModel struct {
 }
 
 func budgetResource() resource.Resource {
-	return newManaged(definition[budgetModel]{
-		name:   "budget",
+	return &managed[budgetModel]{
+		frame:  frame{name: "budget"},
 		schema: budgetSchema(),
 		create: createBudget,
 		read:   readBudget,
@@ -46,7 +48,7 @@ func budgetResource() resource.Resource {
 			found, err := s.budgetNamed(ctx, name)
 			return found.ID, err
 		}),
-	})
+	}
 }
 
 func budgetSchema() schema.Schema {
@@ -118,9 +120,12 @@ func (m *budgetModel) wish() api.BudgetWish {
 	}
 }
 
-// show fills in what is computed.
 func (m *budgetModel) show(found api.Budget) {
 	m.ID = types.StringValue(found.ID)
+	m.Name = types.StringValue(found.Name)
+	m.AmountMinor = types.Int64Value(found.AmountMinor)
+	m.Thresholds = numbersOf(found.Thresholds)
+	m.Action = types.StringValue(found.Action)
 	m.Currency = types.StringValue(found.Currency)
 	m.CreatedAt = types.StringValue(found.CreatedAt)
 }
@@ -130,21 +135,17 @@ func createBudget(ctx context.Context, s *session, plan *budgetModel, _ budgetMo
 	if err != nil {
 		return false, err
 	}
+	s.budgets.Put(organization, made)
 	plan.show(made)
 	return true, nil
 }
 
 func readBudget(ctx context.Context, s *session, state *budgetModel) error {
-	found, err := s.api.Budget(ctx, state.ID.ValueString())
-	if err != nil {
-		return err
+	found, err := s.budgets.get(ctx, organization, state.ID.ValueString())
+	if err == nil {
+		state.show(found)
 	}
-	state.Name = types.StringValue(found.Name)
-	state.AmountMinor = types.Int64Value(found.AmountMinor)
-	state.Thresholds = numbersOf(found.Thresholds)
-	state.Action = types.StringValue(found.Action)
-	state.show(found)
-	return nil
+	return err
 }
 
 func updateBudget(ctx context.Context, s *session, plan *budgetModel, state, _ budgetModel) error {
@@ -152,23 +153,18 @@ func updateBudget(ctx context.Context, s *session, plan *budgetModel, state, _ b
 	if err != nil {
 		return err
 	}
+	s.budgets.Put(organization, found)
 	plan.show(found)
 	return nil
 }
 
 func removeBudget(ctx context.Context, s *session, state budgetModel) error {
-	return s.api.DeleteBudget(ctx, state.ID.ValueString())
+	id := state.ID.ValueString()
+	return s.budgets.removed(organization, id, s.api.DeleteBudget(ctx, id))
 }
 
 func (s *session) budgetNamed(ctx context.Context, name string) (api.Budget, error) {
-	all, err := s.api.Budgets(ctx)
-	if err != nil {
-		return api.Budget{}, err
-	}
-	for _, each := range all {
-		if each.Name == name {
-			return each, nil
-		}
-	}
-	return api.Budget{}, absent("budget", name)
+	return s.budgets.first(ctx, organization, name, func(each api.Budget) bool {
+		return each.Name == name
+	})
 }

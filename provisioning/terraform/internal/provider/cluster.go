@@ -60,8 +60,8 @@ var endpointType = types.ObjectType{AttrTypes: map[string]attr.Type{
 var scaleTypes = map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type}
 
 func clusterResource() resource.Resource {
-	return newManaged(definition[clusterModel]{
-		name:        "cluster",
+	return &managed[clusterModel]{
+		frame:       frame{name: "cluster"},
 		schema:      clusterSchema(),
 		create:      createCluster,
 		read:        readCluster,
@@ -69,7 +69,7 @@ func clusterResource() resource.Resource {
 		remove:      removeCluster,
 		identify:    identifyCluster,
 		planRemoval: refuseProtected,
-	})
+	}
 }
 
 func clusterSchema() schema.Schema {
@@ -220,7 +220,7 @@ func createCluster(
 }
 
 func readCluster(ctx context.Context, s *session, state *clusterModel) error {
-	found, err := s.api.Cluster(ctx, state.ID.ValueString())
+	found, err := s.clusters.get(ctx, organization, state.ID.ValueString())
 	if err != nil {
 		return err
 	}

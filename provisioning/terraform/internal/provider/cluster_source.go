@@ -73,19 +73,15 @@ func clusterAttributes() map[string]schema.Attribute {
 }
 
 func clusterSource() datasource.DataSource {
-	attributes := clusterAttributes()
-	attributes["id"] = schema.StringAttribute{
+	shows := clusterAttributes()
+	shows["id"] = schema.StringAttribute{
 		Optional: true, Computed: true, MarkdownDescription: "Id; or give `name`.",
 	}
-	attributes["name"] = schema.StringAttribute{
+	shows["name"] = schema.StringAttribute{
 		Optional: true, Computed: true, MarkdownDescription: "Name; or give `id`.",
 	}
-	return newSource(sourceDefinition[shownCluster]{
-		name: "cluster",
-		schema: schema.Schema{
-			MarkdownDescription: "A cluster, by its id or its name.", Attributes: attributes,
-		},
-		read: func(ctx context.Context, s *session, model *shownCluster) error {
+	return newSource("cluster", "A cluster, by its id or its name.", shows,
+		func(ctx context.Context, s *session, model *shownCluster) error {
 			id := model.ID.ValueString()
 			if (id == "") == (model.Name.ValueString() == "") {
 				return errors.New("give either id or name")
@@ -101,8 +97,7 @@ func clusterSource() datasource.DataSource {
 			}
 			*model = showCluster(found)
 			return err
-		},
-	})
+		})
 }
 
 type clustersModel struct {
@@ -110,25 +105,17 @@ type clustersModel struct {
 }
 
 func clustersSource() datasource.DataSource {
-	return newSource(sourceDefinition[clustersModel]{
-		name: "clusters",
-		schema: schema.Schema{
-			MarkdownDescription: "All clusters of the organisation that are not deleted.",
-			Attributes: map[string]schema.Attribute{
-				"clusters": shownList("The clusters, by id.", clusterAttributes()),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *clustersModel) error {
+	shows := map[string]schema.Attribute{
+		"clusters": shownList("The clusters, by id.", clusterAttributes()),
+	}
+	return newSource("clusters", "All clusters of the organisation that are not deleted.", shows,
+		func(ctx context.Context, s *session, model *clustersModel) error {
 			all, err := s.clusters.All(ctx, organization)
-			model.Clusters = []shownCluster{}
-			for _, each := range all {
-				if each.DeletedAt == nil {
-					model.Clusters = append(model.Clusters, showCluster(each))
-				}
-			}
+			model.Clusters = shownAll(all, func(each api.Cluster) bool {
+				return each.DeletedAt == nil
+			}, showCluster)
 			return err
-		},
-	})
+		})
 }
 
 type regionsModel struct {
@@ -141,26 +128,18 @@ type regionModel struct {
 }
 
 func regionsSource() datasource.DataSource {
-	return newSource(sourceDefinition[regionsModel]{
-		name: "regions",
-		schema: schema.Schema{
-			MarkdownDescription: "Regions that clusters can be created in.",
-			Attributes: map[string]schema.Attribute{
-				"regions": shownList("The regions.", map[string]schema.Attribute{
-					"id":   shownText("Id, for a cluster's `region`."),
-					"name": shownText("Name."),
-				}),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *regionsModel) error {
+	shows := map[string]schema.Attribute{
+		"regions": shownList("The regions.", map[string]schema.Attribute{
+			"id":   shownText("Id, for a cluster's `region`."),
+			"name": shownText("Name."),
+		}),
+	}
+	return newSource("regions", "Regions that clusters can be created in.", shows,
+		func(ctx context.Context, s *session, model *regionsModel) error {
 			all, err := s.api.Regions(ctx)
-			model.Regions = []regionModel{}
-			for _, each := range all {
-				model.Regions = append(model.Regions, regionModel{
-					ID: types.StringValue(each.ID), Name: types.StringValue(each.Name),
-				})
-			}
+			model.Regions = shownAll(all, every, func(each api.Region) regionModel {
+				return regionModel{types.StringValue(each.ID), types.StringValue(each.Name)}
+			})
 			return err
-		},
-	})
+		})
 }

@@ -29,23 +29,29 @@ var (
 	mechanisms      = []string{"SCRAM-SHA-256", "SCRAM-SHA-512"}
 )
 
+// credentialFacts are what there is to know of a credential, as the resource and the data sources
+// have it.
+type credentialFacts struct {
+	ID        types.String `tfsdk:"id"`
+	Name      types.String `tfsdk:"name"`
+	Role      types.String `tfsdk:"role"`
+	Mechanism types.String `tfsdk:"mechanism"`
+	Username  types.String `tfsdk:"username"`
+	Principal types.String `tfsdk:"principal"`
+	CreatedAt types.String `tfsdk:"created_at"`
+}
+
 type credentialModel struct {
-	ID                types.String `tfsdk:"id"`
+	credentialFacts
 	ClusterID         types.String `tfsdk:"cluster_id"`
-	Name              types.String `tfsdk:"name"`
-	Role              types.String `tfsdk:"role"`
-	Mechanism         types.String `tfsdk:"mechanism"`
 	PasswordWO        types.String `tfsdk:"password_wo"`
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
 	RotationOverlapS  types.Int64  `tfsdk:"rotation_overlap_s"`
-	Username          types.String `tfsdk:"username"`
-	Principal         types.String `tfsdk:"principal"`
-	CreatedAt         types.String `tfsdk:"created_at"`
 }
 
 func credentialResource() resource.Resource {
-	return newManaged(definition[credentialModel]{
-		name:     "credential",
+	return &managed[credentialModel]{
+		frame:    frame{name: "credential"},
 		schema:   credentialSchema(),
 		create:   createCredential,
 		read:     readCredential,
@@ -54,7 +60,7 @@ func credentialResource() resource.Resource {
 		identify: identifyCredential,
 
 		planChange: planRotation,
-	})
+	}
 }
 
 func credentialSchema() schema.Schema {
@@ -202,7 +208,7 @@ func planRotation(state credentialModel, plan *credentialModel, _ *diag.Diagnost
 	plan.CreatedAt = types.StringUnknown()
 }
 
-func (m *credentialModel) show(found api.Credential) {
+func (m *credentialFacts) show(found api.Credential) {
 	m.ID = types.StringValue(found.ID)
 	m.Name = types.StringValue(found.Name)
 	m.Role = types.StringValue(found.Role)
@@ -225,10 +231,10 @@ func removeCredential(ctx context.Context, s *session, state credentialModel) er
 		}
 	}
 	for _, each := range going {
-		if err := s.api.DeleteCredential(ctx, cluster, each); err != nil {
+		err := s.credentials.removed(cluster, each, s.api.DeleteCredential(ctx, cluster, each))
+		if err != nil {
 			return err
 		}
-		s.credentials.Remove(cluster, each)
 	}
 	return nil
 }
@@ -247,14 +253,7 @@ func identifyCredential(ctx context.Context, s *session, id string) (map[string]
 func (s *session) credentialNamed(
 	ctx context.Context, cluster, idOrName string,
 ) (api.Credential, error) {
-	all, err := s.credentials.All(ctx, cluster)
-	if err != nil {
-		return api.Credential{}, err
-	}
-	for _, each := range all {
-		if each.ReplacedBy == nil && (each.ID == idOrName || each.Name == idOrName) {
-			return each, nil
-		}
-	}
-	return api.Credential{}, absent("credential", idOrName)
+	return s.credentials.first(ctx, cluster, idOrName, func(each api.Credential) bool {
+		return each.ReplacedBy == nil && (each.ID == idOrName || each.Name == idOrName)
+	})
 }

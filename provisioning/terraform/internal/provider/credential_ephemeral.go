@@ -38,8 +38,8 @@ type credentialEphemeralModel struct {
 }
 
 func credentialEphemeral() ephemeral.EphemeralResource {
-	return newTransient(transientDefinition[credentialEphemeralModel]{
-		name: "credential",
+	return &transient[credentialEphemeralModel]{
+		frame: frame{name: "credential"},
 		schema: schema.Schema{
 			MarkdownDescription: "A credential of Kafka clients for this run alone: made when it is " +
 				"needed, deleted at the end, in no state and no plan. For what else a run does with " +
@@ -62,9 +62,9 @@ func credentialEphemeral() ephemeral.EphemeralResource {
 				"bootstrap_servers": givenOut("`host:port,…` of the cluster."),
 			},
 		},
-		open:  openCredential,
-		close: closeCredential,
-	})
+		open: openCredential,
+		end:  closeCredential,
+	}
 }
 
 func passingNameAttribute() schema.StringAttribute {
@@ -123,8 +123,8 @@ type apiKeyEphemeralModel struct {
 }
 
 func apiKeyEphemeral() ephemeral.EphemeralResource {
-	return newTransient(transientDefinition[apiKeyEphemeralModel]{
-		name: "api_key",
+	return &transient[apiKeyEphemeralModel]{
+		frame: frame{name: "api_key"},
 		schema: schema.Schema{
 			MarkdownDescription: "An API key for this run alone: revoked at its end, and by itself " +
 				"after a while. For what else a run does with Freshet's API, with fewer rights.",
@@ -154,9 +154,9 @@ func apiKeyEphemeral() ephemeral.EphemeralResource {
 				"secret": secretOut("The bearer token."),
 			},
 		},
-		open:  openAPIKey,
-		close: closeAPIKey,
-	})
+		open: openAPIKey,
+		end:  closeAPIKey,
+	}
 }
 
 func openAPIKey(

@@ -12,13 +12,14 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// fake is as much of the service as these tests need: one cluster with topics and credentials, in
-// memory, in the shapes of internal/api, which another test holds to the API's description.
+// fake is as much of the service as these tests need: one cluster with topics, credentials and
+// quotas, in memory, in the shapes of internal/api, which another test holds to the API's description.
 type fake struct {
 	mu          sync.Mutex
 	cluster     api.Cluster
 	topics      map[string]api.Topic
 	credentials map[string]api.Credential
+	quotas      map[string]api.ClientQuota
 	passwords   map[string]string
 	asked       []string // "METHOD path", without /api/v1
 }
@@ -34,6 +35,7 @@ func newFake(t *testing.T) (*fake, string) {
 		},
 		topics:      map[string]api.Topic{},
 		credentials: map[string]api.Credential{},
+		quotas:      map[string]api.ClientQuota{},
 		passwords:   map[string]string{},
 	}
 	server := httptest.NewServer(found)
@@ -49,6 +51,8 @@ func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	below := strings.TrimPrefix(path, "/clusters/"+clusterID)
 	parts := strings.Split(strings.Trim(below, "/"), "/")
 	switch {
+	case path == "/clusters":
+		tell(answer, http.StatusOK, items(map[string]api.Cluster{clusterID: f.cluster}))
 	case below == path:
 		refuse(answer, http.StatusNotFound, "not_found", "")
 	case below == "":
@@ -57,6 +61,35 @@ func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		f.serveTopics(answer, request, parts[1:])
 	case parts[0] == "credentials":
 		f.serveCredentials(answer, request, parts[1:])
+	case parts[0] == "quotas":
+		f.serveQuotas(answer, request)
+	}
+}
+
+func (f *fake) serveQuotas(answer http.ResponseWriter, request *http.Request) {
+	switch request.Method {
+	case http.MethodGet:
+		tell(answer, http.StatusOK, items(f.quotas))
+	case http.MethodPut:
+		var wanted api.QuotaWish
+		_ = json.NewDecoder(request.Body).Decode(&wanted)
+		key := quotaKey(wanted.QuotaEntity)
+		f.quotas[key] = api.ClientQuota{
+			ID: "qta_" + key, QuotaEntity: wanted.QuotaEntity, QuotaValues: wanted.QuotaValues,
+		}
+		tell(answer, http.StatusOK, f.quotas[key])
+	case http.MethodDelete:
+		of := api.QuotaEntity{}
+		for name, part := range map[string]**string{
+			"user": &of.User, "client_id": &of.ClientID, "ip": &of.IP,
+		} {
+			if query := request.URL.Query(); query.Has(name) {
+				value := query.Get(name)
+				*part = &value
+			}
+		}
+		delete(f.quotas, quotaKey(of))
+		answer.WriteHeader(http.StatusNoContent)
 	}
 }
 
@@ -137,6 +170,7 @@ func (f *fake) serveCredentials(
 		}
 		if len(parts) == 1 {
 			before := f.credentials[strings.TrimSuffix(parts[0], ":rotate")]
+			made.Replaces = &before.ID
 			made.Name, made.Role, made.Mechanism = before.Name, before.Role, before.Mechanism
 			before.ReplacedBy = &id
 			f.credentials[before.ID] = before

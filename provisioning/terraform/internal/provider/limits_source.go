@@ -6,6 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"freshet/terraform/internal/api"
 )
 
 type limitsModel struct {
@@ -24,42 +26,35 @@ type shownLimit struct {
 }
 
 func limitsSource() datasource.DataSource {
-	return newSource(sourceDefinition[limitsModel]{
-		name: "limits",
-		schema: schema.Schema{
-			MarkdownDescription: "Published limits, what of them is used, and what happens at each. More " +
-				"can be asked for in the console.",
-			Attributes: map[string]schema.Attribute{
-				"cluster_id": schema.StringAttribute{
-					Optional:            true,
-					MarkdownDescription: "Shows this cluster's own values, and what it uses.",
-				},
-				"limits": shownList("The limits.", map[string]schema.Attribute{
-					"name":     shownText("Name."),
-					"scope":    shownText("What it holds for, such as `organization` or `cluster`."),
-					"limit":    shownNumber("How much at most."),
-					"used":     shownNumber("How much is used; null where it is not known."),
-					"unit":     shownText("Unit of both."),
-					"effect":   shownText("What happens at it."),
-					"raisable": shownFlag("Whether more can be asked for."),
-				}),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *limitsModel) error {
+	shows := map[string]schema.Attribute{
+		"cluster_id": filterText("Shows this cluster's own values, and what it uses."),
+		"limits": shownList("The limits.", map[string]schema.Attribute{
+			"name":     shownText("Name."),
+			"scope":    shownText("What it holds for, such as `organization` or `cluster`."),
+			"limit":    shownNumber("How much at most."),
+			"used":     shownNumber("How much is used; null where it is not known."),
+			"unit":     shownText("Unit of both."),
+			"effect":   shownText("What happens at it."),
+			"raisable": shownFlag("Whether more can be asked for."),
+		}),
+	}
+	return newSource("limits", "Published limits, what of them is used, and what happens at each. "+
+		"More can be asked for in the console.", shows,
+		func(ctx context.Context, s *session, model *limitsModel) error {
 			all, err := s.api.Limits(ctx, model.ClusterID.ValueString())
-			model.Limits = []shownLimit{}
-			for _, each := range all {
-				model.Limits = append(model.Limits, shownLimit{
-					Name:     types.StringValue(each.Name),
-					Scope:    types.StringValue(each.Scope),
-					Limit:    types.Int64Value(each.Limit),
-					Used:     types.Int64PointerValue(each.Used),
-					Unit:     types.StringValue(each.Unit),
-					Effect:   types.StringValue(each.Effect),
-					Raisable: types.BoolValue(each.Raisable),
-				})
-			}
+			model.Limits = shownAll(all, every, showLimit)
 			return err
-		},
-	})
+		})
+}
+
+func showLimit(found api.Limit) shownLimit {
+	return shownLimit{
+		Name:     types.StringValue(found.Name),
+		Scope:    types.StringValue(found.Scope),
+		Limit:    types.Int64Value(found.Limit),
+		Used:     types.Int64PointerValue(found.Used),
+		Unit:     types.StringValue(found.Unit),
+		Effect:   types.StringValue(found.Effect),
+		Raisable: types.BoolValue(found.Raisable),
+	}
 }

@@ -2,21 +2,18 @@ package provider
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"freshet/terraform/internal/api"
 )
 
-// definition is one type of resource: its schema, and what is done with the service. M: its model.
-type definition[M any] struct {
-	name   string // without the prefix, and as people say it: "topic", "service_account"
+// managed is one type of resource: its schema, and what is done with the service. M: its model.
+type managed[M any] struct {
+	frame
 	schema schema.Schema
 
 	// create makes what plan says and fills in what is computed. config has write-only values. With
@@ -37,17 +34,6 @@ type definition[M any] struct {
 	planRemoval func(state M, to *diag.Diagnostics)
 }
 
-// managed makes a resource of a definition.
-type managed[M any] struct {
-	definition[M]
-	session *session
-}
-
-// newManaged gives the provider what makes a resource.
-func newManaged[M any](of definition[M]) resource.Resource {
-	return &managed[M]{definition: of}
-}
-
 var (
 	_ resource.ResourceWithConfigure   = (*managed[struct{}])(nil)
 	_ resource.ResourceWithImportState = (*managed[struct{}])(nil)
@@ -57,7 +43,7 @@ var (
 func (r *managed[M]) Metadata(
 	_ context.Context, _ resource.MetadataRequest, answer *resource.MetadataResponse,
 ) {
-	answer.TypeName = typePrefix + r.name
+	answer.TypeName = r.typeName()
 }
 
 func (r *managed[M]) Schema(
@@ -69,32 +55,19 @@ func (r *managed[M]) Schema(
 func (r *managed[M]) Configure(
 	_ context.Context, request resource.ConfigureRequest, answer *resource.ConfigureResponse,
 ) {
-	r.session = sessionFrom(request.ProviderData, &answer.Diagnostics)
-}
-
-// sessionFrom is nil while Terraform only validates.
-func sessionFrom(data any, to *diag.Diagnostics) *session {
-	if data == nil {
-		return nil
-	}
-	found, ok := data.(*session)
-	if !ok {
-		to.AddError("The provider is not what it should be", fmt.Sprintf("found %T", data))
-	}
-	return found
+	r.configure(request.ProviderData, &answer.Diagnostics)
 }
 
 func (r *managed[M]) Create(
 	ctx context.Context, request resource.CreateRequest, answer *resource.CreateResponse,
 ) {
-	var plan, config M
-	answer.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
-	answer.Diagnostics.Append(request.Config.Get(ctx, &config)...)
-	if answer.Diagnostics.HasError() {
+	plan, _ := given[M](ctx, request.Plan, &answer.Diagnostics)
+	config, ok := given[M](ctx, request.Config, &answer.Diagnostics)
+	if !ok {
 		return
 	}
 	made, err := r.create(ctx, r.session, &plan, config)
-	report(&answer.Diagnostics, "Cannot create the "+r.spoken(), err, attributesOf(ctx, request.Plan))
+	report(&answer.Diagnostics, r.cannot("create"), err, attributesOf(ctx, request.Plan))
 	if made || err == nil {
 		answer.Diagnostics.Append(answer.State.Set(ctx, &plan)...)
 	}
@@ -103,40 +76,36 @@ func (r *managed[M]) Create(
 func (r *managed[M]) Read(
 	ctx context.Context, request resource.ReadRequest, answer *resource.ReadResponse,
 ) {
-	var state M
-	answer.Diagnostics.Append(request.State.Get(ctx, &state)...)
-	if answer.Diagnostics.HasError() {
+	state, ok := given[M](ctx, request.State, &answer.Diagnostics)
+	if !ok {
 		return
 	}
 	err := r.read(ctx, r.session, &state)
-	if api.IsNotFound(err) {
+	switch {
+	case api.IsNotFound(err):
 		answer.State.RemoveResource(ctx)
-		return
+	case err != nil:
+		report(&answer.Diagnostics, r.cannot("read"), err, nil)
+	default:
+		answer.Diagnostics.Append(answer.State.Set(ctx, &state)...)
 	}
-	if err != nil {
-		report(&answer.Diagnostics, "Cannot read the "+r.spoken(), err, nil)
-		return
-	}
-	answer.Diagnostics.Append(answer.State.Set(ctx, &state)...)
 }
 
 func (r *managed[M]) Update(
 	ctx context.Context, request resource.UpdateRequest, answer *resource.UpdateResponse,
 ) {
-	var plan, state, config M
-	answer.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
-	answer.Diagnostics.Append(request.State.Get(ctx, &state)...)
-	answer.Diagnostics.Append(request.Config.Get(ctx, &config)...)
-	if answer.Diagnostics.HasError() {
+	plan, _ := given[M](ctx, request.Plan, &answer.Diagnostics)
+	state, _ := given[M](ctx, request.State, &answer.Diagnostics)
+	config, ok := given[M](ctx, request.Config, &answer.Diagnostics)
+	if !ok {
 		return
 	}
 	if r.update == nil {
-		answer.Diagnostics.AddError("Cannot change the "+r.spoken(), "every change replaces it")
+		answer.Diagnostics.AddError(r.cannot("change"), "every change replaces it")
 		return
 	}
 	if err := r.update(ctx, r.session, &plan, state, config); err != nil {
-		report(&answer.Diagnostics, "Cannot change the "+r.spoken(), err,
-			attributesOf(ctx, request.Plan))
+		report(&answer.Diagnostics, r.cannot("change"), err, attributesOf(ctx, request.Plan))
 		return
 	}
 	answer.Diagnostics.Append(answer.State.Set(ctx, &plan)...)
@@ -145,13 +114,9 @@ func (r *managed[M]) Update(
 func (r *managed[M]) Delete(
 	ctx context.Context, request resource.DeleteRequest, answer *resource.DeleteResponse,
 ) {
-	var state M
-	answer.Diagnostics.Append(request.State.Get(ctx, &state)...)
-	if answer.Diagnostics.HasError() {
-		return
+	if state, ok := given[M](ctx, request.State, &answer.Diagnostics); ok {
+		report(&answer.Diagnostics, r.cannot("delete"), r.remove(ctx, r.session, state), nil)
 	}
-	err := r.remove(ctx, r.session, state)
-	report(&answer.Diagnostics, "Cannot delete the "+r.spoken(), err, nil)
 }
 
 func (r *managed[M]) ImportState(
@@ -159,7 +124,7 @@ func (r *managed[M]) ImportState(
 ) {
 	found, err := r.identify(ctx, r.session, request.ID)
 	if err != nil {
-		report(&answer.Diagnostics, "Cannot import the "+r.spoken(), err, nil)
+		report(&answer.Diagnostics, r.cannot("import"), err, nil)
 		return
 	}
 	for name, value := range found {
@@ -170,37 +135,20 @@ func (r *managed[M]) ImportState(
 func (r *managed[M]) ModifyPlan(
 	ctx context.Context, request resource.ModifyPlanRequest, answer *resource.ModifyPlanResponse,
 ) {
-	if request.State.Raw.IsNull() {
+	// Most of a plan is what stays as it is.
+	if request.State.Raw.IsNull() || request.Plan.Raw.Equal(request.State.Raw) {
 		return
 	}
-	var state, plan M
-	answer.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	state, _ := given[M](ctx, request.State, &answer.Diagnostics)
 	if request.Plan.Raw.IsNull() {
 		if r.planRemoval != nil {
 			r.planRemoval(state, &answer.Diagnostics)
 		}
 		return
 	}
-	answer.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
-	if r.planChange != nil && !answer.Diagnostics.HasError() {
+	plan, ok := given[M](ctx, request.Plan, &answer.Diagnostics)
+	if r.planChange != nil && ok {
 		r.planChange(state, &plan, &answer.Diagnostics)
 		answer.Diagnostics.Append(answer.Plan.Set(ctx, &plan)...)
 	}
-}
-
-// spoken is the name in a sentence.
-func (r *managed[M]) spoken() string { return spoken(r.name) }
-
-// getter is a plan, a state or a config.
-type getter interface {
-	Get(ctx context.Context, target any) diag.Diagnostics
-}
-
-// attributesOf gives the values of what a resource was asked to be, by name.
-func attributesOf(ctx context.Context, from getter) map[string]attr.Value {
-	var whole basetypes.ObjectValue
-	if from.Get(ctx, &whole).HasError() {
-		return nil
-	}
-	return whole.Attributes()
 }

@@ -1,7 +1,9 @@
 // Package provider is what Terraform sees of Freshet.
 //
-// managed.go, source.go and transient.go hold what all resources, data sources and ephemeral
-// resources have in common; every other file is one of them: a model, a schema, and what is done.
+// managed.go, source.go and transient.go are what all resources, data sources and ephemeral resources
+// have in common, each by itself, and frame.go what all three have; find.go looks things up in the
+// lists that a run reads once. Every other file is of one kind of thing: models, schemas, what is
+// done.
 package provider
 
 import (
@@ -139,6 +141,7 @@ func (p *freshet) Resources(context.Context) []func() resource.Resource {
 		topicResource,
 		aclResource,
 		credentialResource,
+		clientQuotaResource,
 		budgetResource,
 		projectResource,
 		serviceAccountResource,
@@ -152,6 +155,7 @@ func (p *freshet) DataSources(context.Context) []func() datasource.DataSource {
 		topicSource, topicsSource,
 		aclsSource,
 		credentialSource, credentialsSource,
+		clientQuotasSource,
 		budgetSource, budgetsSource,
 		projectSource, projectsSource,
 		serviceAccountSource, serviceAccountsSource,

@@ -21,8 +21,8 @@ type roleBindingModel struct {
 }
 
 func roleBindingResource() resource.Resource {
-	return newManaged(definition[roleBindingModel]{
-		name: "role_binding",
+	return &managed[roleBindingModel]{
+		frame: frame{name: "role_binding"},
 		schema: schema.Schema{
 			MarkdownDescription: "A role of a user or a service account in a project. What the role in " +
 				"the organisation does not grant, this one may, for the project's clusters and all in " +
@@ -42,16 +42,12 @@ func roleBindingResource() resource.Resource {
 		read:   readRoleBinding,
 		remove: func(ctx context.Context, s *session, state roleBindingModel) error {
 			id := state.ID.ValueString()
-			if err := s.api.DeleteRoleBinding(ctx, id); err != nil {
-				return err
-			}
-			s.roleBindings.Remove(organization, id)
-			return nil
+			return s.roleBindings.removed(organization, id, s.api.DeleteRoleBinding(ctx, id))
 		},
 		identify: func(_ context.Context, _ *session, id string) (map[string]string, error) {
 			return map[string]string{"id": id}, nil
 		},
-	})
+	}
 }
 
 func createRoleBinding(
@@ -72,16 +68,11 @@ func createRoleBinding(
 }
 
 func readRoleBinding(ctx context.Context, s *session, state *roleBindingModel) error {
-	id := state.ID.ValueString()
-	found, there, err := s.roleBindings.Find(ctx, organization, id)
-	if err != nil {
-		return err
+	found, err := s.roleBindings.get(ctx, organization, state.ID.ValueString())
+	if err == nil {
+		state.show(found)
 	}
-	if !there {
-		return absent("role binding", id)
-	}
-	state.show(found)
-	return nil
+	return err
 }
 
 func (m *roleBindingModel) show(found api.RoleBinding) {

@@ -8,7 +8,6 @@ import (
 
 	"freshet/terraform/internal/api"
 	"freshet/terraform/internal/batch"
-	"freshet/terraform/internal/cache"
 )
 
 const (
@@ -22,47 +21,51 @@ const (
 type session struct {
 	api *api.Client
 
-	clusters    *cache.Lists[api.Cluster]
-	topics      *cache.Lists[api.Topic]
-	acls        *cache.Lists[api.ACL]
-	credentials *cache.Lists[api.Credential]
+	clusters    listed[api.Cluster]
+	topics      listed[api.Topic]
+	acls        listed[api.ACL]
+	credentials listed[api.Credential]
+	quotas      listed[api.ClientQuota]
 
-	projects        *cache.Lists[api.Project]
-	serviceAccounts *cache.Lists[api.ServiceAccount]
-	roleBindings    *cache.Lists[api.RoleBinding]
+	projects        listed[api.Project]
+	serviceAccounts listed[api.ServiceAccount]
+	roleBindings    listed[api.RoleBinding]
+	budgets         listed[api.Budget]
 
 	newTopics *batch.Batcher[api.NewTopic, api.Topic]
 	newACLs   *batch.Batcher[api.NewACL, struct{}]
 }
 
 func newSession(client *api.Client) *session {
-	s := &session{api: client}
-	s.clusters = ofOrganization(client.Clusters, func(each api.Cluster) string { return each.ID })
-	s.projects = ofOrganization(client.Projects, func(each api.Project) string { return each.ID })
-	s.serviceAccounts = ofOrganization(client.ServiceAccounts,
-		func(each api.ServiceAccount) string { return each.ID })
-	s.roleBindings = ofOrganization(client.RoleBindings,
-		func(each api.RoleBinding) string { return each.ID })
-	s.topics = cache.New(
-		func(ctx context.Context, cluster string) ([]api.Topic, error) {
-			return client.Topics(ctx, cluster, "basic")
-		},
-		func(topic api.Topic) string { return topic.Name }, api.IsNotFound)
-	s.acls = cache.New(client.ACLs,
-		func(entry api.ACL) string { return aclKey(entry.NewACL) }, api.IsNotFound)
-	s.credentials = cache.New(client.Credentials,
-		func(credential api.Credential) string { return credential.ID }, api.IsNotFound)
+	basicTopics := func(ctx context.Context, cluster string) ([]api.Topic, error) {
+		return client.Topics(ctx, cluster, "basic")
+	}
+	s := &session{
+		api: client,
+
+		clusters: listedOnce("cluster", client.Clusters,
+			func(each api.Cluster) string { return each.ID }),
+		topics: listedBy("topic", basicTopics,
+			func(each api.Topic) string { return each.Name }),
+		acls: listedBy("entry", client.ACLs,
+			func(each api.ACL) string { return aclKey(each.NewACL) }),
+		credentials: listedBy("credential", client.Credentials,
+			func(each api.Credential) string { return each.ID }),
+		quotas: listedBy("quota", client.ClientQuotas,
+			func(each api.ClientQuota) string { return quotaKey(each.QuotaEntity) }),
+
+		projects: listedOnce("project", client.Projects,
+			func(each api.Project) string { return each.ID }),
+		serviceAccounts: listedOnce("service account", client.ServiceAccounts,
+			func(each api.ServiceAccount) string { return each.ID }),
+		roleBindings: listedOnce("role binding", client.RoleBindings,
+			func(each api.RoleBinding) string { return each.ID }),
+		budgets: listedOnce("budget", client.Budgets,
+			func(each api.Budget) string { return each.ID }),
+	}
 	s.newTopics = batch.New(batchWindow, api.TopicsAtOnce, s.sendTopics)
 	s.newACLs = batch.New(batchWindow, api.TopicsAtOnce, s.sendACLs)
 	return s
-}
-
-// ofOrganization is a cache of a list that is the organisation's.
-func ofOrganization[T any](
-	load func(context.Context) ([]T, error), key func(T) string,
-) *cache.Lists[T] {
-	return cache.New(
-		func(ctx context.Context, _ string) ([]T, error) { return load(ctx) }, key, api.IsNotFound)
 }
 
 // identifyBy takes what an import names: an id, which begins with a prefix, or a name.
@@ -88,23 +91,9 @@ func (s *session) clusterID(ctx context.Context, idOrName string) (string, error
 }
 
 func (s *session) clusterNamed(ctx context.Context, name string) (api.Cluster, error) {
-	all, err := s.clusters.All(ctx, organization)
-	if err != nil {
-		return api.Cluster{}, err
-	}
-	for _, each := range all {
-		if each.Name == name && each.DeletedAt == nil {
-			return each, nil
-		}
-	}
-	return api.Cluster{}, absent("cluster", name)
-}
-
-// absent is the error of what a list does not have.
-func absent(kind, name string) error {
-	return &api.Problem{
-		Status: 404, Code: "not_found", Title: fmt.Sprintf("There is no %s %q", kind, name),
-	}
+	return s.clusters.first(ctx, organization, name, func(each api.Cluster) bool {
+		return each.Name == name && each.DeletedAt == nil
+	})
 }
 
 // inCluster splits an import id "cluster/name". The cluster is named by its id or its name.

@@ -13,32 +13,22 @@ import (
 	"freshet/terraform/internal/api"
 )
 
+// shownBudget is a budget with how it stands.
 type shownBudget struct {
-	ID          types.String `tfsdk:"id"`
-	Name        types.String `tfsdk:"name"`
-	AmountMinor types.Int64  `tfsdk:"amount_minor"`
-	Thresholds  types.Set    `tfsdk:"thresholds"`
-	Action      types.String `tfsdk:"action"`
-	Currency    types.String `tfsdk:"currency"`
-	Month       types.String `tfsdk:"month"`
-	State       types.String `tfsdk:"state"`
-	SpentMinor  types.Int64  `tfsdk:"spent_minor"`
-	CreatedAt   types.String `tfsdk:"created_at"`
+	budgetModel
+	Month      types.String `tfsdk:"month"`
+	State      types.String `tfsdk:"state"`
+	SpentMinor types.Int64  `tfsdk:"spent_minor"`
 }
 
 func showBudget(found api.Budget) shownBudget {
-	return shownBudget{
-		ID:          types.StringValue(found.ID),
-		Name:        types.StringValue(found.Name),
-		AmountMinor: types.Int64Value(found.AmountMinor),
-		Thresholds:  numbersOf(found.Thresholds),
-		Action:      types.StringValue(found.Action),
-		Currency:    types.StringValue(found.Currency),
-		Month:       types.StringValue(found.Month),
-		State:       types.StringValue(found.State),
-		SpentMinor:  types.Int64Value(found.SpentMinor),
-		CreatedAt:   types.StringValue(found.CreatedAt),
+	shown := shownBudget{
+		Month:      types.StringValue(found.Month),
+		State:      types.StringValue(found.State),
+		SpentMinor: types.Int64Value(found.SpentMinor),
 	}
+	shown.show(found)
+	return shown
 }
 
 func budgetAttributes() map[string]schema.Attribute {
@@ -60,19 +50,14 @@ func budgetAttributes() map[string]schema.Attribute {
 }
 
 func budgetSource() datasource.DataSource {
-	attributes := budgetAttributes()
-	attributes["name"] = givenText("Name of the budget.")
-	return newSource(sourceDefinition[shownBudget]{
-		name: "budget",
-		schema: schema.Schema{
-			MarkdownDescription: "A budget and how it stands.", Attributes: attributes,
-		},
-		read: func(ctx context.Context, s *session, model *shownBudget) error {
+	shows := budgetAttributes()
+	shows["name"] = givenText("Name of the budget.")
+	return newSource("budget", "A budget and how it stands.", shows,
+		func(ctx context.Context, s *session, model *shownBudget) error {
 			found, err := s.budgetNamed(ctx, model.Name.ValueString())
 			*model = showBudget(found)
 			return err
-		},
-	})
+		})
 }
 
 type budgetsModel struct {
@@ -80,23 +65,13 @@ type budgetsModel struct {
 }
 
 func budgetsSource() datasource.DataSource {
-	return newSource(sourceDefinition[budgetsModel]{
-		name: "budgets",
-		schema: schema.Schema{
-			MarkdownDescription: "All budgets and how they stand.",
-			Attributes: map[string]schema.Attribute{
-				"budgets": shownList("The budgets.", budgetAttributes()),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *budgetsModel) error {
-			all, err := s.api.Budgets(ctx)
-			model.Budgets = []shownBudget{}
-			for _, each := range all {
-				model.Budgets = append(model.Budgets, showBudget(each))
-			}
+	shows := map[string]schema.Attribute{"budgets": shownList("The budgets.", budgetAttributes())}
+	return newSource("budgets", "All budgets and how they stand.", shows,
+		func(ctx context.Context, s *session, model *budgetsModel) error {
+			all, err := s.budgets.All(ctx, organization)
+			model.Budgets = shownAll(all, every, showBudget)
 			return err
-		},
-	})
+		})
 }
 
 type usageModel struct {
@@ -121,10 +96,8 @@ type shownUsage struct {
 }
 
 func usageSource() datasource.DataSource {
-	return newSource(sourceDefinition[usageModel]{
-		name:   "usage",
-		schema: usageSchema(),
-		read: func(ctx context.Context, s *session, model *usageModel) error {
+	return newSource("usage", "What was used, by the meters that invoices count.", usageAttributes(),
+		func(ctx context.Context, s *session, model *usageModel) error {
 			query := url.Values{}
 			for name, value := range map[string]types.String{
 				"cluster_id": model.ClusterID, "from": model.From, "to": model.To,
@@ -135,44 +108,34 @@ func usageSource() datasource.DataSource {
 				}
 			}
 			all, err := s.api.Usage(ctx, query)
-			model.Items = []shownUsage{}
-			for _, each := range all {
-				model.Items = append(model.Items, showUsage(each))
-			}
+			model.Items = shownAll(all, every, showUsage)
 			return err
-		},
-	})
+		})
 }
 
-func usageSchema() schema.Schema {
-	chosen := func(description string, values ...string) schema.StringAttribute {
-		found := schema.StringAttribute{Optional: true, MarkdownDescription: description}
-		if len(values) > 0 {
-			found.MarkdownDescription += " One of " + quoted(values) + "."
-			found.Validators = []validator.String{stringvalidator.OneOf(values...)}
-		}
+func usageAttributes() map[string]schema.Attribute {
+	oneOf := func(description string, values ...string) schema.StringAttribute {
+		found := filterText(description + " One of " + quoted(values) + ".")
+		found.Validators = []validator.String{stringvalidator.OneOf(values...)}
 		return found
 	}
-	return schema.Schema{
-		MarkdownDescription: "What was used, by the meters that invoices count.",
-		Attributes: map[string]schema.Attribute{
-			"cluster_id":  chosen("Only of this cluster."),
-			"from":        chosen("Windows that begin at or after this time, RFC 3339."),
-			"to":          chosen("Windows that begin before this time, RFC 3339. Default: now."),
-			"granularity": chosen("Length of a window.", "minute", "hour", "day", "month"),
-			"group_by":    chosen("What is summed.", "none", "cluster", "topic", "principal", "meter"),
-			"items": shownList("What was used.", map[string]schema.Attribute{
-				"meter":        shownText("What was metered, such as `ingress_bytes`."),
-				"unit":         shownText("Unit of the quantity, such as `byte`."),
-				"quantity":     shownNumber("How much."),
-				"window_start": shownText("Begin of the window, RFC 3339."),
-				"window_end":   shownText("The first moment behind it, RFC 3339."),
-				"provisional":  shownFlag("Whether it may still grow."),
-				"cluster_id":   shownText("Of which cluster; null in a sum over clusters."),
-				"topic":        shownText("Of which topic; null in a sum over topics."),
-				"principal":    shownText("By whom; null in a sum over principals."),
-			}),
-		},
+	return map[string]schema.Attribute{
+		"cluster_id":  filterText("Only of this cluster."),
+		"from":        filterText("Windows that begin at or after this time, RFC 3339."),
+		"to":          filterText("Windows that begin before this time, RFC 3339. Default: now."),
+		"granularity": oneOf("Length of a window.", "minute", "hour", "day", "month"),
+		"group_by":    oneOf("What is summed.", "none", "cluster", "topic", "principal", "meter"),
+		"items": shownList("What was used.", map[string]schema.Attribute{
+			"meter":        shownText("What was metered, such as `ingress_bytes`."),
+			"unit":         shownText("Unit of the quantity, such as `byte`."),
+			"quantity":     shownNumber("How much."),
+			"window_start": shownText("Begin of the window, RFC 3339."),
+			"window_end":   shownText("The first moment behind it, RFC 3339."),
+			"provisional":  shownFlag("Whether it may still grow."),
+			"cluster_id":   shownText("Of which cluster; null in a sum over clusters."),
+			"topic":        shownText("Of which topic; null in a sum over topics."),
+			"principal":    shownText("By whom; null in a sum over principals."),
+		}),
 	}
 }
 

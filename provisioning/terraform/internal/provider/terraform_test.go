@@ -99,6 +99,19 @@ func (w *walker) plan(name string, state, config object) change {
 	}
 }
 
+// validated asks whether a configuration makes sense.
+func (w *walker) validated(name string, config object) []*tfprotov6.Diagnostic {
+	w.t.Helper()
+	answer, err := w.server.ValidateResourceConfig(w.t.Context(),
+		&tfprotov6.ValidateResourceConfigRequest{
+			TypeName: name, Config: w.value(w.schemas[name], config),
+		})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer.Diagnostics
+}
+
 // apply plans a change and makes it; gives the new state and what it said.
 func (w *walker) apply(name string, state, config object) (object, []*tfprotov6.Diagnostic) {
 	w.t.Helper()

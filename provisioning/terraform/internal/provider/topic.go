@@ -38,8 +38,8 @@ type topicModel struct {
 }
 
 func topicResource() resource.Resource {
-	return newManaged(definition[topicModel]{
-		name:       "topic",
+	return &managed[topicModel]{
+		frame:      frame{name: "topic"},
 		schema:     topicSchema(),
 		create:     createTopic,
 		read:       readTopic,
@@ -47,7 +47,7 @@ func topicResource() resource.Resource {
 		remove:     removeTopic,
 		identify:   identifyTopic,
 		planChange: refuseFewerPartitions,
-	})
+	}
 }
 
 func topicSchema() schema.Schema {
@@ -96,12 +96,9 @@ func createTopic(ctx context.Context, s *session, plan *topicModel, _ topicModel
 
 func readTopic(ctx context.Context, s *session, state *topicModel) error {
 	cluster, name := state.ClusterID.ValueString(), state.Name.ValueString()
-	found, there, err := s.topics.Find(ctx, cluster, name)
+	found, err := s.topics.get(ctx, cluster, name)
 	if err != nil {
 		return err
-	}
-	if !there {
-		return absent("topic", name)
 	}
 	state.Configs = mapUnlessNone(found.Configs, state.Configs)
 	state.show(found)
@@ -157,11 +154,7 @@ func configChanges(before, after map[string]string) map[string]*string {
 
 func removeTopic(ctx context.Context, s *session, state topicModel) error {
 	cluster, name := state.ClusterID.ValueString(), state.Name.ValueString()
-	if err := s.api.DeleteTopic(ctx, cluster, name); err != nil {
-		return err
-	}
-	s.topics.Remove(cluster, name)
-	return nil
+	return s.topics.removed(cluster, name, s.api.DeleteTopic(ctx, cluster, name))
 }
 
 // identifyTopic takes cluster/name, the cluster by its id or its name.
@@ -185,30 +178,19 @@ func refuseFewerPartitions(state topicModel, plan *topicModel, to *diag.Diagnost
 	}
 }
 
-// sendTopics makes topics with one request. Where that is refused each is asked for by itself, so
-// that one that is wrong stops no other.
 func (s *session) sendTopics(
 	ctx context.Context, cluster string, wanted []api.NewTopic,
 ) []batch.Result[api.Topic] {
-	made, err := s.api.CreateTopics(ctx, cluster, wanted)
-	results := make([]batch.Result[api.Topic], len(wanted))
-	switch {
-	case err == nil:
+	send := func(wanted []api.NewTopic) ([]api.Topic, error) {
+		made, err := s.api.CreateTopics(ctx, cluster, wanted)
+		if err != nil {
+			return nil, err
+		}
 		made = s.waitServed(ctx, cluster, made)
 		s.topics.Put(cluster, made...)
-		for i, each := range made {
-			results[i].Value = each
-		}
-	case len(wanted) > 1 && api.IsRefused(err):
-		for i := range wanted {
-			results[i] = s.sendTopics(ctx, cluster, wanted[i:i+1])[0]
-		}
-	default:
-		for i := range results {
-			results[i].Err = err
-		}
+		return made, nil
 	}
-	return results
+	return batch.AllOrEach(wanted, send, api.IsRefused)
 }
 
 // waitServed waits until brokers serve topics, where any run. A cluster that sleeps serves them

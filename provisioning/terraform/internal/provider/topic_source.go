@@ -23,22 +23,18 @@ type topicSourceModel struct {
 }
 
 func topicSource() datasource.DataSource {
-	return newSource(sourceDefinition[topicSourceModel]{
-		name: "topic",
-		schema: schema.Schema{
-			MarkdownDescription: "A topic with the configs that hold for it.",
-			Attributes: map[string]schema.Attribute{
-				"cluster_id":        givenText("Id of the cluster."),
-				"name":              givenText("Name of the topic."),
-				"id":                shownText("`cluster id/name`."),
-				"topic_id":          shownText("Id, as Kafka writes it."),
-				"partitions":        shownNumber("Number of partitions."),
-				"configs":           shownMap("Configs that are set for the topic."),
-				"effective_configs": shownMap("Every config, set or by default."),
-				"created_at":        shownText("When it was made, RFC 3339."),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *topicSourceModel) error {
+	shows := map[string]schema.Attribute{
+		"cluster_id":        givenText("Id of the cluster."),
+		"name":              givenText("Name of the topic."),
+		"id":                shownText("`cluster id/name`."),
+		"topic_id":          shownText("Id, as Kafka writes it."),
+		"partitions":        shownNumber("Number of partitions."),
+		"configs":           shownMap("Configs that are set for the topic."),
+		"effective_configs": shownMap("Every config, set or by default."),
+		"created_at":        shownText("When it was made, RFC 3339."),
+	}
+	return newSource("topic", "A topic with the configs that hold for it.", shows,
+		func(ctx context.Context, s *session, model *topicSourceModel) error {
 			cluster, name := model.ClusterID.ValueString(), model.Name.ValueString()
 			found, err := s.api.Topic(ctx, cluster, name)
 			model.ID = types.StringValue(cluster + "/" + name)
@@ -48,8 +44,7 @@ func topicSource() datasource.DataSource {
 			model.EffectiveConfigs = mapOf(effective(found.ConfigDetails))
 			model.CreatedAt = types.StringValue(found.CreatedAt)
 			return err
-		},
-	})
+		})
 }
 
 // effective gives what holds; a config without a value is left out.
@@ -61,11 +56,6 @@ func effective(details []api.ConfigDetail) map[string]string {
 		}
 	}
 	return found
-}
-
-// givenText is what names the thing that a data source shows.
-func givenText(description string) schema.StringAttribute {
-	return schema.StringAttribute{Required: true, MarkdownDescription: description}
 }
 
 type topicsModel struct {
@@ -83,39 +73,33 @@ type shownTopic struct {
 }
 
 func topicsSource() datasource.DataSource {
-	return newSource(sourceDefinition[topicsModel]{
-		name: "topics",
-		schema: schema.Schema{
-			MarkdownDescription: "Topics of a cluster, but for Kafka's own.",
-			Attributes: map[string]schema.Attribute{
-				"cluster_id": givenText("Id of the cluster."),
-				"name_contains": schema.StringAttribute{
-					Optional: true, MarkdownDescription: "Only those with this in their name.",
-				},
-				"topics": shownList("The topics, by name.", map[string]schema.Attribute{
-					"name":       shownText("Name."),
-					"topic_id":   shownText("Id, as Kafka writes it."),
-					"partitions": shownNumber("Number of partitions."),
-					"configs":    shownMap("Configs that are set for the topic."),
-					"created_at": shownText("When it was made, RFC 3339."),
-				}),
-			},
-		},
-		read: func(ctx context.Context, s *session, model *topicsModel) error {
+	shows := map[string]schema.Attribute{
+		"cluster_id":    givenText("Id of the cluster."),
+		"name_contains": filterText("Only those with this in their name."),
+		"topics": shownList("The topics, by name.", map[string]schema.Attribute{
+			"name":       shownText("Name."),
+			"topic_id":   shownText("Id, as Kafka writes it."),
+			"partitions": shownNumber("Number of partitions."),
+			"configs":    shownMap("Configs that are set for the topic."),
+			"created_at": shownText("When it was made, RFC 3339."),
+		}),
+	}
+	return newSource("topics", "Topics of a cluster, but for Kafka's own.", shows,
+		func(ctx context.Context, s *session, model *topicsModel) error {
 			all, err := s.topics.All(ctx, model.ClusterID.ValueString())
-			model.Topics = []shownTopic{}
-			for _, each := range all {
-				if strings.Contains(each.Name, model.NameContains.ValueString()) {
-					model.Topics = append(model.Topics, shownTopic{
-						Name:       types.StringValue(each.Name),
-						TopicID:    types.StringValue(each.ID),
-						Partitions: types.Int64Value(each.Partitions),
-						Configs:    mapOf(each.Configs),
-						CreatedAt:  types.StringValue(each.CreatedAt),
-					})
-				}
-			}
+			model.Topics = shownAll(all, func(each api.Topic) bool {
+				return strings.Contains(each.Name, model.NameContains.ValueString())
+			}, showTopic)
 			return err
-		},
-	})
+		})
+}
+
+func showTopic(found api.Topic) shownTopic {
+	return shownTopic{
+		Name:       types.StringValue(found.Name),
+		TopicID:    types.StringValue(found.ID),
+		Partitions: types.Int64Value(found.Partitions),
+		Configs:    mapOf(found.Configs),
+		CreatedAt:  types.StringValue(found.CreatedAt),
+	}
 }

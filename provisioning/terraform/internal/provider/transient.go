@@ -12,26 +12,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 )
 
-// transientDefinition is one type of ephemeral resource: made for one run, ended with it. open
-// fills in the model and gives what close needs to know, which no state keeps.
-type transientDefinition[M any] struct {
-	name   string
+// transient is one type of ephemeral resource: made for one run, ended with it. open fills in the
+// model and gives what end needs to know, which no state keeps.
+type transient[M any] struct {
+	frame
 	schema schema.Schema
 	open   func(ctx context.Context, s *session, model *M) (handle map[string]string, err error)
-	close  func(ctx context.Context, s *session, handle map[string]string) error
+	end    func(ctx context.Context, s *session, handle map[string]string) error
 }
 
-// transient makes an ephemeral resource of a definition.
-type transient[M any] struct {
-	transientDefinition[M]
-	session *session
-}
-
-func newTransient[M any](of transientDefinition[M]) ephemeral.EphemeralResource {
-	return &transient[M]{transientDefinition: of}
-}
-
-// handleKey is what the handle is kept under between open and close.
+// handleKey is what the handle is kept under between open and end.
 const handleKey = "handle"
 
 var (
@@ -42,7 +32,7 @@ var (
 func (e *transient[M]) Metadata(
 	_ context.Context, _ ephemeral.MetadataRequest, answer *ephemeral.MetadataResponse,
 ) {
-	answer.TypeName = typePrefix + e.name
+	answer.TypeName = e.typeName()
 }
 
 func (e *transient[M]) Schema(
@@ -54,26 +44,24 @@ func (e *transient[M]) Schema(
 func (e *transient[M]) Configure(
 	_ context.Context, request ephemeral.ConfigureRequest, answer *ephemeral.ConfigureResponse,
 ) {
-	e.session = sessionFrom(request.ProviderData, &answer.Diagnostics)
+	e.configure(request.ProviderData, &answer.Diagnostics)
 }
 
 func (e *transient[M]) Open(
 	ctx context.Context, request ephemeral.OpenRequest, answer *ephemeral.OpenResponse,
 ) {
-	var model M
-	answer.Diagnostics.Append(request.Config.Get(ctx, &model)...)
-	if answer.Diagnostics.HasError() {
-		return
+	var kept []byte
+	fill := func(model *M) error {
+		handle, err := e.open(ctx, e.session, model)
+		if err == nil {
+			kept, err = json.Marshal(handle)
+		}
+		return err
 	}
-	handle, err := e.open(ctx, e.session, &model)
-	if err != nil {
-		report(&answer.Diagnostics, "Cannot make the "+spoken(e.name), err, nil)
-		return
+	if model, made := filledIn(ctx, request.Config, &answer.Diagnostics, e.cannot("make"), fill); made {
+		answer.Diagnostics.Append(answer.Private.SetKey(ctx, handleKey, kept)...)
+		answer.Diagnostics.Append(answer.Result.Set(ctx, model)...)
 	}
-	kept, err := json.Marshal(handle)
-	report(&answer.Diagnostics, "Cannot keep the "+spoken(e.name), err, nil)
-	answer.Diagnostics.Append(answer.Private.SetKey(ctx, handleKey, kept)...)
-	answer.Diagnostics.Append(answer.Result.Set(ctx, &model)...)
 }
 
 func (e *transient[M]) Close(
@@ -84,17 +72,16 @@ func (e *transient[M]) Close(
 	if len(kept) == 0 || answer.Diagnostics.HasError() {
 		return
 	}
-	answer.Diagnostics.Append(e.end(ctx, kept)...)
+	e.endKept(ctx, kept, &answer.Diagnostics)
 }
 
-func (e *transient[M]) end(ctx context.Context, kept []byte) (found diag.Diagnostics) {
+func (e *transient[M]) endKept(ctx context.Context, kept []byte, to *diag.Diagnostics) {
 	var handle map[string]string
 	err := json.Unmarshal(kept, &handle)
 	if err == nil {
-		err = e.close(ctx, e.session, handle)
+		err = e.end(ctx, e.session, handle)
 	}
-	report(&found, "Cannot end the "+spoken(e.name), err, nil)
-	return found
+	report(to, e.cannot("end"), err, nil)
 }
 
 // passingName is a name for what lives as long as a run: the given one with something random behind
