@@ -13,6 +13,22 @@ resource "freshet_cluster" "main" {
   deletion_protection = false
 }
 """
+# Of each credential, and of everybody else.
+QUOTAS_OF = """
+resource "freshet_client_quota" "app" {
+  count                    = %d
+  cluster_id               = freshet_cluster.main.id
+  user                     = freshet_credential.app[count.index].username
+  produce_bytes_per_second = 10485760
+  connections              = 50
+}
+resource "freshet_client_quota" "others" {
+  cluster_id             = freshet_cluster.main.id
+  user                   = ""
+  fetch_bytes_per_second = 1048576
+  request_percentage     = 50.5
+}
+"""
 
 
 def estate(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
@@ -65,20 +81,7 @@ resource "freshet_acl" "many" {{
   pattern_type  = "PREFIXED"
   operation     = local.rights[count.index].operation
 }}
-resource "freshet_client_quota" "app" {{
-  count                    = {credentials}
-  cluster_id               = freshet_cluster.main.id
-  user                     = freshet_credential.app[count.index].username
-  produce_bytes_per_second = 10485760
-  connections              = 50
-}}
-resource "freshet_client_quota" "others" {{
-  cluster_id             = freshet_cluster.main.id
-  user                   = ""
-  fetch_bytes_per_second = 1048576
-  request_percentage     = 50.5
-}}
-resource "freshet_budget" "team" {{
+{QUOTAS_OF % credentials}resource "freshet_budget" "team" {{
   name         = "Team"
   amount_minor = 500000
 }}

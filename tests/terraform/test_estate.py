@@ -187,9 +187,7 @@ ephemeral "freshet_api_key" "run" {
     assert b"password" not in workspace.kept().replace(b"password_wo", b"")
 
 
-def test_data_sources_show_what_is_there(team):
-    workspace = team.workspace()
-    looks = """
+LOOKS = """
 data "freshet_cluster" "found" {
   name = freshet_cluster.main.name
 }
@@ -241,7 +239,11 @@ output "found" {
   }
 }
 """
-    workspace.write(estate(topics=2, acls=10, credentials=1) + looks)
+
+
+def test_data_sources_show_what_is_there(team):
+    workspace = team.workspace()
+    workspace.write(estate(topics=2, acls=10, credentials=1) + LOOKS)
     workspace.apply()
     shown = workspace.outputs()
     assert shown["found"] == {

@@ -36,6 +36,12 @@ resource "freshet_acl" "app" {
   operation     = each.key == "write" ? "WRITE" : "READ"
   lifecycle { create_before_destroy = true }
 }
+resource "freshet_client_quota" "app" {
+  cluster_id  = freshet_cluster.main.id
+  user        = freshet_credential.app.username
+  connections = 50
+  lifecycle { create_before_destroy = true }
+}
 output "bootstrap" { value = freshet_cluster.main.bootstrap_servers }
 output "users" { value = [freshet_credential.app.username] }
 """
@@ -65,6 +71,11 @@ def test_both_work_while_clients_change_over(team):
     [cluster] = team.clusters()
     credentials = f"/clusters/{cluster}/credentials"
     assert len(team.api.call("GET", credentials)["items"]) == 2
+    quotas = team.api.call("GET", f"/clusters/{cluster}/quotas")["items"]
+    assert {each["user"]: each["connections"] for each in quotas} == {
+        before.credential.username: 50,
+        after.credential.username: 50,
+    }
     workspace.run("destroy", "-auto-approve", "-input=false", "-target=freshet_credential.app")
     assert team.api.call("GET", credentials)["items"] == []
     assert team.api.call("GET", f"/clusters/{cluster}/acls")["items"] == []

@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// QuotaEntity is whom quotas are of: a user, a client id, both, or an address. A part that is nil is
-// none of it; an empty one is all that have no quotas of their own.
+// QuotaEntity is whom quotas are of: a user, a client id, both, or an address. A part that is nil
+// is none of it; an empty one is all that have no quotas of their own.
 type QuotaEntity struct {
 	User     *string `json:"user"`
 	ClientID *string `json:"client_id"`
