@@ -187,7 +187,8 @@ func createServiceAccount(
 	disable := plan.Disabled.ValueBool()
 	plan.show(made)
 	if disable {
-		made, err = s.api.UpdateServiceAccount(ctx, made.ID, api.ServiceAccountChange{Disabled: &disable})
+		change := api.ServiceAccountChange{Disabled: &disable}
+		made, err = s.api.UpdateServiceAccount(ctx, made.ID, change)
 		if err != nil {
 			return true, err
 		}

@@ -14,14 +14,16 @@ type listed[T any] struct {
 	kind string
 }
 
-// listedBy reads the lists of a kind when one is needed, each once. key is what an item is found by.
+// listedBy reads the lists of a kind when one is needed, each once. key is what an item is found
+// by.
 func listedBy[T any](
 	kind string, load func(context.Context, string) ([]T, error), key func(T) string,
 ) listed[T] {
 	return listed[T]{cache.New(load, key, api.IsNotFound), kind}
 }
 
-// listedOnce is of what is the organisation's, not a cluster's: one list, in the scope organization.
+// listedOnce is of what is the organisation's, not a cluster's: one list, in the scope
+// organization.
 func listedOnce[T any](
 	kind string, load func(context.Context) ([]T, error), key func(T) string,
 ) listed[T] {

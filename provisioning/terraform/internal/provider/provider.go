@@ -1,9 +1,9 @@
 // Package provider is what Terraform sees of Freshet.
 //
-// managed.go, source.go and transient.go are what all resources, data sources and ephemeral resources
-// have in common, each by itself, and frame.go what all three have; find.go looks things up in the
-// lists that a run reads once. Every other file is of one kind of thing: models, schemas, what is
-// done.
+// managed.go, source.go and transient.go are what all resources, data sources and ephemeral
+// resources have in common, each by itself, and frame.go what all three have; find.go looks things
+// up in the lists that a run reads once. Every other file is of one kind of thing: models, schemas,
+// what is done.
 package provider
 
 import (

@@ -48,7 +48,8 @@ func (d *source[M]) Read(
 	ctx context.Context, request datasource.ReadRequest, answer *datasource.ReadResponse,
 ) {
 	fill := func(model *M) error { return d.read(ctx, d.session, model) }
-	if model, filled := filledIn(ctx, request.Config, &answer.Diagnostics, d.cannot("read"), fill); filled {
+	model, filled := filledIn(ctx, request.Config, &answer.Diagnostics, d.cannot("read"), fill)
+	if filled {
 		answer.Diagnostics.Append(answer.State.Set(ctx, model)...)
 	}
 }

@@ -58,7 +58,8 @@ func (e *transient[M]) Open(
 		}
 		return err
 	}
-	if model, made := filledIn(ctx, request.Config, &answer.Diagnostics, e.cannot("make"), fill); made {
+	model, made := filledIn(ctx, request.Config, &answer.Diagnostics, e.cannot("make"), fill)
+	if made {
 		answer.Diagnostics.Append(answer.Private.SetKey(ctx, handleKey, kept)...)
 		answer.Diagnostics.Append(answer.Result.Set(ctx, model)...)
 	}
