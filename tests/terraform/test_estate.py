@@ -75,6 +75,7 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     workspace.write(estate(topics=4, acls=10, credentials=1))
     workspace.apply()
     connection = connection_of(workspace)
+    cluster = workspace.outputs()["cluster"]
 
     changed = ("--topic", "topic-000", "--alter", "--partitions", "5")
     kafka_tool(tmp_path, connection, "org.apache.kafka.tools.TopicCommand", *changed)
@@ -85,12 +86,18 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
         "kafka.admin.ConfigCommand",
         *(*configs, "--add-config", "cleanup.policy=delete,max.message.bytes=2000000"),
     )
-    # Who may change quotas is nobody of the estate.
-    whole = team.api.connect(workspace.outputs()["cluster"], "operator")
+    operator = team.api.connect(cluster, "operator", role="none")
+    right = {
+        "principal": f"User:{operator.credential.username}",
+        "resource_type": "CLUSTER",
+        "resource_name": "kafka-cluster",
+        "operation": "ALTER_CONFIGS",
+    }
+    team.api.call("POST", f"/clusters/{cluster}/acls", right)
     user = connection.credential.username
     quotas = ("--entity-type", "users", "--entity-name", user, "--alter")
     changes = ("--add-config", "producer_byte_rate=5,consumer_byte_rate=9")
-    kafka_tool(tmp_path, whole, "kafka.admin.ConfigCommand", *quotas, *changes)
+    kafka_tool(tmp_path, operator, "kafka.admin.ConfigCommand", *quotas, *changes)
     settings = librdkafka_settings(connection)
     admin = confluent_kafka.admin.AdminClient(settings)
     admin.delete_topics(["topic-002"])["topic-002"].result(60)
@@ -108,7 +115,6 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     }
     workspace.apply()
     assert workspace.plan_is_empty()
-    cluster = workspace.outputs()["cluster"]
     shown = team.api.call("GET", f"/clusters/{cluster}/topics/topic-001")
     assert (shown["configs"], shown["partitions"]) == ({}, 5)
     quotas = team.api.call("GET", f"/clusters/{cluster}/quotas")["items"]

@@ -13,7 +13,8 @@ import (
 )
 
 // fake is as much of the service as these tests need: one cluster with topics, credentials and
-// quotas, in memory, in the shapes of internal/api, which another test holds to the API's description.
+// quotas, in memory, in the shapes of internal/api, which another test holds to the API's
+// description.
 type fake struct {
 	mu          sync.Mutex
 	cluster     api.Cluster
