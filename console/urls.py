@@ -17,6 +17,7 @@ api_urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("metering.api.urls")),
     path("", include("billing.api.urls")),
     path("", include("console.incidents.api.urls")),
+    path("", include("console.alerts.api.urls")),
     path("", include("console.staff.api.urls")),
     path("", include("console.web.api.urls")),
 ]

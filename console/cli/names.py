@@ -39,6 +39,7 @@ COLLECTIONS = {
     "/service-accounts": Named("SERVICE_ACCOUNT", "sa_"),
     "/api-keys": Named("KEY", "key_"),
     "/budgets": Named("BUDGET", "bud_"),
+    "/alerts": Named("ALERT", "alr_"),
     "/invoices": Named("INVOICE", "inv_", "number"),
     f"{IN_CLUSTER}/credentials": Named("CREDENTIAL", "cred_"),
     f"{IN_CLUSTER}/deleted-topics": Named("TOPIC", ""),

@@ -53,6 +53,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit("role_bindings", ORGANIZATION, "roles", FULL),
     Limit("clusters", ORGANIZATION, "clusters", FULL),
     Limit("budgets", ORGANIZATION, "budgets", FULL),
+    Limit("alerts", ORGANIZATION, "alerts", FULL),
     Limit(
         "live_tails",
         ORGANIZATION,

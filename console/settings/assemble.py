@@ -23,6 +23,7 @@ INSTALLED_APPS = [
     "metering",
     "billing",
     "console.incidents",
+    "console.alerts",
     "console.web",
 ]
 MIDDLEWARE = [

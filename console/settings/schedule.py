@@ -50,6 +50,11 @@ BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },
+    "evaluate-alerts": {
+        "task": "alerts.evaluate_alerts",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "sweep-incidents": {
         "task": "incidents.sweep_incidents",
         "schedule": 30.0,

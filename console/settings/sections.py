@@ -190,6 +190,7 @@ class Limits:
     brokers: int = setting(1, "Brokers of a cluster when it is awake.")
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organisation.")
+    alerts: int = setting(100, "Alerts of an organisation.")
     acls: int = setting(2000, "Entries of a cluster's access control list.")
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from django.db import connection
+from django.db import connection, transaction
 from psycopg.types.multirange import Multirange
 
 from console.common.clock import now
+from console.common.uses import principals_used
 from metering.events.manifests import ClusterCoverage as Entry
 from metering.events.manifests import UsageManifest
 from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract, windows_of
 from metering.models import FileCoverage
-from metering.periods import HOUR_MS
+from metering.periods import HOUR_MS, MINUTE_MS
 
 # A window of several minutes is spread over them to the last unit.
 ADD_MINUTES = """
@@ -102,6 +104,7 @@ def absorb(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> l
         windows=_fresh_windows(windows_of(manifest)),
     )
     _add_minutes(fresh, keep_from)
+    _tell_uses(fresh)
     _cover_lanes(manifest)
     _cover_clusters(manifest)
     _name_topics(manifest)
@@ -132,6 +135,20 @@ def _add_minutes(added: Additions, keep_from: datetime) -> None:
             *(added.meter, added.billed, added.window_start_ms, added.minutes, added.quantity),
         ]
         _execute(ADD_MINUTES, [*columns, keep_from])
+
+
+def _tell_uses(added: Additions) -> None:
+    """Tells of each principal when it last moved records, once the transaction has committed."""
+    last: dict[tuple[str, str], int] = {}
+    columns = (added.cluster_id, added.principal, added.window_start_ms, added.minutes)
+    for cluster_id, principal, start_ms, minutes in zip(*columns, strict=True):
+        if principal:
+            at_ms = start_ms + (minutes - 1) * MINUTE_MS
+            last[cluster_id, principal] = max(at_ms, last.get((cluster_id, principal), at_ms))
+    if last:
+        used = {key: datetime.fromtimestamp(at / 1000, UTC) for key, at in last.items()}
+        tell = partial(principals_used.send_robust, sender=None, used=used)
+        transaction.on_commit(tell, robust=True)
 
 
 def _cover_lanes(manifest: UsageManifest) -> None:

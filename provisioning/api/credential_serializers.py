@@ -31,6 +31,11 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
     replaced_by = serializers.CharField(
         allow_null=True, help_text="The one that was made in its place."
     )
+    last_used_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="The last minute in which it produced or fetched records, known some minutes "
+        "later; signing in alone does not count. Null: never yet.",
+    )
 
     class Meta:
         model = Credential
@@ -44,6 +49,7 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
             "generation",
             "created_at",
             "expires_at",
+            "last_used_at",
             "replaces",
             "replaced_by",
         )

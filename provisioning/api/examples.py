@@ -101,6 +101,7 @@ CREDENTIAL: dict[str, Any] = {
     "generation": 1,
     "created_at": "2026-11-21T15:03:00Z",
     "expires_at": None,
+    "last_used_at": "2026-11-21T15:07:00Z",
     "replaces": None,
     "replaced_by": None,
 }

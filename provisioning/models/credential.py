@@ -38,6 +38,8 @@ class Credential(models.Model):
     created_at = models.DateTimeField(default=now)
     # When it ends by itself; None: never.
     expires_at = models.DateTimeField(null=True, blank=True)
+    # The last minute in which it produced or fetched records, as metered; None: not that we know.
+    last_used_at = models.DateTimeField(null=True, blank=True)
     # The one in whose place it was made. Both authenticate until that one expires.
     replaces = models.OneToOneField(
         "self", on_delete=models.SET_NULL, related_name="successor", null=True, blank=True

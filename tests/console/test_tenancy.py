@@ -48,6 +48,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/agreement.py", "published_totals"),
     ("console/incidents/services/mails.py", "send_incident_mail"),  # of the service as a whole
     ("console/incidents/services/sweeping.py", "sweep_incidents"),  # a sweep
+    ("console/alerts/services/sweeping.py", "evaluate_alerts"),  # a sweep
     ("console/staff/api/bases.py", "list"),  # for staff
     ("console/staff/api/views.py", "_answer"),  # whose request it is
     ("console/staff/api/views.py", "list"),  # for staff
@@ -58,6 +59,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/services/credential_expiry.py", "expire_credentials"),  # a sweep
+    ("provisioning/services/credential_use.py", "note_credential_uses"),  # of a whole cell
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
     ("provisioning/services/reconciling.py", "forget_purged"),  # a sweep
 }

@@ -24,6 +24,7 @@ from console.accounts.services.members import remove_member, update_member
 from console.accounts.services.memberships import organizations_of
 from console.accounts.services.organizations import (
     billing_addresses,
+    managing_addresses,
     set_produce_suspension,
     set_standing,
     update_organization,
@@ -108,6 +109,7 @@ __all__ = [
     "end_session",
     "end_sessions",
     "has_second_factor",
+    "managing_addresses",
     "organizations_of",
     "project_for",
     "purge_address_events",

@@ -114,9 +114,18 @@ def set_produce_suspension(*, organization_id: str, reason: str | None) -> bool:
 
 def billing_addresses(*, organization_id: str) -> list[str]:
     """Addresses of an organisation's members who look after its money, each once."""
+    return _addresses(organization_id, Permission.BILLING)
+
+
+def managing_addresses(*, organization_id: str) -> list[str]:
+    """The same of those who manage it."""
+    return _addresses(organization_id, Permission.MANAGE)
+
+
+def _addresses(organization_id: str, permission: Permission) -> list[str]:
     with organization_scope(organization_id):
         members = Membership.objects.for_organization(organization_id).filter(
-            role__in=[role.value for role in Role if Permission.BILLING in GRANTS[role]],
+            role__in=[role.value for role in Role if permission in GRANTS[role]],
             user__is_active=True,
         )
         return sorted(members.values_list("user__email", flat=True).distinct())

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from console.cli.command import Command, Shape
+from console.cli.command import Command, Confirm, Shape
 from console.cli.fields import Field
-from console.cli.tables.shorthand import choice, integer, reference, since, text, until
+from console.cli.tables.shorthand import (
+    choice,
+    cleared,
+    integer,
+    listed,
+    name,
+    reference,
+    since,
+    text,
+    until,
+)
 
 ABOUT = {
     "limit": "What is limited, and how much of it is used.",
     "limit-request": "Asking for more.",
     "incident": "What is wrong with the service or a cluster.",
+    "alert": "Mails when a figure of a cluster stays beyond a threshold.",
     "audit": "Who changed what.",
 }
+
+KINDS = (
+    "group_lag",
+    "group_lag_seconds",
+    "storage_bytes",
+    "storage_growth_bytes",
+    "connections",
+)
+
+
+def _settings() -> tuple[Field, ...]:
+    return (
+        text("group", "Of kinds of groups; empty: whichever is worst."),
+        integer("for_s", "Seconds that it lasts before it fires, and ends.", option="for"),
+        listed("emails", "A member who gets mails; they replace all that there are.", "email"),
+        cleared("emails", "Mails go to those who manage the organisation.", "no-emails", list),
+    )
 
 
 def _looked_for() -> tuple[Field, ...]:
@@ -55,6 +83,44 @@ COMMANDS = (
         ),
     ),
     Command("limit-request describe", "GET /limit-requests/{id}", "A request, and its answer."),
+    Command(
+        "alert list",
+        "GET /alerts",
+        "Alerts, and how they stand.",
+        (reference("cluster_id", "Only those of this cluster.", "/clusters", query=True),),
+        Shape.PAGES,
+        "name id cluster_id kind group threshold state value subject",
+    ),
+    Command(
+        "alert create",
+        "POST /alerts",
+        "Set an alert.",
+        (
+            name(),
+            reference("cluster_id", "Of this cluster.", "/clusters", required=True),
+            choice("kind", "Which figure.", KINDS, required=True),
+            integer("threshold", "It fires above.", required=True),
+            *_settings(),
+        ),
+    ),
+    Command("alert describe", "GET /alerts/{id}", "An alert, and how it stands."),
+    Command(
+        "alert update",
+        "PATCH /alerts/{id}",
+        "Change an alert. What is not given stays.",
+        (
+            text("name", "Another name."),
+            integer("threshold", "It fires above."),
+            *_settings(),
+        ),
+    ),
+    Command(
+        "alert delete",
+        "DELETE /alerts/{id}",
+        "Remove an alert.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
     Command(
         "incident list",
         "GET /incidents",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.core.mail import EmailMessage
 
-from console.accounts.models import Membership, User
-from console.common.actor import GRANTS, Permission, Role
+from console.accounts.models import User
+from console.accounts.services import managing_addresses
 from console.common.conf import config
 from console.common.outbox import enqueue_task
 from console.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
@@ -52,7 +52,7 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
     if organization_id:
         with organization_scope(organization_id):
             incident = Incident.objects.get(pk=incident_id)
-            addresses = _managing(organization_id)
+            addresses = managing_addresses(organization_id=organization_id)
     else:
         with system_scope():
             incident = Incident.objects.get(pk=incident_id)
@@ -68,11 +68,3 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
     headers = {"Message-ID": f"<{incident.pk}.{state}.{len(incident.updates)}@{domain}>"}
     subject = f"Over: {incident.title}" if over else incident.title
     EmailMessage(subject, text, to=addresses, headers=headers).send()
-
-
-def _managing(organization_id: str) -> list[str]:
-    roles = [role.value for role in Role if Permission.MANAGE in GRANTS[role]]
-    members = Membership.objects.for_organization(organization_id).filter(
-        role__in=roles, user__is_active=True
-    )
-    return sorted(members.values_list("user__email", flat=True).distinct())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.console.walk import (
     accounts,
+    alerts,
     audit,
     billing,
     incidents,
@@ -16,6 +17,7 @@ from tests.console.walk import (
 
 ROUTES = [
     *accounts.ROUTES,
+    *alerts.ROUTES,
     *audit.ROUTES,
     *billing.ROUTES,
     *incidents.ROUTES,

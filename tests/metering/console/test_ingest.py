@@ -8,6 +8,7 @@ from django.db import OperationalError
 
 from console.common.conf import config
 from console.common.tenancy import organization_scope, system_scope
+from console.common.uses import principals_used
 from metering.choices import FileState
 from metering.events.keys import manifest_key
 from metering.events.store import FolderUsageStore
@@ -16,7 +17,7 @@ from metering.periods import DAY, MINUTE_MS, from_ms, to_ms
 from metering.services import absorbing, ingest
 from metering.services.ingest import ingest_usage
 from tests.metering.console.conftest import NOON
-from tests.metering.console.files import Block, Window, overwrite, remove
+from tests.metering.console.files import PRINCIPAL, Block, Window, overwrite, remove
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 T = to_ms(NOON)
@@ -46,6 +47,26 @@ def emit(agent, first, last, *, at=None, **options):
     )
     moment = at or NOON + (last + 1) * MINUTE
     return agent.emit(moment, entry, blocks(*range(first, last + 1)))
+
+
+def test_principals_that_moved_records_are_told_of(
+    agent, store, django_capture_on_commit_callbacks
+):
+    told = []
+
+    def hear(*, used, **_):
+        told.append(used)
+
+    principals_used.connect(hear)
+    try:
+        entry = agent.entry(T, T + 2 * MINUTE_MS, sequences=(0, 2))
+        rows = [Block(0, T + 1), Block(1, T + 61_000), Block(2, T + 62_000, principal="User:b")]
+        agent.emit(NOON + 2 * MINUTE, entry, rows)
+        with django_capture_on_commit_callbacks(execute=True):
+            ingest_usage(store=store)
+    finally:
+        principals_used.disconnect(hear)
+    assert told == [{("cl_a", PRINCIPAL): NOON + MINUTE, ("cl_a", "User:b"): NOON + MINUTE}]
 
 
 def test_rows_of_a_block_are_summed_by_minute_and_known_by_name(agent, store):

@@ -18,6 +18,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Newest first. */
+        get: operations["alerts_list"];
+        put?: never;
+        /** @description A new row: 201 with its `Location`, or what `perform_create` answers itself. */
+        post: operations["alerts_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One row. */
+        get: operations["alerts_retrieve"];
+        put?: never;
+        post?: never;
+        /** @description 204, or what `perform_destroy` answers itself. */
+        delete: operations["alerts_destroy"];
+        options?: never;
+        head?: never;
+        /** @description The row as it is after the change, with its new ETag. */
+        patch: operations["alerts_partial_update"];
+        trace?: never;
+    };
     "/api/v1/api-keys": {
         parameters: {
             query?: never;
@@ -1781,6 +1818,60 @@ export interface components {
         ActionEnum: "notify" | "suspend";
         /** @enum {string} */
         AgreementEnum: "equal" | "different" | "partly_known";
+        /** @description An alert, and how it stands. */
+        Alert: {
+            readonly id: string;
+            cluster_id: string;
+            readonly name: string;
+            /** @description The figure: of the keeper's last look at groups, or of what is metered. */
+            kind: components["schemas"]["KindA1aEnum"];
+            readonly group: string;
+            readonly threshold: number;
+            readonly for_s: number;
+            /** @description Members who get mails; empty: those who manage the organisation. */
+            emails: string[];
+            state: components["schemas"]["AlertStateEnum"];
+            /**
+             * Format: date-time
+             * @description Since when it is in this state.
+             */
+            changed_at: string;
+            /** @description The figure at the last look; null: not known. */
+            value: number | null;
+            /** @description The group whose figure it is, of kinds of groups. */
+            subject: string;
+            /**
+             * Format: date-time
+             * @description The last look; they are a minute apart.
+             */
+            evaluated_at: string | null;
+            readonly generation: number;
+            /** Format: date-time */
+            readonly created_at: string;
+        };
+        /** @description What a new alert shall be. */
+        AlertCreateRequest: {
+            name: string;
+            /** @description Of kinds of groups; empty: whichever group is worst. */
+            group?: string;
+            /**
+             * Format: int64
+             * @description It fires above: records, seconds, bytes or connections, as its kind says.
+             */
+            threshold: number;
+            /**
+             * @description Seconds that the figure stays beyond it before it fires, and below before it is over.
+             * @default 300
+             */
+            for_s?: number;
+            /** @description Members who get mails; empty: those who manage the organisation. */
+            emails?: string[];
+            cluster_id: string;
+            /** @description The figure: of the keeper's last look at groups, or of what is metered. */
+            kind: components["schemas"]["KindA1aEnum"];
+        };
+        /** @enum {string} */
+        AlertStateEnum: "ok" | "firing";
         /** @description An API key, without its secret. */
         ApiKey: {
             readonly id: string;
@@ -2132,6 +2223,11 @@ export interface components {
             readonly created_at: string;
             /** Format: date-time */
             readonly expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description The last minute in which it produced or fetched records, known some minutes later; signing in alone does not count. Null: never yet.
+             */
+            last_used_at: string | null;
             /** @description The one in whose place it was made. */
             replaces: string | null;
             /** @description The one that was made in its place. */
@@ -2426,6 +2522,8 @@ export interface components {
             /** @description Of the PDF; null until it is made, some seconds after issuing. */
             readonly sha256: string | null;
         };
+        /** @enum {string} */
+        KindA1aEnum: "group_lag" | "group_lag_seconds" | "storage_bytes" | "storage_growth_bytes" | "connections";
         /** @description Blocks of a lane. */
         LaneRange: {
             /** @description Which start of a broker. */
@@ -2687,6 +2785,14 @@ export interface components {
         };
         PaginatedAclList: {
             items: components["schemas"]["Acl"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedAlertList: {
+            items: components["schemas"]["Alert"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -2964,6 +3070,21 @@ export interface components {
         PasswordResetRequest: {
             /** Format: email */
             email: string;
+        };
+        /** @description What changes. What is left out stays. */
+        PatchedAlertUpdateRequest: {
+            name?: string;
+            /** @description Of kinds of groups; empty: whichever group is worst. */
+            group?: string;
+            /**
+             * Format: int64
+             * @description It fires above: records, seconds, bytes or connections, as its kind says.
+             */
+            threshold?: number;
+            /** @description Seconds that the figure stays beyond it before it fires, and below before it is over. */
+            for_s?: number;
+            /** @description Members who get mails; empty: those who manage the organisation. */
+            emails?: string[];
         };
         /** @description Whom invoices are addressed to, from the next one on. */
         PatchedBillingDetailsRequest: {
@@ -3767,6 +3888,399 @@ export interface operations {
             };
             /** @description The role does not allow it, or a limit is reached. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alerts_list: {
+        parameters: {
+            query?: {
+                cluster_id?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedAlertList"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alerts_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertCreateRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alerts_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alerts_destroy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the change is based on; another one is answered by 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description If-Match names another generation. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alerts_partial_update: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the change is based on; another one is answered by 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedAlertUpdateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Malformed, or against a rule; `code` says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No credential, or one that is unknown, expired or revoked. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not allow it, or a limit is reached. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Absent, or another organisation's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The resource's state does not allow it now. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description If-Match names another generation. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid values; `errors` says where. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often; `Retry-After` says when to come back. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,33 @@
+"""Values that columns of alerts may have."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class AlertKind(models.TextChoices):
+    """Which figure of a cluster is looked at."""
+
+    GROUP_LAG = "group_lag", "Lag of a consumer group, in records"
+    GROUP_LAG_SECONDS = "group_lag_seconds", "Lag of a consumer group, in seconds"
+    STORAGE_BYTES = "storage_bytes", "Stored bytes"
+    STORAGE_GROWTH_BYTES = "storage_growth_bytes", "Growth of stored bytes in 24 hours"
+    CONNECTIONS = "connections", "Connections of clients"
+
+
+class AlertState(models.TextChoices):
+    """Whether people were told."""
+
+    OK = "ok", "OK"
+    FIRING = "firing", "Firing"
+
+
+OF_GROUPS = frozenset({AlertKind.GROUP_LAG.value, AlertKind.GROUP_LAG_SECONDS.value})
+OF_STORAGE = frozenset({AlertKind.STORAGE_BYTES.value, AlertKind.STORAGE_GROWTH_BYTES.value})
+UNITS = {
+    AlertKind.GROUP_LAG.value: "records",
+    AlertKind.GROUP_LAG_SECONDS.value: "seconds",
+    AlertKind.STORAGE_BYTES.value: "bytes",
+    AlertKind.STORAGE_GROWTH_BYTES.value: "bytes",
+    AlertKind.CONNECTIONS.value: "connections",
+}

@@ -1,0 +1,5 @@
+"""Rows of alerts."""
+
+from console.alerts.models.alert import Alert
+
+__all__ = ["Alert"]

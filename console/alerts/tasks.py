@@ -1,0 +1,27 @@
+"""Tasks of alerts. Each calls the service of its name."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from console.alerts import services
+
+
+@shared_task(name="alerts.evaluate_alerts")
+def evaluate_alerts() -> None:
+    """Looks at every alert."""
+    services.evaluate_alerts()
+
+
+@shared_task(name="alerts.send_alert_mail", autoretry_for=(OSError,), retry_backoff=True)
+def send_alert_mail(
+    *, organization_id: str, alert_id: str, state: str, value: str, subject: str
+) -> None:
+    """Sends a mail; tried again while the mail server is away."""
+    services.send_alert_mail(
+        organization_id=organization_id,
+        alert_id=alert_id,
+        state=state,
+        value=value,
+        subject=subject,
+    )

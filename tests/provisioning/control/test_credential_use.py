@@ -1,0 +1,32 @@
+"""When credentials were last used: as metered, only ever later, and of credentials alone."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from provisioning.services.credential_use import note_credential_uses
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def credentials(cluster_id):
+    return f"/clusters/{cluster_id}/credentials"
+
+
+def test_a_credential_says_when_it_was_last_used(api, credentials, cluster_id):
+    made = api().post(credentials, {"name": "app", "role": "producer"}).json()
+    path, key = f"{credentials}/{made['id']}", (cluster_id, made["principal"])
+    before = api().get(path)
+    assert before.json()["last_used_at"] is None
+    others = {("cl_other", made["principal"]): NOON, (cluster_id, "User:alice"): NOON}
+    assert note_credential_uses(used={key: NOON, **others}) == 1
+    # Files come in any order.
+    assert note_credential_uses(used={key: NOON - MINUTE}) == 0
+    after = api().get(path)
+    assert after.json()["last_used_at"] == "2026-11-20T12:00:00Z"
+    # Being used is no change of it.
+    assert after["ETag"] == before["ETag"]
+    (listed,) = api().get(credentials).json()["items"]
+    assert listed["last_used_at"] == "2026-11-20T12:00:00Z"
