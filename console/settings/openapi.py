@@ -20,6 +20,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "Role": "console.accounts.choices.ROLES",
         "AuditActorKind": "console.audit.api.serializers.KINDS",
+        "AlertKind": "console.alerts.choices.AlertKind.choices",
+        "AlertState": "console.alerts.choices.AlertState.choices",
         "IncidentKind": "console.incidents.choices.IncidentKind.choices",
         "IncidentState": "console.incidents.choices.SHOWN_STATES",
         "StaffIncidentState": "console.incidents.choices.IncidentState.choices",

@@ -39,4 +39,5 @@ def note_credential_uses(*, used: Mapping[tuple[str, str], datetime], **_: objec
         return 0
     with system_scope(), connection.cursor() as cursor:
         cursor.execute(NOTE, [list(column) for column in zip(*rows, strict=True)])
-        return cursor.rowcount
+        noted: int = cursor.rowcount
+    return noted

@@ -119,7 +119,7 @@ def check_of_project(route, who, response):
     elif who in OF_ANOTHER and route.names_something:
         assert_problem(response, 404, "not_found")
     elif who in OF_ANOTHER and route.permission is not Permission.READ:
-        assert_problem(response, 403, "permission_denied")
+        assert_problem(response, route.elsewhere)
     else:
         assert response.status_code in route.succeeds, response.content
 

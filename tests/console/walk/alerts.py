@@ -38,8 +38,16 @@ NEW: dict[str, Any] = {
 }
 ROUTES = [
     Route("GET", "/api/v1/alerts", READ, parameters=an_alert, in_project=True),
-    # The organisation has no cluster of this id.
-    Route("POST", "/api/v1/alerts", WRITE, body=NEW, in_project=True, succeeds=frozenset({422})),
+    # There is no cluster of this id, for anybody.
+    Route(
+        "POST",
+        "/api/v1/alerts",
+        WRITE,
+        body=NEW,
+        in_project=True,
+        elsewhere=422,
+        succeeds=frozenset({422}),
+    ),
     Route("GET", ALERT, READ, parameters=an_alert, in_project=True),
     Route("PATCH", ALERT, WRITE, body={"threshold": 2}, parameters=an_alert, in_project=True),
     Route("DELETE", ALERT, WRITE, parameters=an_alert, in_project=True),

@@ -63,6 +63,9 @@ class Route:
     in_project: bool | None = None
     # Looks absent to who may not read the organisation, in place of forbidden.
     hidden: bool = False
+    # What a change answers to a role in a project that it is not about; 422 where the body names
+    # something that such a role does not see.
+    elsewhere: int = 403
     # Statuses of a request that nothing speaks against.
     succeeds: frozenset[int] = frozenset({200, 201, 202, 204})
 

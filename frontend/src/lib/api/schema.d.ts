@@ -1824,13 +1824,13 @@ export interface components {
             cluster_id: string;
             readonly name: string;
             /** @description The figure: of the keeper's last look at groups, or of what is metered. */
-            kind: components["schemas"]["KindA1aEnum"];
+            kind: components["schemas"]["AlertKind"];
             readonly group: string;
             readonly threshold: number;
             readonly for_s: number;
             /** @description Members who get mails; empty: those who manage the organisation. */
             emails: string[];
-            state: components["schemas"]["AlertStateEnum"];
+            state: components["schemas"]["AlertState"];
             /**
              * Format: date-time
              * @description Since when it is in this state.
@@ -1868,10 +1868,12 @@ export interface components {
             emails?: string[];
             cluster_id: string;
             /** @description The figure: of the keeper's last look at groups, or of what is metered. */
-            kind: components["schemas"]["KindA1aEnum"];
+            kind: components["schemas"]["AlertKind"];
         };
         /** @enum {string} */
-        AlertStateEnum: "ok" | "firing";
+        AlertKind: "group_lag" | "group_lag_seconds" | "storage_bytes" | "storage_growth_bytes" | "connections";
+        /** @enum {string} */
+        AlertState: "ok" | "firing";
         /** @description An API key, without its secret. */
         ApiKey: {
             readonly id: string;
@@ -2522,8 +2524,6 @@ export interface components {
             /** @description Of the PDF; null until it is made, some seconds after issuing. */
             readonly sha256: string | null;
         };
-        /** @enum {string} */
-        KindA1aEnum: "group_lag" | "group_lag_seconds" | "storage_bytes" | "storage_growth_bytes" | "connections";
         /** @description Blocks of a lane. */
         LaneRange: {
             /** @description Which start of a broker. */
