@@ -216,7 +216,9 @@ TOPICS = {
     "list_partitions": [answer("One", {"partition": 0, "leader": 0, "leader_epoch": 3})],
     "delete_records": [
         body("All of one partition", {"partitions": [{"partition": 0, "before_offset": -1}]}),
-        answer("Deleted", {"items": [{"partition": 0, "low_watermark": 42}]}),
+        answer(
+            "Deleted", {"items": [{"partition": 0, "low_watermark": 42, "deleted_offsets": 40}]}
+        ),
     ],
     "add_partitions": [body("Twelve", {"count": 12}), answer("Changed", TOPIC)],
 }

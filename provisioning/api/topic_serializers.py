@@ -175,6 +175,9 @@ class LowWatermarkSerializer(serializers.Serializer[Any]):
 
     partition = serializers.IntegerField()
     low_watermark = serializers.IntegerField()
+    deleted_offsets = serializers.IntegerField(
+        help_text="How many offsets this took: as many records at most."
+    )
 
 
 class RecordsDeletedSerializer(serializers.Serializer[Any]):

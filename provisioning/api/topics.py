@@ -36,7 +36,7 @@ class TopicViewSet(ClusterViewSet):
         "delete_records": shapes.DeleteRecordsQuerySerializer,
     }
     responses = {"delete_records": {200: shapes.RecordsDeletedSerializer}}
-    validates = ("create", "partial_update", "destroy", "add_partitions")
+    validates = ("create", "partial_update", "destroy", "add_partitions", "delete_records")
     lists = ("list_partitions",)
     examples = examples.TOPICS
 
@@ -120,7 +120,10 @@ class TopicViewSet(ClusterViewSet):
         )
 
     def delete_records(self, request: Request, name: str, **kwargs: Any) -> Response:
-        """Deletes the oldest records of partitions, before an offset of each."""
+        """Deletes the oldest records of partitions, before an offset of each.
+
+        With `validate_only` it tells what would go.
+        """
         del request, kwargs
         wanted = self.validated_input()["partitions"]
         left = topics.delete_records(
@@ -129,6 +132,7 @@ class TopicViewSet(ClusterViewSet):
             name=name,
             before={each["partition"]: each["before_offset"] for each in wanted},
             wake=self.query()["wake"],
+            validate_only=self.validate_only,
         )
         return Response({"items": left})
 

@@ -280,15 +280,24 @@ def delete_topic(*, actor: Actor, cluster: Cluster, name: str) -> None:
 
 
 def delete_records(
-    *, actor: Actor, cluster: Cluster, name: str, before: Mapping[int, int], wake: bool
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    name: str,
+    before: Mapping[int, int],
+    wake: bool,
+    validate_only: bool = False,
 ) -> list[kafka.LowWatermark]:
     """Deletes what lies before an offset of each partition; −1 is its end.
 
-    Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`.
+    With `validate_only` it tells what would go, and changes nothing. Raises `NotFound`,
+    `KafkaRefused`, `ClusterAsleep`, `Unavailable`.
     """
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
-        left = kafka.delete_records(access, name, before)
+        left = kafka.delete_records(access, name, before, validate_only=validate_only)
+    if validate_only:
+        return left
     detail = {"partitions": {str(each["partition"]): each["low_watermark"] for each in left}}
     _audit(actor, cluster, "topic.delete_records", name, detail)
     return left

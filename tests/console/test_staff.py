@@ -55,6 +55,12 @@ def test_nobody_else_answers(tenant):
         assert_problem(ApiClient(tenant.key).post(address, body), 401, "not_authenticated")
 
 
+def test_the_session_says_who_is_staff(staff, tenant):
+    assert staff.get("/session").json()["user"]["is_staff"] is True
+    member = Browser()
+    assert member.sign_in(tenant.owner).json()["user"]["is_staff"] is False
+
+
 def test_whoever_is_staff_no_more_is_out_at_once(staff):
     assert items(staff, "incidents") == []
     User.objects.update(is_staff=False)

@@ -214,6 +214,7 @@ class UserSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     email_verified = serializers.SerializerMethodField()
     two_factor = serializers.SerializerMethodField(help_text="Whether signing in asks for a code.")
+    is_staff = serializers.BooleanField(help_text="Whether the person runs the service.")
 
     def get_email_verified(self, user: Any) -> bool:
         """Whether the person proved to own the address."""

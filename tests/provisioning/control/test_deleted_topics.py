@@ -80,15 +80,22 @@ def test_records_come_back_and_go(api, path, cluster_id):
         assert [each["value"]["text"] for each in page] == ["0", "1", "2", "3", "4"]
         delete = f"{path}/topics/t:delete-records"
         body = {"partitions": [{"partition": 0, "before_offset": 3}]}
+        taken = {"items": [{"partition": 0, "low_watermark": 3, "deleted_offsets": 3}]}
+        planned = api().post(f"{delete}?validate_only=true", body)
+        assert planned.json() == taken, planned.content
+        page = api().get(messages, query={"from": "oldest"}).json()["items"]
+        assert [each["offset"] for each in page] == [0, 1, 2, 3, 4]
         left = api().post(delete, body)
-        assert left.json() == {"items": [{"partition": 0, "low_watermark": 3}]}, left.content
+        assert left.json() == taken, left.content
         page = api().get(messages, query={"from": "oldest"}).json()["items"]
         assert [each["offset"] for each in page] == [3, 4]
         body = {"partitions": [{"partition": 0, "before_offset": 99}]}
-        document = cases.assert_problem(api().post(delete, body), 422, "kafka_refused")
-        assert document["kafka_error"] == "OFFSET_OUT_OF_RANGE"
+        for asked in (delete, f"{delete}?validate_only=true"):
+            document = cases.assert_problem(api().post(asked, body), 422, "kafka_refused")
+            assert document["kafka_error"] == "OFFSET_OUT_OF_RANGE"
         body = {"partitions": [{"partition": 7, "before_offset": 0}]}
         cases.assert_problem(api().post(delete, body), 404, "not_found")
         body = {"partitions": [{"partition": 0, "before_offset": -1}]}
-        assert api().post(delete, body).json()["items"][0]["low_watermark"] == 5
+        taken = {"partition": 0, "low_watermark": 5, "deleted_offsets": 2}
+        assert api().post(delete, body).json()["items"] == [taken]
     cases.assert_problem(api().post(delete, body), 409, "cluster_asleep")

@@ -18,7 +18,6 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { localMailQuery } from "@/features/mail/api/mail";
 import { useSignOut, useSwitchOrganization } from "@/features/session/api/session";
-import { isStaffQuery } from "@/features/staff/api/staff";
 import { Logo } from "@/components/Logo";
 import type { Session } from "@/lib/api/types";
 import classes from "./Rail.module.css";
@@ -59,7 +58,6 @@ function Item({ to, label, icon: Icon }: ItemProps): ReactElement {
 /** The narrow rail at the left: whose console it is, where one can go, how the service is. */
 export function Rail({ session }: { session: Session }): ReactElement {
   const { data: mail } = useQuery(localMailQuery);
-  const { data: staff } = useQuery(isStaffQuery);
   return (
     <nav className={classes.rail} aria-label="Main">
       <div className={classes.brand}>
@@ -75,7 +73,7 @@ export function Rail({ session }: { session: Session }): ReactElement {
         <Item to="/audit" label="Audit log" icon={IconHistory} />
         {mail && <Item to="/mail" label="Local mail" icon={IconMail} />}
         <Item to="/settings" label="Settings" icon={IconSettings} />
-        {staff && <Item to="/staff" label="Staff" icon={IconTool} />}
+        {session.user?.is_staff && <Item to="/staff" label="Staff" icon={IconTool} />}
       </div>
       <ServiceDot />
     </nav>

@@ -658,7 +658,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Deletes the oldest records of partitions, before an offset of each. */
+        /**
+         * @description Deletes the oldest records of partitions, before an offset of each.
+         *
+         *     With `validate_only` it tells what would go.
+         */
         post: operations["clusters_topics_:delete_records_create"];
         delete?: never;
         options?: never;
@@ -2601,6 +2605,8 @@ export interface components {
         LowWatermark: {
             partition: number;
             low_watermark: number;
+            /** @description How many offsets this took: as many records at most. */
+            deleted_offsets: number;
         };
         /** @enum {string} */
         MechanismEnum: "SCRAM-SHA-512" | "SCRAM-SHA-256";
@@ -3820,6 +3826,8 @@ export interface components {
             readonly email_verified: boolean;
             /** @description Whether signing in asks for a code. */
             readonly two_factor: boolean;
+            /** @description Whether the person runs the service. */
+            is_staff: boolean;
         };
         /** @description A place where the person is signed in. */
         UserSession: {
@@ -8717,6 +8725,8 @@ export interface operations {
     "clusters_topics_:delete_records_create": {
         parameters: {
             query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
                 /** @description Wake a sleeping cluster; otherwise 409 `cluster_asleep`. */
                 wake?: boolean;
             };

@@ -1,8 +1,8 @@
 import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmRow } from "@/components/ConfirmRow";
-import { type Column, DataTable } from "@/components/DataTable";
+import type { Column } from "@/components/DataTable";
 import { RowButton } from "@/components/GuardedButton";
 import { Moment } from "@/components/Moment";
+import { RemovableTable } from "@/components/RemovableTable";
 import { SidePanel } from "@/components/SidePanel";
 import type { ApiKey } from "@/lib/api/types";
 import { useRefusal } from "@/lib/permissions";
@@ -19,35 +19,40 @@ interface Props {
 /** API keys, and the ways to rotate and to revoke one. */
 export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
   const [rotated, setRotated] = useState<ApiKey>();
-  const [asked, setAsked] = useState<ApiKey>();
-  const revoke = useRevokeApiKey();
   const refused = useRefusal("manage");
-  const columns = useMemo(
-    () => columnsOf(setAsked, setRotated, refused, accounts),
-    [refused, accounts],
-  );
+  const columns = useMemo(() => columnsOf(accounts), [accounts]);
   return (
     <>
-      <DataTable
+      <RemovableTable
         label="API keys"
         columns={columns}
         rows={apiKeys}
-        rowId={(key) => key.id}
-        initialSort={[{ id: "name", desc: false }]}
-      />
-      <ConfirmRow
-        row={asked}
-        onClose={() => {
-          setAsked(undefined);
+        actionsWidth={150}
+        over={(key) => (key.revoked_at ? "Revoked" : undefined)}
+        actions={(key) => (
+          <RowButton
+            refused={refused}
+            aria-label={`Rotate ${key.name}`}
+            onClick={() => {
+              setRotated(key);
+            }}
+          >
+            Rotate
+          </RowButton>
+        )}
+        removal={{
+          mutation: useRevokeApiKey(),
+          name: (key) => key.name,
+          label: "Revoke",
+          title: "Revoke the API key",
+          action: "Revoke the key",
+          done: "is revoked",
+          refused,
+          effect: () =>
+            "The next request with this key is refused. This cannot be undone; " +
+            "make a new key instead.",
         }}
-        mutation={revoke}
-        name={(key) => key.name}
-        title="Revoke the API key"
-        action="Revoke the key"
-        done="is revoked"
-      >
-        The next request with this key is refused. This cannot be undone; make a new key instead.
-      </ConfirmRow>
+      />
       <SidePanel
         opened={rotated !== undefined}
         onClose={() => {
@@ -69,12 +74,7 @@ export function ApiKeyTable({ apiKeys, accounts }: Props): ReactElement {
   );
 }
 
-function columnsOf(
-  onRevoke: (key: ApiKey) => void,
-  onRotate: (key: ApiKey) => void,
-  refused: string | undefined,
-  accounts: Props["accounts"],
-): Column<ApiKey>[] {
+function columnsOf(accounts: Props["accounts"]): Column<ApiKey>[] {
   return [
     { id: "name", header: "Name", sortBy: (key) => key.name, cell: (key) => key.name },
     {
@@ -105,37 +105,6 @@ function columnsOf(
       width: 110,
       sortBy: (key) => key.expires_at ?? "9",
       cell: (key) => (key.expires_at ? <Moment at={key.expires_at} /> : "never"),
-    },
-    {
-      id: "revoke",
-      header: "",
-      align: "right",
-      width: 150,
-      cell: (key) =>
-        key.revoked_at ? (
-          <span style={{ color: "var(--quiet)" }}>Revoked</span>
-        ) : (
-          <>
-            <RowButton
-              refused={refused}
-              aria-label={`Rotate ${key.name}`}
-              onClick={() => {
-                onRotate(key);
-              }}
-            >
-              Rotate
-            </RowButton>
-            <RowButton
-              refused={refused}
-              aria-label={`Revoke ${key.name}`}
-              onClick={() => {
-                onRevoke(key);
-              }}
-            >
-              Revoke
-            </RowButton>
-          </>
-        ),
     },
   ];
 }

@@ -25,25 +25,29 @@ export function BillingDetailsForm({ details, organization }: Props): ReactEleme
       address: details.address.join("\n"),
       country: details.country,
       vat_id: details.vat_id,
+      email: details.email,
     },
     validate: {
       address: (text) =>
         addressLines(text).length > LINES_MAX ? `At most ${String(LINES_MAX)} lines` : null,
       vat_id: vatIdComplaint,
+      email: (email) =>
+        email.trim() === "" || /^\S+@\S+\.\S+$/.test(email.trim()) ? null : "A mail address",
     },
   });
   return (
     <MutationForm
       form={form}
       mutation={update}
-      input={({ legal_name, address, country, vat_id }) => ({
+      input={({ legal_name, address, country, vat_id, email }) => ({
         legal_name: legal_name.trim(),
         address: addressLines(address),
         country,
         vat_id: plainVatId(vat_id),
+        email: email.trim(),
       })}
       onDone={() => {
-        notifications.show({ message: "The next invoice is addressed so" });
+        notifications.show({ message: "The billing details are saved" });
         form.resetDirty();
       }}
       action="Save"
@@ -87,6 +91,14 @@ export function BillingDetailsForm({ details, organization }: Props): ReactEleme
         autoComplete="off"
         spellCheck={false}
         {...form.getInputProps("vat_id")}
+      />
+      <TextInput
+        label="Mail address for invoices"
+        description="Empty: to the members who look after money"
+        type="email"
+        autoComplete="email"
+        maxLength={254}
+        {...form.getInputProps("email")}
       />
     </MutationForm>
   );

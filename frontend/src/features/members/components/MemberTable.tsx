@@ -1,9 +1,8 @@
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmRow } from "@/components/ConfirmRow";
-import { type Column, DataTable } from "@/components/DataTable";
-import { RowButton } from "@/components/GuardedButton";
+import { type ReactElement, useMemo } from "react";
+import type { Column } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
+import { RemovableTable } from "@/components/RemovableTable";
 import { StateMark } from "@/components/StateMark";
 import type { Member } from "@/lib/api/types";
 import { useRefusal } from "@/lib/permissions";
@@ -18,41 +17,29 @@ interface Props {
 
 /** Members; each opens at the side with the role and the roles in projects. */
 export function MemberTable({ members, userId }: Props): ReactElement {
-  const [asked, setAsked] = useState<Member>();
-  const remove = useRemoveMember();
-  const refused = useRefusal("manage");
-  const columns = useMemo(() => columnsOf(setAsked, refused, userId), [refused, userId]);
+  const columns = useMemo(() => columnsOf(userId), [userId]);
   return (
-    <>
-      <DataTable
-        label="Members"
-        columns={columns}
-        rows={members}
-        rowId={(member) => member.id}
-        initialSort={[{ id: "email", desc: false }]}
-      />
-      <ConfirmRow
-        row={asked}
-        onClose={() => {
-          setAsked(undefined);
-        }}
-        mutation={remove}
-        name={(member) => member.email}
-        title="Remove the member"
-        done="is removed"
-      >
-        {asked?.email} does not get in any more, and every session here ends within seconds. What
-        they made stays, API keys too: look through those. They can be invited again.
-      </ConfirmRow>
-    </>
+    <RemovableTable
+      label="Members"
+      columns={columns}
+      rows={members}
+      initialSort={[{ id: "email", desc: false }]}
+      removal={{
+        mutation: useRemoveMember(),
+        name: (member) => member.email,
+        label: "Remove",
+        title: "Remove the member",
+        done: "is removed",
+        refused: useRefusal("manage"),
+        effect: ({ email }) =>
+          `${email} does not get in any more, and every session here ends within seconds. What ` +
+          "they made stays, API keys too: look through those. They can be invited again.",
+      }}
+    />
   );
 }
 
-function columnsOf(
-  onRemove: (member: Member) => void,
-  refused: string | undefined,
-  userId: string | undefined,
-): Column<Member>[] {
+function columnsOf(userId: string | undefined): Column<Member>[] {
   return [
     {
       id: "email",
@@ -92,23 +79,6 @@ function columnsOf(
       width: 110,
       sortBy: (member) => member.last_seen_at ?? "",
       cell: (member) => (member.last_seen_at ? <Moment at={member.last_seen_at} /> : "never"),
-    },
-    {
-      id: "remove",
-      header: "",
-      align: "right",
-      width: 100,
-      cell: (member) => (
-        <RowButton
-          refused={refused}
-          aria-label={`Remove ${member.email}`}
-          onClick={() => {
-            onRemove(member);
-          }}
-        >
-          Remove
-        </RowButton>
-      ),
     },
   ];
 }

@@ -1,10 +1,10 @@
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, useMemo, useState } from "react";
-import { ConfirmRow } from "@/components/ConfirmRow";
-import { type Column, DataTable } from "@/components/DataTable";
-import { RowButton } from "@/components/GuardedButton";
+import { type ReactElement, useMemo } from "react";
+import type { Column } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
+import { RemovableTable } from "@/components/RemovableTable";
 import type { Project } from "@/lib/api/types";
+import { formatCount } from "@/lib/format/bytes";
 import { useRefusal } from "@/lib/permissions";
 import { useDeleteProject } from "../api/projects";
 
@@ -16,32 +16,25 @@ interface Props {
 
 /** Projects with how much is in them; each opens at the side. */
 export function ProjectTable({ projects, clusters }: Props): ReactElement {
-  const [asked, setAsked] = useState<Project>();
-  const remove = useDeleteProject();
-  const refused = useRefusal("manage");
-  const columns = useMemo(() => columnsOf(setAsked, refused, clusters), [refused, clusters]);
+  const columns = useMemo(() => columnsOf(clusters), [clusters]);
   return (
-    <>
-      <DataTable
-        label="Projects"
-        columns={columns}
-        rows={projects}
-        rowId={(project) => project.id}
-        initialSort={[{ id: "name", desc: false }]}
-      />
-      <ConfirmRow
-        row={asked}
-        onClose={() => {
-          setAsked(undefined);
-        }}
-        mutation={remove}
-        name={(project) => project.name}
-        title="Delete the project"
-        done="is deleted"
-      >
-        The roles in it end. No cluster is in it, so nothing else changes. This cannot be undone.
-      </ConfirmRow>
-    </>
+    <RemovableTable
+      label="Projects"
+      columns={columns}
+      rows={projects}
+      removal={{
+        mutation: useDeleteProject(),
+        name: (project) => project.name,
+        label: "Delete",
+        title: "Delete the project",
+        done: "is deleted",
+        refused: useRefusal("manage"),
+        keptBecause: (project) => keptBecause(project, clusters.get(project.id) ?? 0),
+        effect: () =>
+          "The roles in it end. No cluster is in it, so nothing else changes. " +
+          "This cannot be undone.",
+      }}
+    />
   );
 }
 
@@ -51,11 +44,7 @@ function keptBecause(project: Project, clusters: number): string | undefined {
   return clusters > 0 ? "Move its clusters to another project first." : undefined;
 }
 
-function columnsOf(
-  onRemove: (project: Project) => void,
-  refused: string | undefined,
-  clusters: Props["clusters"],
-): Column<Project>[] {
+function columnsOf(clusters: Props["clusters"]): Column<Project>[] {
   return [
     {
       id: "name",
@@ -76,7 +65,7 @@ function columnsOf(
       align: "right",
       width: 110,
       sortBy: (project) => clusters.get(project.id) ?? 0,
-      cell: (project) => clusters.get(project.id) ?? 0,
+      cell: (project) => formatCount(clusters.get(project.id) ?? 0),
     },
     {
       id: "created",
@@ -84,23 +73,6 @@ function columnsOf(
       width: 130,
       sortBy: (project) => project.created_at,
       cell: (project) => <Moment at={project.created_at} />,
-    },
-    {
-      id: "delete",
-      header: "",
-      align: "right",
-      width: 100,
-      cell: (project) => (
-        <RowButton
-          refused={refused ?? keptBecause(project, clusters.get(project.id) ?? 0)}
-          aria-label={`Delete ${project.name}`}
-          onClick={() => {
-            onRemove(project);
-          }}
-        >
-          Delete
-        </RowButton>
-      ),
     },
   ];
 }

@@ -18,18 +18,6 @@ export const staffCellsQuery = queryOptions({
   ...SLOW,
 });
 
-/** Whether the person is of the staff: asked once, since it seldom changes. */
-export const isStaffQuery = queryOptions({
-  queryKey: keys.staff("is"),
-  queryFn: async () => {
-    await body(api.GET("/api/v1/staff/cells", { params: { query: { limit: 1 } } }));
-    return true;
-  },
-  retry: false,
-  refetchOnWindowFocus: false,
-  staleTime: Number.POSITIVE_INFINITY,
-});
-
 export const staffClustersQuery = queryOptions({
   queryKey: keys.staff("clusters"),
   queryFn: () =>
