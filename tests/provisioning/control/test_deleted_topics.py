@@ -96,6 +96,6 @@ def test_records_come_back_and_go(api, path, cluster_id):
         body = {"partitions": [{"partition": 7, "before_offset": 0}]}
         cases.assert_problem(api().post(delete, body), 404, "not_found")
         body = {"partitions": [{"partition": 0, "before_offset": -1}]}
-        taken = {"partition": 0, "low_watermark": 5, "deleted_offsets": 2}
-        assert api().post(delete, body).json()["items"] == [taken]
+        rest = {"partition": 0, "low_watermark": 5, "deleted_offsets": 2}
+        assert api().post(delete, body).json()["items"] == [rest]
     cases.assert_problem(api().post(delete, body), 409, "cluster_asleep")

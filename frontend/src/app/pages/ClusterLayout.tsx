@@ -76,6 +76,9 @@ export function ClusterLayout(): ReactElement {
         <Link to="/clusters/$clusterId/acls" params={params} {...tabProps()}>
           ACLs
         </Link>
+        <Link to="/clusters/$clusterId/quotas" params={params} {...tabProps()}>
+          Quotas
+        </Link>
         <Link to="/clusters/$clusterId/settings" params={params} {...tabProps()}>
           Settings
         </Link>

@@ -54,6 +54,13 @@ const clusterAcls = createRoute({
   component: lazyRouteComponent(() => import("../pages/AclsPage"), "AclsPage"),
 });
 
+const clusterQuotas = createRoute({
+  getParentRoute: () => cluster,
+  path: "/quotas",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(() => import("../pages/QuotasPage"), "QuotasPage"),
+});
+
 const clusterSettings = createRoute({
   getParentRoute: () => cluster,
   path: "/settings",
@@ -117,6 +124,7 @@ export const clusterRoutes = [
     clusterGroups,
     clusterCredentials,
     clusterAcls,
+    clusterQuotas,
     clusterSettings,
   ]),
   topic.addChildren([topicMessages, topicConsumers, topicPartitions, topicConfiguration]),

@@ -1,10 +1,10 @@
-import { Button, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { type ReactElement, useMemo, useState } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { RowButton } from "@/components/GuardedButton";
+import { offerUndo } from "@/components/offerUndo";
 import type { Acl, AclDraft } from "@/lib/api/types";
 import { useCreateAcls, useDeleteAcl } from "../api/acls";
 import { aclWords } from "../templates";
@@ -77,26 +77,11 @@ function draftOf(acl: Acl): AclDraft {
 }
 
 function showUndo(acl: Acl, undo: () => void): void {
-  const id = `acl ${acl.id}`;
-  notifications.show({
-    id,
-    autoClose: 12_000,
+  offerUndo({
+    id: `acl ${acl.id}`,
     title: "The rule is deleted",
-    message: (
-      <>
-        {aclWords(acl)}.{" "}
-        <Button
-          variant="subtle"
-          size="compact-xs"
-          onClick={() => {
-            undo();
-            notifications.hide(id);
-          }}
-        >
-          Undo
-        </Button>
-      </>
-    ),
+    message: `${aclWords(acl)}.`,
+    undo,
   });
 }
 

@@ -3,6 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { type ReactElement, useState } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { Note } from "@/components/Note";
+import { offerUndo } from "@/components/offerUndo";
 import type { Group as ConsumerGroup, PlannedOffset } from "@/lib/api/types";
 import { useResetOffsets, useUndoReset } from "../api/groups";
 import { type ResetChoice, resetComplaint, resetRequest, undoRequests } from "../reset";
@@ -28,7 +29,7 @@ export function ResetPanel({ clusterId, group, others, onDone }: Props): ReactEl
   };
   const apply = (): void => {
     const onSuccess = (done: PlannedOffset[]): void => {
-      offerUndo(done, () => {
+      sayDone(done, () => {
         undo(undoRequests(done));
       });
       onDone();
@@ -79,27 +80,9 @@ export function ResetPanel({ clusterId, group, others, onDone }: Props): ReactEl
   );
 }
 
-function offerUndo(done: readonly PlannedOffset[], undo: () => void): void {
+function sayDone(done: readonly PlannedOffset[], undo: () => void): void {
   const id = "offsets are reset";
-  const moved = undoRequests(done).length > 0;
-  notifications.show({
-    id,
-    autoClose: moved ? 20_000 : 4_000,
-    title: "The offsets are set",
-    message: moved ? (
-      <Button
-        variant="subtle"
-        size="compact-xs"
-        ml={-8}
-        onClick={() => {
-          notifications.hide(id);
-          undo();
-        }}
-      >
-        Undo
-      </Button>
-    ) : (
-      "Nothing had to move."
-    ),
-  });
+  const title = "The offsets are set";
+  if (undoRequests(done).length > 0) offerUndo({ id, title, undo });
+  else notifications.show({ id, title, message: "Nothing had to move." });
 }

@@ -1,0 +1,103 @@
+import type { ClientQuota, ClientQuotaValues } from "@/lib/api/types";
+import { parseRate } from "./rates";
+
+/** Whom quotas are of. In each name, null is "not by this", and "" is "all without their own". */
+export type Entity = Pick<ClientQuota, "user" | "client_id" | "ip">;
+
+export type Kind = "user" | "client" | "both" | "ip";
+
+export const KINDS: { value: Kind; label: string; what: string }[] = [
+  { value: "user", label: "Credential", what: "All of its clients together" },
+  { value: "client", label: "Client id", what: "What clients call themselves (client.id)" },
+  { value: "both", label: "Client id of a credential", what: "Stronger than either alone" },
+  { value: "ip", label: "Address", what: "New connections from one IP address" },
+];
+
+export function kindOf({ user, client_id, ip }: Entity): Kind {
+  if (ip !== null) return "ip";
+  if (user !== null && client_id !== null) return "both";
+  return user !== null ? "user" : "client";
+}
+
+/** What credentials are called, by their user name at Kafka. */
+export type Names = ReadonlyMap<string, string>;
+
+/** Whom quotas are of, in words. */
+export function entityWords(entity: Entity, names: Names): string {
+  const { user, client_id, ip } = entity;
+  if (ip !== null) return ip === "" ? "every other address" : `address ${ip}`;
+  const by = user === "" ? "every other credential" : (names.get(user ?? "") ?? user ?? "");
+  const client = client_id === "" ? "every other client id" : `client id ${client_id ?? ""}`;
+  if (user !== null && client_id !== null) return `${client} of ${by}`;
+  return user !== null ? by : client;
+}
+
+/** What a form holds: everything as typed. */
+export interface Typed {
+  kind: Kind;
+  user: string;
+  client: string;
+  ip: string;
+  produce: string;
+  fetch: string;
+  request: number | string;
+  connections: number | string;
+  attempts: number | string;
+}
+
+export const NOTHING: Typed = {
+  kind: "user",
+  user: "",
+  client: "",
+  ip: "",
+  produce: "",
+  fetch: "",
+  request: "",
+  connections: "",
+  attempts: "",
+};
+
+const given = (value: number | string): number | null => (value === "" ? null : Number(value));
+
+/** The request for what was typed. Values that this kind of entity cannot have are left out. */
+export function quotaOf(typed: Typed): ClientQuotaValues {
+  const { kind } = typed;
+  const names = {
+    user: kind === "user" || kind === "both" ? typed.user : null,
+    client_id: kind === "client" || kind === "both" ? typed.client.trim() : null,
+    ip: kind === "ip" ? typed.ip.trim() : null,
+  };
+  if (kind === "ip") return { ...names, connections_per_second: given(typed.attempts) };
+  return {
+    ...names,
+    produce_bytes_per_second: parseRate(typed.produce) ?? null,
+    fetch_bytes_per_second: parseRate(typed.fetch) ?? null,
+    request_percentage: given(typed.request),
+    ...(kind === "user" && { connections: given(typed.connections) }),
+  };
+}
+
+/** Whether a request limits anything at all. */
+export function limitsAnything(quota: ClientQuotaValues): boolean {
+  return [
+    quota.produce_bytes_per_second,
+    quota.fetch_bytes_per_second,
+    quota.request_percentage,
+    quota.connections,
+    quota.connections_per_second,
+  ].some((value) => value !== null && value !== undefined);
+}
+
+/** What is sent to have quotas again as they are. */
+export function valuesOf(quota: ClientQuota): ClientQuotaValues {
+  return {
+    user: quota.user,
+    client_id: quota.client_id,
+    ip: quota.ip,
+    produce_bytes_per_second: quota.produce_bytes_per_second,
+    fetch_bytes_per_second: quota.fetch_bytes_per_second,
+    request_percentage: quota.request_percentage,
+    connections: quota.connections,
+    connections_per_second: quota.connections_per_second,
+  };
+}
