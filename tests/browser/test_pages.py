@@ -22,7 +22,7 @@ PAGES = {
     "new-cluster": ("/clusters?panel=new", "Create cluster"),
     "cluster": ("{c}", "Endpoints"),
     "connect": ("{c}/connect", "kcat"),
-    "topics": ("{c}/topics", TOPIC),
+    "topics": ("{c}/topics", "Deleted topics"),
     "new-topic": ("{c}/topics?panel=new", "Create topic"),
     "messages": (f"{{c}}/topics/{TOPIC}", "Hello from Freshet"),
     "live": (f"{{c}}/topics/{TOPIC}?from=live", "Live"),
@@ -35,9 +35,12 @@ PAGES = {
     "reset": ("{c}/groups/pages-group?panel=reset", "See what would change"),
     "credentials": ("{c}/credentials", "SCRAM-SHA-512"),
     "new-credential": ("{c}/credentials?panel=new", "Create credential"),
+    "delete-records": (f"{{c}}/topics/{TOPIC}/partitions?panel=delete-records", "See what goes"),
     "acls": ("{c}/acls", "User:"),
     "new-acl": ("{c}/acls?panel=new", "Kafka Streams"),
-    "cluster-settings": ("{c}/settings", "Protected from deletion"),
+    "quotas": ("{c}/quotas", "every other credential"),
+    "new-quota": ("{c}/quotas?panel=new", "Set quotas"),
+    "cluster-settings": ("{c}/settings", "All limits, and requests for more"),
     "usage": ("/usage?range=1h", "Traffic"),
     "usage-by-topic": ("/usage?range=7d&by=topic", TOPIC),
     "usage-month": ("/usage?range=30d&by=principal&meter=ingress_bytes", "web-shop"),
@@ -83,6 +86,13 @@ THEMES = ("light", "dark")
 NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.innerWidth"
 SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
 
+# What lies in the cluster besides: a method, a path inside the cluster, a body.
+PLANTED = (
+    ("PUT", "quotas", {"user": "", "produce_bytes_per_second": 10_485_760}),
+    ("POST", "topics", {"name": "given-up", "partitions": 2}),
+    ("DELETE", "topics/given-up", None),
+)
+
 
 @pytest.fixture(scope="module")
 def addresses(people, account, invoice, tmp_path_factory):
@@ -98,6 +108,8 @@ def addresses(people, account, invoice, tmp_path_factory):
         assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
         cluster = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
         keep_awake(visitor.page, cluster)
+        for method, path, data in PLANTED:
+            change(visitor.page, method, f"{cluster}/{path}", data)
         visitor.create_budget("Team", "20")
         lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
         row = next(line["usage_row_ids"][0] for line in lines if line["usage_row_ids"])
@@ -106,10 +118,16 @@ def addresses(people, account, invoice, tmp_path_factory):
 
 def keep_awake(page, cluster):
     """Has a cluster run however long it takes to look at every page."""
+    change(page, "PATCH", cluster, {"idle_timeout_s": 24 * 3600})
+
+
+def change(page, method, path, data):
+    """Changes something by REST, as the person at the page."""
     cookies = {each["name"]: each["value"] for each in page.context.cookies()}
-    answer = page.request.patch(
-        f"/api/v1{cluster}",
-        data={"idle_timeout_s": 24 * 3600},
+    answer = page.request.fetch(
+        f"/api/v1{path}",
+        method=method,
+        data=data,
         headers={"X-CSRFToken": cookies["freshet_csrf"], "Referer": page.url},
     )
     assert answer.ok, answer.text()

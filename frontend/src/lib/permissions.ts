@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { projectListQuery } from "./api/projects";
 import { sessionQuery } from "./api/session";
-import type { Role } from "./api/types";
+import type { Project, Role } from "./api/types";
 
 /** What an endpoint asks for, as the API names it in `x-permission`. */
 export type Permission = "read" | "write" | "manage" | "own" | "billing";
@@ -57,6 +57,19 @@ export function useRefusal(permission: Permission): string | undefined {
   const { data: session } = useQuery(sessionQuery);
   if (!session) return undefined;
   return refusalOf(session.organization?.role, permission);
+}
+
+/** The projects in which the person at this page may; undefined while they are not read. */
+export function useProjectsFor(permission: Permission): Project[] | undefined {
+  const { data: projects } = useQuery(projectListQuery);
+  return projects?.filter(({ permissions }) => permissions.includes(permission));
+}
+
+/** Why they may nowhere, in no project either; undefined where they may. */
+export function useRefusalEverywhere(permission: Permission): string | undefined {
+  const refused = useRefusal(permission);
+  const projects = useProjectsFor(permission);
+  return projects !== undefined && projects.length > 0 ? undefined : refused;
 }
 
 /** The same in a project: what the organization's role does not grant, a role in it may. */

@@ -12,11 +12,13 @@ import { PowerButton } from "@/features/clusters/components/PowerButton";
 import classes from "./ClusterLayout.module.css";
 import { TabLinks, tabProps } from "./TabLinks";
 import { useClusterId, useClusterRefusal } from "./useCluster";
+import { useProjectNames } from "./useProjectNames";
 
 /** The head and the tabs of a cluster's pages. */
 export function ClusterLayout(): ReactElement {
   const clusterId = useClusterId();
   const refused = useClusterRefusal();
+  const projects = useProjectNames();
   const { data: cluster, error, refetch } = useQuery(clusterQuery(clusterId));
   if (error && !cluster) {
     return (
@@ -28,6 +30,7 @@ export function ClusterLayout(): ReactElement {
     );
   }
   const params = { clusterId };
+  const project = cluster && projects?.get(cluster.project_id);
   return (
     <>
       <PageHead
@@ -43,6 +46,11 @@ export function ClusterLayout(): ReactElement {
         lead={
           cluster ? (
             <span className={classes.facts}>
+              {project && (
+                <Link to="/access/projects" search={{ panel: cluster.project_id }}>
+                  {project}
+                </Link>
+              )}
               <span>{cluster.region}</span>
               {cluster.bootstrap_servers && (
                 <CopyText value={cluster.bootstrap_servers} what="the bootstrap address" />

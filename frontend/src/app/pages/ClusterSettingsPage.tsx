@@ -1,7 +1,9 @@
 import { Skeleton } from "@mantine/core";
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Section } from "@/components/Section";
 import { ClusterSettings } from "@/features/clusters/components/ClusterSettings";
+import { Limits } from "@/features/limits/components/Limits";
 import { useCluster, useClusterRefusal } from "./useCluster";
 
 export function ClusterSettingsPage(): ReactElement {
@@ -10,10 +12,25 @@ export function ClusterSettingsPage(): ReactElement {
   const refused = useClusterRefusal();
   if (!cluster) return <Skeleton height={220} maw={560} />;
   return (
-    <ClusterSettings
-      cluster={cluster}
-      refused={refused}
-      onDeleted={() => void navigate({ to: "/clusters" })}
-    />
+    <>
+      <ClusterSettings
+        cluster={cluster}
+        refused={refused}
+        onDeleted={() => void navigate({ to: "/clusters" })}
+      />
+      {cluster.deleted_at === null && (
+        <Section
+          title="Limits"
+          lead="What this cluster uses of each, and what happens there."
+          actions={
+            <Link to="/settings/limits" style={{ fontSize: 13 }}>
+              All limits, and requests for more
+            </Link>
+          }
+        >
+          <Limits clusterId={cluster.id} />
+        </Section>
+      )}
+    </>
   );
 }

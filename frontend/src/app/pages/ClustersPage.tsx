@@ -10,14 +10,16 @@ import { SidePanel } from "@/components/SidePanel";
 import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { ClusterTable } from "@/features/clusters/components/ClusterTable";
 import { NewClusterForm } from "@/features/clusters/components/NewClusterForm";
-import { useRefusal } from "@/lib/permissions";
+import { useRefusalEverywhere } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
+import { useProjectNames } from "./useProjectNames";
 
 export function ClustersPage(): ReactElement {
   const navigate = useNavigate();
   const panel = usePanel("new");
   const clusters = useQuery(clusterListQuery);
-  const refused = useRefusal("write");
+  const projects = useProjectNames();
+  const refused = useRefusalEverywhere("write");
   const button = (
     <GuardedButton refused={refused} leftSection={<IconPlus size={14} />} onClick={panel.open}>
       New cluster
@@ -39,7 +41,7 @@ export function ClustersPage(): ReactElement {
           </Empty>
         }
       >
-        {(rows) => <ClusterTable clusters={rows} />}
+        {(rows) => <ClusterTable clusters={rows} projects={projects} />}
       </Listed>
       <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New cluster">
         <NewClusterForm

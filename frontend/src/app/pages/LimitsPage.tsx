@@ -1,46 +1,32 @@
 import { useQuery } from "@tanstack/react-query";
-import { type ReactElement, useState } from "react";
-import { Empty } from "@/components/Empty";
-import { Listed } from "@/components/Listed";
+import { type ReactElement, useMemo } from "react";
 import { Section } from "@/components/Section";
-import { SidePanel } from "@/components/SidePanel";
-import { limitListQuery, limitRequestListQuery } from "@/features/limits/api/limits";
-import { LimitRequestForm } from "@/features/limits/components/LimitRequestForm";
+import { clusterListQuery } from "@/features/clusters/api/clusters";
+import { limitRequestListQuery } from "@/features/limits/api/limits";
 import { LimitRequestTable } from "@/features/limits/components/LimitRequestTable";
-import { LimitTable } from "@/features/limits/components/LimitTable";
-import type { Limit } from "@/lib/api/types";
+import { Limits } from "@/features/limits/components/Limits";
 
 /** What is limited, and the way to more. */
 export function LimitsPage(): ReactElement {
-  const limits = useQuery(limitListQuery());
-  const requests = useQuery(limitRequestListQuery);
-  const [asked, setAsked] = useState<Limit>();
-  const close = (): void => {
-    setAsked(undefined);
-  };
+  const { data: requests } = useQuery(limitRequestListQuery);
+  const { data: clusters } = useQuery(clusterListQuery);
+  const names = useMemo(
+    () => new Map((clusters ?? []).map(({ id, name }) => [id, name])),
+    [clusters],
+  );
   return (
     <>
-      <Section title="Limits" lead="All of them, and what happens at each.">
-        <Listed
-          query={limits}
-          what="The limits could not be read"
-          empty={<Empty title="No limit">This service limits nothing.</Empty>}
-        >
-          {(rows) => <LimitTable limits={rows} onRequest={setAsked} />}
-        </Listed>
+      <Section
+        title="Limits"
+        lead="All of them, and what happens at each. What a cluster uses stands in its settings."
+      >
+        <Limits />
       </Section>
-      {(requests.data?.length ?? 0) > 0 && (
+      {requests && requests.length > 0 && (
         <Section title="Requests for more">
-          <LimitRequestTable requests={requests.data} />
+          <LimitRequestTable requests={requests} clusters={names} />
         </Section>
       )}
-      <SidePanel
-        opened={asked !== undefined}
-        onClose={close}
-        title={`More ${asked?.name.replaceAll("_", " ") ?? ""}`}
-      >
-        {asked && <LimitRequestForm limit={asked} onDone={close} />}
-      </SidePanel>
     </>
   );
 }

@@ -16,11 +16,13 @@ import { sessionQuery } from "@/lib/api/session";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { monthOf } from "@/lib/format/utc";
 import { useConnect } from "./useConnect";
+import { useProjectNames } from "./useProjectNames";
 
 /** All clusters at a glance; with a single one, also the way to its first message. */
 export function OverviewPage(): ReactElement {
   const { data: session } = useQuery(sessionQuery);
   const { data: clusters, error, refetch } = useQuery(clusterListQuery);
+  const projects = useProjectNames();
   const first = clusters?.length === 1 ? clusters[0] : undefined;
   return (
     <>
@@ -51,7 +53,7 @@ export function OverviewPage(): ReactElement {
             <Counts clusters={clusters} />
             <MonthTiles />
             <Section title="Clusters">
-              <ClusterTable clusters={clusters} />
+              <ClusterTable clusters={clusters} projects={projects} />
             </Section>
           </>
         )

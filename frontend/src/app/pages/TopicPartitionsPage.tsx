@@ -5,17 +5,21 @@ import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { GuardedButton } from "@/components/GuardedButton";
 import { SidePanel } from "@/components/SidePanel";
+import { groupListQuery } from "@/features/groups/api/groups";
 import { partitionsQuery } from "@/features/topics/api/topics";
 import { AddPartitions } from "@/features/topics/components/AddPartitions";
+import { DeleteRecords } from "@/features/topics/components/DeleteRecords";
 import { PartitionTable } from "@/features/topics/components/PartitionTable";
 import { useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
 
-/** The partitions of a topic, and the way to more of them. */
+/** The partitions of a topic, and the ways to more of them and to fewer records in them. */
 export function TopicPartitionsPage(): ReactElement {
   const { clusterId, topic } = useParams({ from: "/frame/clusters/$clusterId/topics/$topic" });
   const { data, error, refetch } = useQuery(partitionsQuery(clusterId, topic));
   const panel = usePanel("add");
+  const deletion = usePanel("delete-records");
+  const groups = useQuery(groupListQuery(clusterId)).data;
   const refused = useClusterRefusal();
   if (error && !data) {
     const retry = (): void => void refetch();
@@ -23,7 +27,10 @@ export function TopicPartitionsPage(): ReactElement {
   }
   return (
     <>
-      <Group justify="flex-end" mb="sm">
+      <Group justify="flex-end" gap="xs" mb="sm">
+        <GuardedButton refused={refused} variant="default" onClick={deletion.open} disabled={!data}>
+          Delete records
+        </GuardedButton>
         <GuardedButton refused={refused} variant="default" onClick={panel.open} disabled={!data}>
           Add partitions
         </GuardedButton>
@@ -39,6 +46,20 @@ export function TopicPartitionsPage(): ReactElement {
           topic={topic}
           partitions={data?.length ?? 0}
           onDone={panel.close}
+        />
+      </SidePanel>
+      <SidePanel
+        opened={deletion.opened && !refused && data !== undefined}
+        onClose={deletion.close}
+        title={`Delete records of ${topic}`}
+        size={560}
+      >
+        <DeleteRecords
+          clusterId={clusterId}
+          topic={topic}
+          partitions={data?.length ?? 0}
+          groups={groups ?? []}
+          onDone={deletion.close}
         />
       </SidePanel>
     </>

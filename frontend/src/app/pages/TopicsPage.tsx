@@ -6,10 +6,14 @@ import { CodeBlock } from "@/components/CodeBlock";
 import { Empty } from "@/components/Empty";
 import { GuardedButton } from "@/components/GuardedButton";
 import { Listed } from "@/components/Listed";
+import { Note, NoteMore } from "@/components/Note";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
+import { deletedTopicsQuery, orphanedTopicsQuery } from "@/features/topics/api/shelf";
 import { topicListQuery } from "@/features/topics/api/topics";
+import { DeletedTopicTable } from "@/features/topics/components/DeletedTopicTable";
 import { NewTopicForm } from "@/features/topics/components/NewTopicForm";
+import { OrphanedTopicTable } from "@/features/topics/components/OrphanedTopicTable";
 import { TopicTable } from "@/features/topics/components/TopicTable";
 import { useClusterId, useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
@@ -57,6 +61,8 @@ export function TopicsPage(): ReactElement {
           {(rows) => <TopicTable clusterId={clusterId} topics={rows} />}
         </Listed>
       </Section>
+      <Orphaned clusterId={clusterId} refused={refused} />
+      <Deleted clusterId={clusterId} refused={refused} />
       <SidePanel opened={panel.opened && !refused} onClose={panel.close} title="New topic">
         <NewTopicForm
           clusterId={clusterId}
@@ -70,5 +76,45 @@ export function TopicsPage(): ReactElement {
         />
       </SidePanel>
     </>
+  );
+}
+
+interface PartProps {
+  clusterId: string;
+  refused: string | undefined;
+}
+
+/** Topics that can be restored. Nothing stands here where there is none. */
+function Deleted({ clusterId, refused }: PartProps): ReactElement | null {
+  const list = useQuery(deletedTopicsQuery(clusterId));
+  if (!list.error && !list.data?.length) return null;
+  return (
+    <Section
+      title="Deleted topics"
+      lead="Each can be restored with its records until they go. Keeping them costs nothing."
+    >
+      <Listed query={list} what="The deleted topics could not be read" empty={null}>
+        {(rows) => <DeletedTopicTable clusterId={clusterId} topics={rows} refused={refused} />}
+      </Listed>
+    </Section>
+  );
+}
+
+/** Topics that a restored backup did not know. Nothing stands here where there is none. */
+function Orphaned({ clusterId, refused }: PartProps): ReactElement | null {
+  const { data } = useQuery(orphanedTopicsQuery(clusterId));
+  if (!data?.length) return null;
+  return (
+    <Section title="Unknown topics on storage">
+      <div style={{ marginBottom: 10 }}>
+        <Note tone="waking">
+          <strong>Nothing of them is lost.</strong> They lie on this cluster&apos;s storage, but the
+          cluster does not know them: most likely its metadata was restored from a backup that is
+          older than they are.
+          <NoteMore>They are kept untouched until somebody attaches them.</NoteMore>
+        </Note>
+      </div>
+      <OrphanedTopicTable clusterId={clusterId} topics={data} refused={refused} />
+    </Section>
   );
 }

@@ -10,6 +10,7 @@ import { SidePanel } from "@/components/SidePanel";
 import { usageRowsQuery, usageSeriesQuery } from "@/features/usage/api/usage";
 import { CompleteNote } from "@/features/usage/components/CompleteNote";
 import { GroupTotals } from "@/features/usage/components/GroupTotals";
+import { Reconciled, ReconciledMark } from "@/features/usage/components/Reconciled";
 import { RowPanel } from "@/features/usage/components/RowPanel";
 import { UsageCharts } from "@/features/usage/components/UsageCharts";
 import { MeterFilter, UsageFilters } from "@/features/usage/components/UsageFilters";
@@ -18,6 +19,7 @@ import { UsageTiles } from "@/features/usage/components/UsageTiles";
 import type { Names } from "@/features/usage/names";
 import { meterName } from "@/lib/format/meters";
 import type { UsageSearch } from "../search";
+import classes from "./ClusterLayout.module.css";
 import { useNames } from "./useNames";
 
 /** What was used when, by whom; and the rows that it is the sum of. */
@@ -43,7 +45,12 @@ export function UsagePage(): ReactElement {
     <>
       <PageHead
         title="Usage"
-        lead={<CompleteNote until={usage?.completeUntil} />}
+        lead={
+          <span className={classes.facts}>
+            <CompleteNote until={usage?.completeUntil} />
+            <ReconciledMark clusterId={cluster} />
+          </span>
+        }
         actions={
           <UsageFilters
             chosen={{ by: search.by, cluster, topic, principal }}
@@ -78,6 +85,7 @@ export function UsagePage(): ReactElement {
               </Section>
             )}
             <Rows search={search} names={names} onChange={change} />
+            <Reconciled clusterId={cluster} names={names} />
           </>
         )
       )}

@@ -155,6 +155,7 @@ function nextOf(problem: Problem): string {
   if (problem.code === "code_wrong") return "Enter the app's next code, or a recovery code.";
   if (problem.status === 401) return "Sign in again.";
   if (problem.status === 404) return "It may have been deleted. Go back to the list.";
+  if (problem.code === "name_taken") return "Choose another name.";
   if (problem.status === 409) return "Wait for the other change to end, then try again.";
   if (problem.status === 412) return "Somebody changed it meanwhile. Reload, then try again.";
   if (problem.status === 429) {

@@ -8,6 +8,7 @@ import type { Cluster, ClusterChange } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
 import { useUpdateCluster } from "../api/clusters";
 import { DeleteCluster, RestoreCluster } from "./DeleteCluster";
+import { ProjectSelect } from "./ProjectSelect";
 import { SuspendCluster } from "./SuspendCluster";
 
 const BROKERS_MAX = 100;
@@ -15,11 +16,12 @@ const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 
 /** Only what differs from the cluster as it is. */
 export function changeOf(
-  cluster: Pick<Cluster, "name" | "spec">,
-  values: { name: string; idle: string; awake: boolean; brokers: number },
+  cluster: Pick<Cluster, "name" | "spec" | "project_id">,
+  values: { name: string; project: string; idle: string; awake: boolean; brokers: number },
 ): ClusterChange {
   const change: ClusterChange = {};
   if (values.name.trim() !== cluster.name) change.name = values.name.trim();
+  if (values.project !== cluster.project_id) change.project_id = values.project;
   const idle = Number(values.idle);
   if (idle !== cluster.spec.idle_timeout_s) change.idle_timeout_s = idle;
   const { scale } = cluster.spec;
@@ -72,6 +74,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
   const form = useForm({
     initialValues: {
       name: cluster.name,
+      project: cluster.project_id,
       idle: String(current),
       awake: scale.min > 0,
       brokers: scale.max,
@@ -100,6 +103,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       disabled={Object.keys(change).length === 0}
     >
       <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
+      <ProjectSelect {...form.getInputProps("project")} value={form.values.project} />
       <Select
         label="Idle time"
         description="With no client connected for this long, the cluster goes to sleep"

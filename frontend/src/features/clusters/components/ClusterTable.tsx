@@ -1,26 +1,40 @@
 import { Link } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useMemo } from "react";
 import { CopyText } from "@/components/CopyText";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
 import { PhaseMark } from "@/components/PhaseMark";
 import type { Cluster } from "@/lib/api/types";
 
-/** The organization's clusters. */
-export function ClusterTable({
-  clusters,
-}: {
+interface Props {
   clusters: readonly Cluster[] | undefined;
-}): ReactElement {
+  /** What projects are called, by their id; undefined where there is only one. */
+  projects: ReadonlyMap<string, string> | undefined;
+}
+
+/** The organization's clusters, with their projects where there are several. */
+export function ClusterTable({ clusters, projects }: Props): ReactElement {
+  const columns = useMemo(() => columnsOf(projects), [projects]);
   return (
     <DataTable
       label="Clusters"
-      columns={COLUMNS}
+      columns={columns}
       rows={clusters}
       rowId={(cluster) => cluster.id}
       initialSort={[{ id: "name", desc: false }]}
     />
   );
+}
+
+function columnsOf(projects: Props["projects"]): Column<Cluster>[] {
+  const [name, ...rest] = COLUMNS;
+  if (projects === undefined || name === undefined) return COLUMNS;
+  const nameOf = ({ project_id: id }: Cluster): string => projects.get(id) ?? "–";
+  return [
+    name,
+    { id: "project", header: "Project", width: 150, sortBy: nameOf, cell: nameOf },
+    ...rest,
+  ];
 }
 
 const COLUMNS: Column<Cluster>[] = [

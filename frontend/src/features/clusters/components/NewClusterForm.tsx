@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactElement } from "react";
 import { ErrorPanel } from "@/components/ErrorPanel";
 import { MutationForm } from "@/components/MutationForm";
+import { useProjectsFor } from "@/lib/permissions";
 import { regionsQuery, useCreateCluster } from "../api/clusters";
 
 interface Props {
@@ -15,16 +16,22 @@ interface Props {
 export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
   const regions = useQuery(regionsQuery);
   const create = useCreateCluster();
+  const projects = useProjectsFor("write");
   const form = useForm({
-    initialValues: { name: "", region: "" },
+    initialValues: { name: "", region: "", project: "" },
     validate: { name: (name) => (name.trim() ? null : "Name the cluster") },
   });
   const only = regions.data?.[0]?.id ?? "";
+  const first = (projects?.find((project) => project.default) ?? projects?.[0])?.id;
   return (
     <MutationForm
       form={form}
       mutation={create}
-      input={(values) => ({ name: values.name.trim(), region: values.region || only })}
+      input={(values) => ({
+        name: values.name.trim(),
+        region: values.region || only,
+        project_id: values.project || first,
+      })}
       onDone={(operation) => {
         onDone(operation.resource_id);
       }}
@@ -48,6 +55,17 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
         {...form.getInputProps("region")}
         value={form.values.region || only}
       />
+      {(projects?.length ?? 0) > 1 && (
+        <Select
+          label="Project"
+          description="Who has a role in it may work with the cluster"
+          data={projects?.map(({ id, name }) => ({ value: id, label: name }))}
+          allowDeselect={false}
+          searchable
+          {...form.getInputProps("project")}
+          value={form.values.project || first}
+        />
+      )}
       {regions.error && <ErrorPanel error={regions.error} what="The regions could not be read" />}
     </MutationForm>
   );

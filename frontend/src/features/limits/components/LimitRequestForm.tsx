@@ -5,14 +5,17 @@ import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import type { Limit } from "@/lib/api/types";
 import { useRequestLimit } from "../api/limits";
+import { formatLimit } from "../words";
 
 interface Props {
   limit: Limit;
+  /** The cluster that needs more; without it, the organization or all of its clusters. */
+  clusterId?: string;
   onDone: () => void;
 }
 
 /** Asks for more, with the reason. */
-export function LimitRequestForm({ limit, onDone }: Props): ReactElement {
+export function LimitRequestForm({ limit, clusterId, onDone }: Props): ReactElement {
   const request = useRequestLimit();
   const form = useForm({
     initialValues: { wanted: limit.limit * 2, reason: "" },
@@ -20,7 +23,7 @@ export function LimitRequestForm({ limit, onDone }: Props): ReactElement {
       wanted: (value) =>
         Number.isInteger(value) && value > limit.limit
           ? null
-          : `More than ${String(limit.limit)} ${limit.unit}`,
+          : `More than ${formatLimit(limit.limit, limit.unit)}`,
       reason: (value) => (value.trim() ? null : "Say what it is for"),
     },
   });
@@ -28,9 +31,16 @@ export function LimitRequestForm({ limit, onDone }: Props): ReactElement {
     <MutationForm
       form={form}
       mutation={request}
-      input={({ wanted, reason }) => ({ limit: limit.name, wanted, reason: reason.trim() })}
+      input={({ wanted, reason }) => ({
+        limit: limit.name,
+        cluster_id: clusterId,
+        wanted,
+        reason: reason.trim(),
+      })}
       onDone={() => {
-        notifications.show({ message: "It is asked for. The answer will stand here." });
+        notifications.show({
+          message: "It is asked for. The answer will stand in Settings, Limits.",
+        });
         onDone();
       }}
       onCancel={onDone}
@@ -39,7 +49,7 @@ export function LimitRequestForm({ limit, onDone }: Props): ReactElement {
     >
       <NumberInput
         label={`Wanted, ${limit.unit}`}
-        description={`At most ${String(limit.limit)} now`}
+        description={`At most ${formatLimit(limit.limit, limit.unit)} now`}
         min={1}
         allowDecimal={false}
         data-autofocus

@@ -1,10 +1,11 @@
-import type { ReactElement } from "react";
+import { type ReactElement, useMemo } from "react";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
 import type { Tone } from "@/components/Note";
 import { StateMark } from "@/components/StateMark";
 import type { LimitRequest } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
+import { limitLabel } from "../words";
 
 const STATES: Record<LimitRequest["state"], { word: string; tone: Tone }> = {
   open: { word: "Waiting", tone: "waking" },
@@ -12,16 +13,19 @@ const STATES: Record<LimitRequest["state"], { word: string; tone: Tone }> = {
   refused: { word: "Refused", tone: "quiet" },
 };
 
-/** What was asked for, and what came of it. */
-export function LimitRequestTable({
-  requests,
-}: {
+interface Props {
   requests: readonly LimitRequest[] | undefined;
-}): ReactElement {
+  /** What clusters are called, by their id. */
+  clusters: ReadonlyMap<string, string>;
+}
+
+/** What was asked for, and what came of it. */
+export function LimitRequestTable({ requests, clusters }: Props): ReactElement {
+  const columns = useMemo(() => columnsOf(clusters), [clusters]);
   return (
     <DataTable
       label="Requests"
-      columns={COLUMNS}
+      columns={columns}
       rows={requests}
       rowId={(request) => request.id}
       initialSort={[{ id: "created", desc: true }]}
@@ -29,27 +33,35 @@ export function LimitRequestTable({
   );
 }
 
-const COLUMNS: Column<LimitRequest>[] = [
-  { id: "limit", header: "Limit", cell: (request) => request.limit.replaceAll("_", " ") },
-  {
-    id: "wanted",
-    header: "Wanted",
-    align: "right",
-    width: 110,
-    cell: (request) => formatCount(request.wanted),
-  },
-  {
-    id: "state",
-    header: "State",
-    width: 120,
-    cell: ({ state }) => <StateMark tone={STATES[state].tone}>{STATES[state].word}</StateMark>,
-  },
-  { id: "answer", header: "Answer", cell: (request) => request.answer || "–" },
-  {
-    id: "created",
-    header: "Asked",
-    width: 110,
-    sortBy: (request) => request.created_at,
-    cell: (request) => <Moment at={request.created_at} />,
-  },
-];
+function columnsOf(clusters: Props["clusters"]): Column<LimitRequest>[] {
+  return [
+    { id: "limit", header: "Limit", cell: (request) => limitLabel(request.limit) },
+    {
+      id: "cluster",
+      header: "Of",
+      cell: ({ cluster_id: id }) =>
+        id === null ? "the organization" : (clusters.get(id) ?? "a cluster that is gone"),
+    },
+    {
+      id: "wanted",
+      header: "Wanted",
+      align: "right",
+      width: 110,
+      cell: (request) => formatCount(request.wanted),
+    },
+    {
+      id: "state",
+      header: "State",
+      width: 120,
+      cell: ({ state }) => <StateMark tone={STATES[state].tone}>{STATES[state].word}</StateMark>,
+    },
+    { id: "answer", header: "Answer", cell: (request) => request.answer || "–" },
+    {
+      id: "created",
+      header: "Asked",
+      width: 110,
+      sortBy: (request) => request.created_at,
+      cell: (request) => <Moment at={request.created_at} />,
+    },
+  ];
+}

@@ -4,17 +4,23 @@ import { RowButton } from "@/components/GuardedButton";
 import type { Limit } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
 import { useRefusal } from "@/lib/permissions";
+import { formatLimit, limitLabel, NEAR, usedShare } from "../words";
 import classes from "./LimitTable.module.css";
 
 interface Props {
   limits: readonly Limit[] | undefined;
+  /** Whether they are those of one cluster. */
+  ofCluster: boolean;
   onRequest: (limit: Limit) => void;
 }
 
 /** What is limited, how far it is used, and what happens there. */
-export function LimitTable({ limits, onRequest }: Props): ReactElement {
+export function LimitTable({ limits, ofCluster, onRequest }: Props): ReactElement {
   const refused = useRefusal("manage");
-  const columns = useMemo(() => columnsOf(refused, onRequest), [refused, onRequest]);
+  const columns = useMemo(
+    () => columnsOf(refused, onRequest).filter(({ id }) => !ofCluster || id !== "scope"),
+    [refused, onRequest, ofCluster],
+  );
   return (
     <DataTable
       label="Limits"
@@ -27,6 +33,23 @@ export function LimitTable({ limits, onRequest }: Props): ReactElement {
 
 const FIXED = "This one is the same for everybody.";
 
+function Used({ limit }: { limit: Limit }): ReactElement {
+  const share = usedShare(limit);
+  if (limit.used === null || share === null) return <span title="Not counted">–</span>;
+  return (
+    <span className={classes.used}>
+      {formatCount(limit.used)}
+      <span className={classes.track} aria-hidden="true">
+        <span
+          className={classes.fill}
+          data-near={share >= NEAR}
+          style={{ width: `${String(share * 100)}%` }}
+        />
+      </span>
+    </span>
+  );
+}
+
 function columnsOf(
   refused: string | undefined,
   onRequest: (limit: Limit) => void,
@@ -36,22 +59,23 @@ function columnsOf(
       id: "name",
       header: "Limit",
       sortBy: (limit) => limit.name,
-      cell: (limit) => limit.name.replaceAll("_", " "),
+      cell: (limit) => limitLabel(limit.name),
     },
     { id: "scope", header: "Of each", width: 110, cell: (limit) => limit.scope },
     {
       id: "used",
       header: "Used",
       align: "right",
-      width: 100,
-      cell: (limit) => (limit.used === null ? "–" : formatCount(limit.used)),
+      width: 150,
+      sortBy: (limit) => usedShare(limit) ?? -1,
+      cell: (limit) => <Used limit={limit} />,
     },
     {
       id: "limit",
       header: "At most",
       align: "right",
       width: 160,
-      cell: (limit) => `${formatCount(limit.limit)} ${limit.unit}`,
+      cell: (limit) => formatLimit(limit.limit, limit.unit),
     },
     {
       id: "effect",

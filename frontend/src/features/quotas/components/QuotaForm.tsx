@@ -72,6 +72,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
       {!quota && <WhomFields form={form} names={names} />}
       {kind === "ip" ? (
         <NumberInput
+          placeholder="Not limited"
           label="New connections per second"
           description="Further ones wait"
           min={0.01}
@@ -83,6 +84,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
           <RateInput form={form} field="produce" label="Produce, bytes per second" />
           <RateInput form={form} field="fetch" label="Fetch, bytes per second" />
           <NumberInput
+            placeholder="Not limited"
             label="Request time, %"
             description="Of one thread of each broker: 200 is two threads"
             min={0.01}
@@ -91,6 +93,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
           />
           {kind === "user" && (
             <NumberInput
+              placeholder="Not limited"
               label="Connections at once"
               description="Further ones are closed"
               min={1}

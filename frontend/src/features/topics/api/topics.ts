@@ -121,7 +121,7 @@ export function useDeleteTopic(
       ),
     onSuccess: () => {
       client.removeQueries({ queryKey: keys.topic(clusterId, name) });
-      return client.invalidateQueries({ queryKey: keys.topicList(clusterId) });
+      return client.invalidateQueries({ queryKey: keys.topics(clusterId) });
     },
   });
 }

@@ -19,8 +19,8 @@ export function DeleteTopic({ clusterId, topic, onDeleted, refused }: Props): Re
       onDeleted={onDeleted}
       refused={refused}
     >
-      Clients that use <code>{topic}</code> get an error from now on. For seven days the API can
-      restore it with its records (<code>deleted-topics</code>); then they go for good.
+      Clients that use <code>{topic}</code> get an error from now on. For seven days it can be
+      restored with its records, below the list of topics; then they go for good.
     </DeleteButton>
   );
 }

@@ -1,0 +1,33 @@
+import { Select } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactElement, ReactNode } from "react";
+import { projectListQuery } from "@/lib/api/projects";
+import { useProjectsFor } from "@/lib/permissions";
+
+interface Props {
+  value: string;
+  onChange: (value: string | null) => void;
+  error?: ReactNode;
+}
+
+/** The project of a cluster, and those it can move to. Nothing where there is only one. */
+export function ProjectSelect({ value, onChange, error }: Props): ReactElement | null {
+  const { data: all } = useQuery(projectListQuery);
+  const open = useProjectsFor("write");
+  const choices = (all ?? []).filter(
+    (project) => project.id === value || open?.some(({ id }) => id === project.id),
+  );
+  if (choices.length < 2) return null;
+  return (
+    <Select
+      label="Project"
+      description="Moving it takes the roles of this project from it, and gives it those of the other"
+      data={choices.map(({ id, name }) => ({ value: id, label: name }))}
+      allowDeselect={false}
+      searchable
+      value={value}
+      onChange={onChange}
+      error={error}
+    />
+  );
+}

@@ -1,0 +1,37 @@
+import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/react-query";
+import { api, body } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import type { DeleteRecords, LowWatermark } from "@/lib/api/types";
+
+/** What shall go, and whether it is only looked at. */
+export interface Deletion extends DeleteRecords {
+  look: boolean;
+}
+
+/** Deletes the oldest records of partitions, or tells what that would take. */
+export function useDeleteRecords(
+  clusterId: string,
+  name: string,
+): UseMutationResult<LowWatermark[], Error, Deletion> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ partitions, look }: Deletion) => {
+      const answer = await body(
+        api.POST("/api/v1/clusters/{cluster_id}/topics/{name}:delete-records", {
+          // Records are the brokers' to delete: a sleeping cluster is woken for it.
+          params: {
+            path: { cluster_id: clusterId, name },
+            query: { wake: true, validate_only: look },
+          },
+          body: { partitions },
+        }),
+      );
+      return answer.items;
+    },
+    onSettled: async (_, __, { look }) => {
+      if (look) return;
+      await client.invalidateQueries({ queryKey: keys.topic(clusterId, name) });
+      await client.invalidateQueries({ queryKey: keys.groups(clusterId) });
+    },
+  });
+}

@@ -1,0 +1,89 @@
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, useMemo } from "react";
+import { type Column, DataTable } from "@/components/DataTable";
+import { Note, NoteMore } from "@/components/Note";
+import type { Group, LowWatermark } from "@/lib/api/types";
+import { formatCount, formatNumber } from "@/lib/format/bytes";
+import { unreadBy } from "../deleting";
+
+interface Props {
+  clusterId: string;
+  topic: string;
+  plan: readonly LowWatermark[];
+  groups: readonly Group[];
+}
+
+/** What a deletion would take from each partition, and which groups have not read it. */
+export function DeletionPreview({ clusterId, topic, plan, groups }: Props): ReactElement {
+  const rows = useMemo(() => plan.map((each) => ({ ...each, id: String(each.partition) })), [plan]);
+  const columns = useMemo(() => columnsOf(clusterId, topic), [clusterId, topic]);
+  const unread = unreadBy(plan, groups, topic);
+  return (
+    <>
+      <DataTable
+        label="What goes"
+        columns={columns}
+        rows={rows}
+        rowId={(row) => row.id}
+        initialSort={[{ id: "partition", desc: false }]}
+      />
+      {unread.length > 0 ? (
+        <Note tone="waking">
+          <strong>
+            {unread.length === 1
+              ? "A group has not read all of it:"
+              : `${formatCount(unread.length)} groups have not read all of it:`}
+          </strong>
+          {unread.map(({ group, records }) => (
+            <NoteMore key={group}>
+              {group} would never see {formatNumber(records, "record")}
+            </NoteMore>
+          ))}
+        </Note>
+      ) : (
+        <Note tone="quiet">No group of this cluster has any of it still to read.</Note>
+      )}
+    </>
+  );
+}
+
+function columnsOf(clusterId: string, topic: string): Column<LowWatermark>[] {
+  return [
+    {
+      id: "partition",
+      header: "Partition",
+      sortBy: (row) => row.partition,
+      cell: (row) => row.partition,
+    },
+    {
+      id: "range",
+      header: "Offsets",
+      cell: ({ low_watermark: low, deleted_offsets: count }) =>
+        count === 0 ? "–" : `${formatCount(low - count)} to ${formatCount(low - 1)}`,
+    },
+    {
+      id: "records",
+      header: "Records",
+      align: "right",
+      sortBy: (row) => row.deleted_offsets,
+      cell: (row) => formatCount(row.deleted_offsets),
+    },
+    {
+      id: "look",
+      header: "",
+      align: "right",
+      cell: ({ partition, deleted_offsets: count }) =>
+        count > 0 && (
+          <Link
+            to="/clusters/$clusterId/topics/$topic"
+            params={{ clusterId, topic }}
+            search={{ from: "oldest", partition }}
+            target="_blank"
+            aria-label={`Look at the oldest records of partition ${String(partition)}`}
+          >
+            Look
+          </Link>
+        ),
+    },
+  ];
+}

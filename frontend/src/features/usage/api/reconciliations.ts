@@ -1,0 +1,26 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, body } from "@/lib/api/client";
+import { keys } from "@/lib/api/keys";
+import { allPages } from "@/lib/api/pages";
+import { SLOW } from "@/lib/api/polling";
+
+/** So many days are shown at most. */
+const DAYS_MAX = 400;
+
+/** Days whose usage was compared with the log, the newest first. */
+export const reconciliationsQuery = (clusterId: string | undefined) =>
+  queryOptions({
+    queryKey: keys.reconciliations({ clusterId }),
+    queryFn: () =>
+      allPages(
+        (cursor) =>
+          body(
+            api.GET("/api/v1/usage/reconciliations", {
+              params: { query: { cursor, cluster_id: clusterId, limit: 200 } },
+            }),
+          ),
+        DAYS_MAX,
+      ),
+    ...SLOW,
+    refetchInterval: 60_000,
+  });
