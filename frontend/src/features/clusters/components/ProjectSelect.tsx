@@ -21,7 +21,7 @@ export function ProjectSelect({ value, onChange, error }: Props): ReactElement |
   return (
     <Select
       label="Project"
-      description="Moving it takes the roles of this project from it, and gives it those of the other"
+      description="Moving it ends this project's roles for it, and begins those of the other"
       data={choices.map(({ id, name }) => ({ value: id, label: name }))}
       allowDeselect={false}
       searchable
