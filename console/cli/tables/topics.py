@@ -127,6 +127,7 @@ COMMANDS = (
                 parse=_records_before,
             ),
             wake(),
+            validate_only(),
         ),
         Shape.ITEMS,
         "partition low_watermark",

@@ -11,7 +11,7 @@ export function limitLabel(name: string): string {
 
 /** So many of a unit: `4 000 partitions`, `1 broker`. */
 export function formatLimit(limit: number, unit: string): string {
-  const one = limit === 1 && /^[a-z]+[^s]s$/.test(unit);
+  const one = limit === 1 && /^[a-z]+[a-rt-z]s$/.test(unit) && !unit.endsWith("ies");
   return `${formatCount(limit)} ${one ? unit.slice(0, -1) : unit}`;
 }
 
