@@ -130,7 +130,7 @@ COMMANDS = (
             validate_only(),
         ),
         Shape.ITEMS,
-        "partition low_watermark",
+        "partition low_watermark deleted_offsets",
         confirm=Confirm.YES,
     ),
     Command(
