@@ -98,6 +98,13 @@ const COLUMNS: Column<Credential>[] = [
     cell: (row) => <Moment at={row.created_at} />,
   },
   {
+    id: "used",
+    header: "Last used",
+    width: 110,
+    sortBy: (row) => row.last_used_at ?? "",
+    cell: (row) => (row.last_used_at ? <Moment at={row.last_used_at} /> : "never"),
+  },
+  {
     id: "expires",
     header: "Ends",
     width: 110,
