@@ -13,11 +13,14 @@ _django = get_asgi_application()
 
 # Only what Django has set up can be imported with its applications.
 from console.common.bodies import BodyLimit  # noqa: E402
+from console.common.conf import config  # noqa: E402
+from console.common.metrics import serve_metrics  # noqa: E402
 
 application = BodyLimit(_django, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 # All views now, not at the first request; and what is there stays, so that no collection looks
 # through it while somebody waits.
 import_module("console.urls")
+serve_metrics(config().metrics.web, "web")
 gc.collect()
 gc.freeze()

@@ -18,9 +18,10 @@ class ProvisioningConfig(AppConfig):
         from console.common import exports  # noqa: PLC0415
         from console.common.actor import ActorKind  # noqa: PLC0415
         from console.common.health import register_check  # noqa: PLC0415
+        from console.common.metrics import register_estate  # noqa: PLC0415
         from console.common.uses import principals_used  # noqa: PLC0415
         from console.common.visibility import register_clusters  # noqa: PLC0415
-        from provisioning import checks, limits, receivers  # noqa: PLC0415
+        from provisioning import checks, estate, limits, receivers  # noqa: PLC0415
         from provisioning.services import archive, credential_use, protocol_changes  # noqa: PLC0415
         from provisioning.services.clusters import clusters_of_projects  # noqa: PLC0415
 
@@ -39,4 +40,6 @@ class ProvisioningConfig(AppConfig):
         register_check("cell", checks.check_cell)
         limits.register()
         principals_used.connect(credential_use.note_credential_uses, dispatch_uid=uid)
+        register_estate("clusters", estate.cluster_metrics)
+        register_estate("operations", estate.operation_metrics)
         register_namer(ActorKind.KAFKA, protocol_changes.names_of_principals)

@@ -15,4 +15,11 @@ class CommonConfig(AppConfig):
 
     def ready(self) -> None:
         """Makes our Celery application the current one, in the web process too."""
+        from console.common import estate  # noqa: PLC0415
+        from console.common.metrics import register_estate  # noqa: PLC0415
+
         import_module("console.celery")
+        import_module("console.common.task_metrics")
+        import_module("console.common.task_requests")
+        register_estate("outbox", estate.outbox_metrics)
+        register_estate("queue", estate.queue_metrics)

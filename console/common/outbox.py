@@ -14,7 +14,9 @@ from celery import current_app
 from django.db import transaction
 
 from console.common.clock import now
+from console.common.metrics import HANDED_OVER
 from console.common.models import OutboxEntry
+from console.common.requests import current_request_id, in_request
 from console.common.tenancy import system_scope
 
 logger = logging.getLogger(__name__)
@@ -28,7 +30,11 @@ SWEEP_ENTRIES_MAX = 500
 def enqueue_task(*, task: str, organization_id: str, arguments: dict[str, str]) -> OutboxEntry:
     """Stores a task to run after the surrounding transaction has committed."""
     entry = OutboxEntry.objects.create(
-        organization_id=organization_id, task=task, arguments=arguments, due_at=now() + GRACE
+        organization_id=organization_id,
+        task=task,
+        arguments=arguments,
+        request_id=current_request_id(),
+        due_at=now() + GRACE,
     )
     # The change stands, whatever happens now: it is the answer that its caller must get.
     transaction.on_commit(lambda: dispatch_entry(entry.pk), robust=True)
@@ -46,16 +52,21 @@ def dispatch_entry(entry_id: str) -> bool:
         if entry is None:
             return False
         try:
-            current_app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False)
+            with in_request(entry.request_id):
+                current_app.send_task(
+                    entry.task, kwargs=entry.arguments, task_id=entry.pk, retry=False
+                )
         # Redis without room on its disk answers with an error of its own, for one.
         except Exception as error:
             entry.attempts += 1
             wait_s = min(2**entry.attempts, RETRY_SECONDS_MAX)
             entry.due_at = now() + timedelta(seconds=wait_s)
             entry.save(update_fields=["attempts", "due_at"])
+            HANDED_OVER.labels("broker_away").inc()
             logger.warning("outbox.broker_away entry=%s error=%s", entry.pk, error)
             return False
         entry.delete()
+        HANDED_OVER.labels("taken").inc()
         return True
 
 

@@ -1,6 +1,8 @@
 """A name for every request: in its answer (`X-Request-Id`), its problem, its log lines, its audit.
 
 A caller's own name is kept if it is harmless, so that a request can be followed across services.
+Tasks go on under the name of the request that wanted them (`task_requests.py`), and so does work on
+an operation, whoever does it.
 """
 
 from __future__ import annotations
@@ -8,7 +10,8 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import cast
 
@@ -19,16 +22,30 @@ from django.utils.decorators import sync_and_async_middleware
 
 from console.common.conf import config
 from console.common.ids import new_id
+from console.common.logs import NOTHING
 
 HEADER = "X-Request-Id"
 HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 
-_current: ContextVar[str] = ContextVar("request_id", default="-")
+_current: ContextVar[str] = ContextVar("request_id", default=NOTHING)
+_operation: ContextVar[str] = ContextVar("operation_id", default=NOTHING)
 
 
 def current_request_id() -> str:
     """The id of the request that is being served, or `-` outside of one."""
     return _current.get()
+
+
+@contextmanager
+def in_request(request_id: str, operation_id: str = NOTHING) -> Iterator[None]:
+    """Has what is done meanwhile go by these ids in logs, audit and tasks."""
+    request = _current.set(request_id if HARMLESS.fullmatch(request_id) else NOTHING)
+    operation = _operation.set(operation_id)
+    try:
+        yield
+    finally:
+        _operation.reset(operation)
+        _current.reset(request)
 
 
 def client_address(request: HttpRequest) -> str:
@@ -106,9 +123,10 @@ def _name(request: HttpRequest) -> str:
 
 
 class RequestIdFilter(logging.Filter):
-    """Adds `request_id` to every log record."""
+    """Adds `request_id` and `operation_id` to every log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Adds the id; keeps every record."""
+        """Adds the ids; keeps every record."""
         record.request_id = _current.get()
+        record.operation_id = _operation.get()
         return True

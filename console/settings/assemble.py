@@ -28,6 +28,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.common.requests.request_id_middleware",
+    "console.common.metrics.metrics_middleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -63,7 +64,7 @@ def django_settings(config: Config) -> dict[str, Any]:
         "DATA_UPLOAD_MAX_MEMORY_SIZE": 2 * 1024 * 1024,
         "REST_FRAMEWORK": REST_FRAMEWORK,
         "SPECTACULAR_SETTINGS": SPECTACULAR_SETTINGS,
-        "LOGGING": logging(),
+        "LOGGING": logging(config),
         "TEST_RUNNER": "django.test.runner.DiscoverRunner",
         **web_security(config),
         **mail(config),
@@ -186,14 +187,18 @@ def celery(config: Config) -> dict[str, Any]:
     }
 
 
-def logging() -> dict[str, Any]:
-    """One line an event on standard error, with the request's id."""
+def logging(config: Config) -> dict[str, Any]:
+    """One line an event on standard error, with the ids of what caused it."""
+    formatters = {
+        "text": "console.common.logs.TextFormatter",
+        "json": "console.common.logs.JsonFormatter",
+    }
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "filters": {"request": {"()": "console.common.requests.RequestIdFilter"}},
         "formatters": {
-            "line": {"format": "%(levelname)s %(name)s [%(request_id)s] %(message)s"},
+            "line": {"()": formatters[config.log.format]},
         },
         "handlers": {
             "stderr": {
@@ -202,7 +207,7 @@ def logging() -> dict[str, Any]:
                 "filters": ["request"],
             },
         },
-        "root": {"handlers": ["stderr"], "level": "INFO"},
+        "root": {"handlers": ["stderr"], "level": config.log.level.upper()},
         "loggers": {
             "django": {"level": "INFO"},
             # Every 4xx of the API would be a warning.

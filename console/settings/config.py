@@ -25,7 +25,9 @@ from console.settings.sections import (
     Database,
     Gateway,
     Limits,
+    Log,
     Mail,
+    Metrics,
     Queue,
     Usage,
     Web,
@@ -33,6 +35,8 @@ from console.settings.sections import (
 
 LOCAL = "local"
 PRODUCTION = "production"
+LOG_FORMATS = ("text", "json")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 # Shorter names in the environment for what a person on a laptop changes.
 SHORTHANDS = {
@@ -49,6 +53,8 @@ SECTIONS: dict[str, type] = {
     "usage": Usage,
     "billing": Billing,
     "gateway": Gateway,
+    "log": Log,
+    "metrics": Metrics,
     "console": Console,
     "limits": Limits,
 }
@@ -75,6 +81,8 @@ class Config:
     usage: Usage
     billing: Billing
     gateway: Gateway
+    log: Log
+    metrics: Metrics
     console: Console
     limits: Limits
 
@@ -122,6 +130,8 @@ def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str
         usage=_section(Usage, given["usage"], "usage", places),
         billing=_section(Billing, given["billing"], "billing", places),
         gateway=_section(Gateway, given["gateway"], "gateway", places),
+        log=_section(Log, given["log"], "log", places),
+        metrics=_section(Metrics, given["metrics"], "metrics", places),
         console=_section(Console, given["console"], "console", places),
         limits=_section(Limits, given["limits"], "limits", places),
     )
@@ -232,8 +242,9 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _problems(config: Config) -> list[str]:
     """What a service that others reach must have said. Local mode has a default for all of it."""
+    problems = _log_problems(config.log)
     if config.local:
-        return []
+        return problems
     public = urlsplit(config.web.public_url)
     missing = {
         "secret_key must have 50 characters or more": len(config.secret_key) < 50,
@@ -243,4 +254,13 @@ def _problems(config: Config) -> list[str]:
         "mail.host must name the SMTP server": not config.mail.host,
         "database.app_password must be set": not config.database.app_password,
     }
-    return [text for text, wrong in missing.items() if wrong]
+    return problems + [text for text, wrong in missing.items() if wrong]
+
+
+def _log_problems(log: Log) -> list[str]:
+    given = {"format": (log.format, LOG_FORMATS), "level": (log.level, LOG_LEVELS)}
+    return [
+        f"log.{name} is {value!r}; it is one of {', '.join(known)}"
+        for name, (value, known) in given.items()
+        if value not in known
+    ]

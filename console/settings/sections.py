@@ -154,6 +154,32 @@ class Gateway:
 
 
 @dataclass(frozen=True, slots=True)
+class Log:
+    """What web, workers and scheduler log, on standard error."""
+
+    format: str = setting("text", "`text`, or `json`: one object a line.")
+    level: str = setting("info", "`debug`, `info`, `warning` or `error`.")
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Where each process serves `/metrics` for Prometheus: `host:port`, or empty for nowhere.
+
+    Port 0 takes a free one, which the process names in its log.
+    """
+
+    web: str = setting("127.0.0.1:0", "The web server; each has one of its own.")
+    worker: str = setting("127.0.0.1:0", "A worker, with all of its children.")
+    nightly: str = setting("127.0.0.1:0", "The worker of the queue `nightly`.")
+    scheduler: str = setting(
+        "127.0.0.1:0", "The scheduler, which also tells what waits in the database."
+    )
+    keeper: str = setting("127.0.0.1:0", "The keeper, where `make up` starts it.")
+    gateway: str = setting("127.0.0.1:0", "The gateway, where `make up` starts it.")
+    agent: str = setting("127.0.0.1:0", "The metering agent, where `make up` starts it.")
+
+
+@dataclass(frozen=True, slots=True)
 class Console:
     """The console's pages."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,6 +42,10 @@ def make_folders(config: Config) -> None:
         folders.append(config.mail.folder)
     if services.embeds_redis(config):
         folders.append(services.redis_folder(config))
+    for worker in (services.WORKER, services.NIGHTLY):
+        # What children of an earlier run counted is none of this one's.
+        shutil.rmtree(services.metrics_folder(config, worker), ignore_errors=True)
+        folders.append(services.metrics_folder(config, worker))
     for folder in folders:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -89,6 +94,7 @@ def keeper_settings(config: Config) -> Sections:
         },
         "keeper": {
             "folder": str(config.cell.keeper),
+            "metrics": config.metrics.keeper,
             # Another keeper of this home can only be one that is on its way out.
             "standby": True,
             "stop_brokers_on_exit": True,
@@ -107,6 +113,7 @@ def gateway_settings(config: Config) -> Sections:
         "listener": {
             "tls": f"127.0.0.1:{config.gateway.tls_port}",
             "domain": config.gateway.domain,
+            "metrics": config.metrics.gateway,
         },
         "tls": {"folder": str(config.gateway.folder)},
     }
@@ -123,6 +130,7 @@ def agent_settings(config: Config) -> Sections:
         },
         "usage": {"folder": str(config.usage.folder), "progress": str(config.usage.progress)},
         "agent": {
+            "metrics": config.metrics.agent,
             "period_ms": config.usage.agent_period_s * 1000,
             "window_minutes": config.usage.window_minutes,
         },

@@ -40,6 +40,11 @@ def redis_folder(config: Config) -> Path:
     return config.home / "redis"
 
 
+def metrics_folder(config: Config, worker: str) -> Path:
+    """Where the children of a worker leave their figures for their parent to add up."""
+    return config.home / "metrics" / worker
+
+
 def embeds_postgres(config: Config) -> bool:
     """Tells whether the settings name no other PostgreSQL than the embedded one."""
     return Path(config.database.host) == postgres_folder(config)
@@ -79,9 +84,9 @@ def specify(
         _gateway(config, environment),
         _agent(config, environment),
         _web(config, environment),
-        _worker(WORKER, environment, stores, "celery", WORKER_PROCESSES),
+        _worker(config, WORKER, environment, stores, "celery", WORKER_PROCESSES),
         # What takes minutes keeps no short task waiting.
-        _worker(NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
+        _worker(config, NIGHTLY, environment, stores, NIGHTLY_QUEUE, 1),
         _beat(config, environment, stores),
     ]
 
@@ -207,6 +212,7 @@ def _web(config: Config, environment: Mapping[str, str]) -> ChildSpec:
 
 
 def _worker(
+    config: Config,
     name: str,
     environment: Mapping[str, str],
     stores: tuple[str, ...],
@@ -225,7 +231,12 @@ def _worker(
         ready=Says(re.compile(r"@\S+ ready\.")),
         folder=ROOT,
         # Root or not: it takes JSON only, so nobody's message runs as code.
-        environment={**environment, "PYTHONWARNINGS": "ignore:You're running the worker"},
+        environment={
+            **environment,
+            "PYTHONWARNINGS": "ignore:You're running the worker",
+            # prometheus_client's name for where children leave their figures.
+            "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder(config, name)),
+        },
         after=(MIGRATE, *stores),
         stop_timeout_s=15.0,
         routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),

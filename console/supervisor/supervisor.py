@@ -22,6 +22,7 @@ from console.supervisor.child import Account, Child
 from console.supervisor.errors import StartError, disk_full_sentence, from_os_error, names_full_disk
 from console.supervisor.leftovers import Record, end_leftovers
 from console.supervisor.lock import HomeLock
+from console.supervisor.marker import refuse_half_restored
 from console.supervisor.output import Output
 from console.supervisor.ports import check_ports
 from console.supervisor.space import check_space
@@ -62,6 +63,7 @@ class Supervisor:
     async def run(self) -> None:
         """Runs until it is asked to stop. Raises StartError when it could not start."""
         with HomeLock(self._config.home / "up.lock", self._config.web.public_url):
+            refuse_half_restored(self._config.home)
             left = await end_leftovers(self._record_path)
             if left:
                 self._say(f"The last run was killed; ended what it left: {', '.join(left)}.")

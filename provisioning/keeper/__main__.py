@@ -76,7 +76,9 @@ async def keep(settings: KeeperSettings, secret: bytes) -> int:
     metrics = Metrics()
     keeper: Keeper | None = None
     pages = Pages(
-        lambda: metrics.render(keeper.phases() if keeper else {}),
+        lambda: metrics.render(
+            keeper.phases() if keeper else {}, keeper.broker_states() if keeper else {}
+        ),
         lambda: keeper.unwell() if keeper else None,
     )
     address = await pages.start(settings.keeper.metrics)

@@ -93,6 +93,7 @@ class Cluster:
         self._stored = status
         self._written_ms = 0
         self._applied: ClusterPlan | None = None
+        self.broker_states: tuple[BrokerState, ...] = ()
         self._refused = ""
         self._busy_ms = cell.clock.now_ms()
         self._idle_ms: int | None = None
@@ -173,6 +174,7 @@ class Cluster:
         now_ms = self._cell.clock.now_ms()
         if observed.known:
             self._prober.look_at(observed.brokers)
+            self.broker_states = tuple(broker.state for broker in observed.brokers)
         self._note_busy(observed, now_ms)
         view = self._view(observed, now_ms)
         decision = decide(view, self._cell.rules)

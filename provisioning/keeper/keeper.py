@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections import Counter
 
-from provisioning.drivers.base import Answer
+from provisioning.drivers.base import Answer, BrokerState
 from provisioning.keeper.cluster import Cell, Cluster
 from provisioning.keeper.records import Phase, Spec, Status, StoreError, Wake
 
@@ -33,6 +33,11 @@ class Keeper:
     def phases(self) -> Counter[Phase]:
         """How many clusters are in each phase."""
         return Counter(cluster.phase for cluster in self._clusters.values())
+
+    def broker_states(self) -> Counter[BrokerState]:
+        """How many brokers were in each state when they were last looked at."""
+        clusters = self._clusters.values()
+        return Counter(state for cluster in clusters for state in cluster.broker_states)
 
     def cluster_ids(self) -> frozenset[str]:
         """The clusters that it keeps an eye on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from provisioning.drivers.base import BrokerState
 from provisioning.keeper.records import Phase
 
 COUNTERS = {
@@ -41,11 +42,13 @@ class Metrics:
         self._wakes_s[bucket] += 1
         self._wakes_sum_s += seconds
 
-    def render(self, phases: Mapping[Phase, int]) -> str:
-        """All of it; `phases`: how many clusters are in each."""
-        return "".join(f"{line}\n" for line in self._lines(phases))
+    def render(self, phases: Mapping[Phase, int], brokers: Mapping[BrokerState, int]) -> str:
+        """All of it; `phases`, `brokers`: how many clusters and brokers are in each state."""
+        return "".join(f"{line}\n" for line in self._lines(phases, brokers))
 
-    def _lines(self, phases: Mapping[Phase, int]) -> Iterator[str]:
+    def _lines(
+        self, phases: Mapping[Phase, int], brokers: Mapping[BrokerState, int]
+    ) -> Iterator[str]:
         yield "# HELP freshet_keeper_leading 1 where this keeper has the cell, 0 on standby"
         yield "# TYPE freshet_keeper_leading gauge"
         yield f"freshet_keeper_leading {int(self.leading)}"
@@ -53,6 +56,10 @@ class Metrics:
         yield "# TYPE freshet_keeper_clusters gauge"
         for phase in Phase:
             yield f'freshet_keeper_clusters{{phase="{phase}"}} {phases.get(phase, 0)}'
+        yield "# HELP freshet_keeper_brokers Brokers by state"
+        yield "# TYPE freshet_keeper_brokers gauge"
+        for state in BrokerState:
+            yield f'freshet_keeper_brokers{{state="{state}"}} {brokers.get(state, 0)}'
         for name, text in COUNTERS.items():
             yield f"# HELP freshet_keeper_{name}_total {text}"
             yield f"# TYPE freshet_keeper_{name}_total counter"

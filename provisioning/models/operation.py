@@ -35,6 +35,8 @@ class Operation(models.Model):
     progress = models.PositiveSmallIntegerField(default=0)
     # `{code, detail}` of a failed one.
     error = models.JSONField(null=True, blank=True)
+    # The request that began it, or `-`.
+    request_id = models.CharField(max_length=64, default="-")
     created_at = models.DateTimeField(default=now)
     finished_at = models.DateTimeField(null=True, blank=True)
 

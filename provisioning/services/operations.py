@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from console.common.clock import now
+from console.common.requests import current_request_id, in_request
 from provisioning.choices import UNFINISHED, OperationState, OperationType
 from provisioning.errors import OperationInProgress
 from provisioning.models import Cluster, Operation
+
+logger = logging.getLogger(__name__)
 
 
 def begin_operation(
@@ -23,12 +27,16 @@ def begin_operation(
     require_idle(cluster=cluster, but_for=supersedes)
     for operation in cluster.operations.unfinished():
         finish_operation(operation=operation, state=OperationState.CANCELLED)
-    return Operation.objects.create(
+    operation = Operation.objects.create(
         organization_id=cluster.organization_id,
         cluster=cluster,
         type=kind,
         generation=cluster.generation,
+        request_id=current_request_id(),
     )
+    with in_request(operation.request_id, operation.pk):
+        logger.info("operation.begun", extra={"type": kind.value, "cluster": cluster.pk})
+    return operation
 
 
 def require_idle(*, cluster: Cluster, but_for: Collection[OperationType] = ()) -> None:
@@ -56,4 +64,8 @@ def finish_operation(
     changed = Operation.objects.filter(pk=operation.pk, state__in=UNFINISHED).update(
         state=state, error=error, finished_at=now(), **done
     )
+    if changed:
+        with in_request(operation.request_id, operation.pk):
+            told = {"type": operation.type, "state": state.value, "cluster": operation.cluster_id}
+            logger.info("operation.finished", extra=told)
     return bool(changed)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from django.db.models import F
+from prometheus_client import Counter
 
 from brokers.errors import MetadataError, NotFoundError
 from brokers.metadata import ClusterStore
@@ -15,6 +17,7 @@ from console.common.actor import system_actor
 from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
 from console.common.metered import is_metered
+from console.common.requests import in_request
 from console.common.tenancy import organization_scope, system_scope
 from console.limits.services import limit_of
 from provisioning import reconcile
@@ -37,6 +40,9 @@ from provisioning.storage import remove_storage
 
 logger = logging.getLogger(__name__)
 
+RECONCILES = Counter("freshet_reconciles", "Looks at a cluster, by what came of them", ("result",))
+# Who wants clusters awake that no client wants.
+WAKER = "control-plane"
 # Of those with nothing known to do, so many are looked at in a sweep, the longest unseen first.
 RECHECKED_A_SWEEP = 50
 # For so long after an operation began its cluster is looked at again and again.
@@ -77,10 +83,15 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
         # What takes longer is left to the sweep: a cell that is away is not asked twice a second.
         chased = wanted.operation is not None and wanted.operation.age_s < CHASED_S
         try:
-            again = _perform(cluster, operation, actions)
+            with _as_caused(operation):
+                again = _perform(cluster, operation, actions)
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
+            RECONCILES.labels(
+                "again" if again else "settled" if observed.known else "unknown"
+            ).inc()
         except (MetadataError, OSError) as error:
+            RECONCILES.labels("failed").inc()
             logger.warning("reconcile.failed", extra={"cluster": cluster_id, "error": str(error)})
             return chased
     if reconcile.ProduceSamples() in actions:
@@ -254,11 +265,25 @@ def _perform(
             case reconcile.Progress() | reconcile.Succeed() | reconcile.Fail():
                 again |= _note(cluster, operation, action)
             case _:
-                _write(cluster, action)
+                _write(cluster, operation, action)
     return again
 
 
-def _write(cluster: Cluster, action: reconcile.Action) -> None:
+def _as_caused(operation: Operation | None) -> AbstractContextManager[None]:
+    """Work on an operation goes by its ids, also where a sweep does it."""
+    if operation is None:
+        return nullcontext()
+    return in_request(operation.request_id, operation.pk)
+
+
+def _asker(operation: Operation | None) -> str:
+    """Who asks a keeper for brokers, as its log shows it: with the ids that led here."""
+    if operation is None:
+        return WAKER
+    return f"{WAKER} {operation.pk} {operation.request_id}"
+
+
+def _write(cluster: Cluster, operation: Operation | None, action: reconcile.Action) -> None:
     """What goes to the cell's metadata store."""
     store = cluster_store(cluster.pk)
     match action:
@@ -276,7 +301,7 @@ def _write(cluster: Cluster, action: reconcile.Action) -> None:
             cell_store().put_spec(action.spec)
         case reconcile.RequestWake():
             moment_ms = unix_ms(now())
-            cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by="control-plane")
+            cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by=_asker(operation))
 
 
 def _note(

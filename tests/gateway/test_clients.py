@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import urllib.request
 import uuid
 
 import confluent_kafka
@@ -13,6 +14,7 @@ from tests.gateway.cells import DOMAIN, PASSWORD, ROOT, USER, until
 from tests.gateway.names import run_with_names
 from tests.gateway.raw import metric
 from tests.gateway.tls_client import LIBRARIES, PATIENCE_S
+from tests.metrics_page import documented, told
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -108,6 +110,18 @@ def test_connections_and_bytes_are_counted_at_both_ends(served, topic):
     assert metric(address, f"freshet_gateway_bytes_in_total{label}") >= 100_000
     assert metric(address, f"freshet_gateway_bytes_out_total{label}") > 0
     assert metric(address, "freshet_gateway_metadata_readable") == 1
+
+
+def test_the_page_has_what_gateways_and_brokers_tell(served):
+    _, _, keeper, gateway = served
+    sections = {"Gateway": gateway.ready["metrics"], "Broker": keeper.broker.metrics_address}
+    for section, address in sections.items():
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as answer:
+            found = told(answer.read().decode())
+        page = documented(section)
+        # What was never counted, such as a refusal, is not told.
+        assert found
+        assert {name: page.get(name) for name in found} == found
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -20,6 +20,8 @@ class OutboxEntry(models.Model):
     task = models.CharField(max_length=128)
     # Keyword arguments: ids only.
     arguments = models.JSONField(default=dict)
+    # The request that wants it, or `-`.
+    request_id = models.CharField(max_length=64, default="-")
     created_at = models.DateTimeField(default=now)
     attempts = models.PositiveIntegerField(default=0)
     # Not before this time: a failed hand-over waits longer each time.

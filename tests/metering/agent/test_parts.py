@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from brokers.sections import SettingsError
 from metering.agent.clock import Clock
 from metering.agent.health import Health
+from metering.agent.metrics import Metrics
 from metering.agent.progress import (
     ClusterProgress,
     LaneProgress,
@@ -27,6 +28,7 @@ from metering.agent.storage import Rule
 from metering.events.errors import UsageFormatError
 from metering.events.manifests import ClusterCoverage, LaneCoverage
 from metering.events.times import HOUR_MS, MINUTE_MS
+from tests.metrics_page import documented, told
 
 TOML = """
 [cell]
@@ -220,3 +222,7 @@ def test_the_clock_never_goes_back(monkeypatch):
 def test_a_lane_is_kept_at_the_further_place_whoever_saves_last():
     far = replace(FULL, lanes={3: replace(FULL.lanes[3], sequence=9)})
     assert merged(far, FULL) == merged(FULL, far) == far
+
+
+def test_the_page_is_what_an_agent_tells():
+    assert told(Metrics("cell").render()) == documented("Metering agent")

@@ -25,6 +25,7 @@ from provisioning.keeper.sampler import (
     bounded,
 )
 from provisioning.keeper.store import AsyncStore
+from tests.metrics_page import documented, told
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
 
@@ -417,7 +418,9 @@ def test_metrics_are_counted_and_rendered():
     metrics.woke(0.25)
     metrics.woke(99.0)
     metrics.leading = True
-    lines = metrics.render({Phase.RUNNING: 3}).splitlines()
+    lines = metrics.render({Phase.RUNNING: 3}, {BrokerState.WAITING: 2}).splitlines()
+    assert 'freshet_keeper_brokers{state="waiting"} 2' in lines
+    assert 'freshet_keeper_brokers{state="running"} 0' in lines
     for line in (
         "freshet_keeper_leading 1",
         'freshet_keeper_clusters{phase="running"} 3',
@@ -455,3 +458,7 @@ def test_the_clock_never_goes_back():
     clock = Clock()
     times = [clock.now_ms() for _ in range(1000)]
     assert times == sorted(times)
+
+
+def test_the_page_is_what_the_keeper_tells():
+    assert told(Metrics().render({}, {})) == documented("Keeper")

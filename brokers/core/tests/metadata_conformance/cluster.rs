@@ -54,11 +54,26 @@ async fn number_of_a_restored_backup_goes_past_what_storage_has() {
     assert_eq!(metadata.next_incarnation().await.unwrap(), Incarnation(42));
     metadata.advance_incarnation_past(Incarnation(7)).await.unwrap();
     assert_eq!(metadata.next_incarnation().await.unwrap(), Incarnation(43));
-    metadata.allocate_producer_ids(None, 1).await.unwrap();
-    metadata.advance_producer_ids_past(None, 70_000).await.unwrap();
-    assert_eq!(metadata.allocate_producer_ids(None, 1).await.unwrap().start, 70_001);
-    metadata.advance_producer_ids_past(None, 5).await.unwrap();
-    assert_eq!(metadata.allocate_producer_ids(None, 1).await.unwrap().start, 71_001);
+}
+
+#[tokio::test]
+async fn producer_ids_of_a_restored_backup_go_past_what_was_given_away() {
+    let first = metadata();
+    let fence = broker(&first).await;
+    let given = first.allocate_producer_ids(Some(fence), 1).await.unwrap();
+    let more = first.allocate_producer_ids(Some(fence), 1).await.unwrap();
+    assert_eq!(given.end, more.start);
+    // A copy from before both: all that it has is that storage knows of one incarnation.
+    let restored = metadata();
+    restored.advance_incarnation_past(fence.incarnation).await.unwrap();
+    let fence = broker(&restored).await;
+    let anew = restored.allocate_producer_ids(Some(fence), 1).await.unwrap();
+    assert!(anew.start >= more.end, "{anew:?} after {more:?}");
+    // The counter still tells those apart that live side by side.
+    let other = broker(&restored).await;
+    let beside = restored.allocate_producer_ids(Some(other), 1).await.unwrap();
+    let behind = restored.allocate_producer_ids(Some(fence), 1).await.unwrap();
+    assert!(beside.start >= anew.end && behind.start >= beside.end, "{beside:?} {behind:?}");
 }
 
 #[tokio::test]
@@ -178,7 +193,6 @@ async fn fenced_broker_can_change_nothing() {
         metadata.set_scram(some, "u", ScramMechanism::Sha256, credential()).await.err(),
         metadata.remove_scram(some, "u", ScramMechanism::Sha256).await.err(),
         metadata.allocate_producer_ids(some, 1).await.err(),
-        metadata.advance_producer_ids_past(some, 9).await.err(),
         metadata.claim_controller(fence, None).await.err(),
         metadata.close_incarnation(fence, end(1)).await.err(),
         metadata.seal_incarnation(some, fence.incarnation, end(1)).await.err(),
@@ -312,8 +326,9 @@ async fn producer_ids_are_never_given_twice() {
     assert_eq!(ranges[0].start, 0);
     assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     let metadata = metadata_of(handles.first.clone());
-    metadata.advance_producer_ids_past(None, i64::MAX - 5000).await.unwrap();
-    let last = metadata.allocate_producer_ids(None, 10_000).await;
+    let incarnation = Incarnation(1 << 31);
+    let last = Fence { incarnation, revision: 1, term_revision: None };
+    let last = metadata.allocate_producer_ids(Some(last), 1).await;
     assert_eq!(last, Err(ClusterError::Exhausted("producer id")));
 }
 

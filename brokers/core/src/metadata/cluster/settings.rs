@@ -10,6 +10,7 @@ use super::topics::{ConfigChanges, apply_changes};
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
 };
+use crate::ids::Incarnation;
 use crate::metadata::schema::{
     BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProduceSuspensionRecord,
     ProducerIdRecord, Stored,
@@ -17,6 +18,15 @@ use crate::metadata::schema::{
 
 /// Producer ids are handed out in blocks of this many, as in Kafka.
 pub const PRODUCER_ID_BLOCK: u32 = 1000;
+/// So many bits of a producer id count within an incarnation; those above are its number.
+const PRODUCER_ID_BITS: u32 = 32;
+const PRODUCER_IDS_EXHAUSTED: ClusterError = ClusterError::Exhausted("producer id");
+
+/// The first producer id of an incarnation. No id that an earlier one gave away reaches it.
+fn first_producer_id(incarnation: Incarnation) -> Result<i64, ClusterError> {
+    let number = i64::try_from(incarnation.0).map_err(|_| PRODUCER_IDS_EXHAUSTED)?;
+    number.checked_mul(1 << PRODUCER_ID_BITS).ok_or(PRODUCER_IDS_EXHAUSTED)
+}
 
 /// What whoever opens a cluster knows of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +180,9 @@ impl ClusterMetadata {
     }
 
     /// Takes producer ids that nobody else gets, now or later: at least `count`, in whole blocks
-    /// of [`PRODUCER_ID_BLOCK`].
+    /// of [`PRODUCER_ID_BLOCK`]. They begin where those of the caller's incarnation do, if not
+    /// later: metadata that was restored from a backup has forgotten what it gave away, but an
+    /// incarnation that starts on it is a later one than any before.
     ///
     /// # Errors
     /// [`ClusterError::Fenced`], [`ClusterError::Exhausted`]; as the store.
@@ -180,43 +192,20 @@ impl ClusterMetadata {
         count: u32,
     ) -> Result<Range<i64>, ClusterError> {
         let blocks = i64::from(count.div_ceil(PRODUCER_ID_BLOCK).max(1));
-        self.advance_producer_ids(fence, |next| {
-            next..next.saturating_add(blocks * i64::from(PRODUCER_ID_BLOCK))
-        })
-        .await
-    }
-
-    /// Makes all producer ids up to `taken` unavailable, for metadata that was restored from a
-    /// backup.
-    ///
-    /// # Errors
-    /// As [`ClusterMetadata::allocate_producer_ids`].
-    pub async fn advance_producer_ids_past(
-        &self,
-        fence: Option<Fence>,
-        taken: i64,
-    ) -> Result<(), ClusterError> {
-        let end = taken.saturating_add(1);
-        self.advance_producer_ids(fence, |next| next..next.max(end)).await?;
-        Ok(())
-    }
-
-    async fn advance_producer_ids(
-        &self,
-        fence: Option<Fence>,
-        range_from: impl Fn(i64) -> Range<i64>,
-    ) -> Result<Range<i64>, ClusterError> {
+        let wanted = blocks * i64::from(PRODUCER_ID_BLOCK);
+        let first = match fence {
+            Some(fence) => first_producer_id(fence.incarnation)?,
+            None => 0,
+        };
         let mut retry = self.retry();
         loop {
             let stored = self.read::<ProducerIdRecord>(&Key::ProducerIds).await?;
-            let range =
-                range_from(stored.as_ref().map_or(0, |stored| stored.record.next_producer_id));
-            if range.end == i64::MAX {
-                return Err(ClusterError::Exhausted("producer id"));
-            }
-            let record = ProducerIdRecord { next_producer_id: range.end };
+            let next = stored.as_ref().map_or(0, |stored| stored.record.next_producer_id);
+            let start = next.max(first);
+            let end = start.checked_add(wanted).ok_or(PRODUCER_IDS_EXHAUSTED)?;
+            let record = ProducerIdRecord { next_producer_id: end };
             match self.replace(fence, &Key::ProducerIds, stored.as_ref(), &record).await {
-                Ok(_) => return Ok(range),
+                Ok(_) => return Ok(start..end),
                 // Where the ids were taken and the answer lost, they are skipped.
                 Err(error) => retry.after_idempotent(error).await?,
             }

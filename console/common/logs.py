@@ -1,0 +1,67 @@
+"""How the control plane's processes log: one event a line, with the ids of what caused it.
+
+A record's own fields (`extra`) follow the message. As text each is `name=value`; as JSON a member.
+`request_id` is that of the REST request at the beginning of it all, through Celery too, and
+`operation_id` that of the operation that is worked on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from typing_extensions import override
+
+# What every record has, or repeats the message (Celery's `data`): not told of beside it.
+_OWN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "data"}
+# Told by their own names where they say something.
+IDS = ("request_id", "operation_id")
+NOTHING = "-"
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """What was logged beside the message."""
+    return {k: v for k, v in vars(record).items() if k not in _OWN and k not in IDS}
+
+
+class TextFormatter(logging.Formatter):
+    """`LEVEL logger [request operation] message name=value …`, then the traceback."""
+
+    @override
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        ids = [str(getattr(record, name, NOTHING)) for name in IDS]
+        shown = " ".join(ids if ids[1] != NOTHING else ids[:1])
+        line = f"{record.levelname} {record.name} [{shown}] {record.message}"
+        return " ".join((line, *(f"{k}={_word(v)}" for k, v in fields_of(record).items())))
+
+    @override
+    def usesTime(self) -> bool:
+        return False
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; `at` is the time in ISO 8601, UTC."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        content: dict[str, object] = {
+            "at": at,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name in IDS:
+            if getattr(record, name, NOTHING) != NOTHING:
+                content[name] = getattr(record, name)
+        content |= fields_of(record)
+        if record.exc_info:
+            content["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(content, default=str)
+
+
+def _word(value: object) -> str:
+    """A value as one word, quoted where it is more."""
+    text = str(value)
+    return text if text and not any(c.isspace() or c in '"=' for c in text) else json.dumps(text)

@@ -1,0 +1,20 @@
+"""Incidents, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import Count
+from prometheus_client.metrics_core import Metric
+
+from console.common.metrics import gauge
+from console.incidents.choices import IncidentKind, IncidentState
+from console.incidents.models import Incident
+
+
+def incident_metrics() -> Sequence[Metric]:
+    """Incidents that are open, by kind."""
+    found = Incident.objects.filter(state=IncidentState.OPEN).values_list("kind")
+    counts = {(kind.value,): 0.0 for kind in IncidentKind}
+    counts |= {(kind,): n for kind, n in found.annotate(Count("pk"))}
+    return [gauge("freshet_incidents_open", "Incidents that are open", ("kind",), counts)]

@@ -1,0 +1,12 @@
+"""`manage.py restore --from DIR`: what `manage.py backup` made."""
+
+from __future__ import annotations
+
+from console.web.management.handing_over import HandOver
+
+
+class Command(HandOver):
+    """See `console/backup`."""
+
+    help = "Restore what `manage.py backup` made. The service must be stopped."
+    module = ("console.backup", "restore")

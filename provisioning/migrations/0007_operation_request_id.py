@@ -1,0 +1,15 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("provisioning", "0006_cluster_project"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="operation",
+            name="request_id",
+            field=models.CharField(default="-", max_length=64),
+        ),
+    ]

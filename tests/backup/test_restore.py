@@ -1,0 +1,163 @@
+"""Backup and restore of a home whose service does not run, with the embedded PostgreSQL."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from brokers.secrets import create_cell_secret
+from console.backup import database, server
+from console.backup.errors import BackupError
+from console.backup.making import make_backup
+from console.backup.restoring import restore_backup
+from console.backup.standstill import StillRuns
+from console.common.roles import prepare_database
+from console.settings.config import build_config
+from console.settings.home import read_or_make_secret
+from console.supervisor.home import make_home
+from console.supervisor.lock import HomeLock
+from console.supervisor.marker import mark_restoring, refuse_half_restored
+
+from .topics import topics
+
+pytestmark = pytest.mark.timeout(600)
+# What the commands look at, and no more of the schema than that.
+TABLES = """
+CREATE TABLE django_migrations (id serial, app text, name text);
+CREATE TABLE billing_numberblock (series_id text, key text, first bigint);
+CREATE TABLE provisioning_cluster (id text);
+CREATE TABLE provisioning_credential (id text);
+INSERT INTO django_migrations (app, name) VALUES ('common', '0001_initial');
+"""
+BLOCK = "v1/series=FR-2026/000000000001-0000.json"
+
+
+class Home:
+    """A home with a database, and a store with one topic; both have what `write` adds."""
+
+    def __init__(self, folder):
+        self.config = build_config(folder / "home", {}, {})
+        self.backup = folder / "backup"
+        make_home(self.config)
+        read_or_make_secret(self.config.secret_key_file)
+        self.config.cell.secret.parent.mkdir(parents=True)
+        create_cell_secret(self.config.cell.secret)
+        self.metadata = self.config.home / "cell" / "metadata.sqlite"
+        self.said: list[str] = []
+        with server.embedded_server(self.config, self.said.append) as dsn:
+            prepare_database(superuser=dsn, database=self.config.database)
+            self.execute(dsn, TABLES)
+
+    def execute(self, dsn, statements, *given):
+        with psycopg.connect(dsn, dbname=self.config.database.name) as connection:
+            connection.execute(statements, given or None)
+
+    def write(self, name):
+        topics(self.metadata, name)
+        with server.embedded_server(self.config, self.said.append) as dsn:
+            self.execute(dsn, "INSERT INTO provisioning_cluster VALUES (%s)", name)
+
+    def found(self):
+        with server.embedded_server(self.config, self.said.append) as dsn:
+            clusters = database.clusters(dsn, self.config.database.name)
+        return topics(self.metadata), clusters
+
+    def back_up(self, **options):
+        given = {"superuser": None, "with_secrets": True} | options
+        return make_backup(self.config, self.backup, self.said.append, **given)
+
+    def restore(self, **options):
+        given = {"superuser": None, "other_secrets": False, "lost_documents": False} | options
+        return restore_backup(self.config, self.backup, self.said.append, **given)
+
+
+@pytest.fixture
+def home():
+    # Not below pytest's own folder: see tests/supervisor/conftest.py.
+    with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
+        yield Home(Path(name))
+
+
+def command(home, *words):
+    environment = {"FRESHET_HOME": str(home.config.home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [sys.executable, "-m", "console.backup", *words],
+        env=environment,
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_a_home_goes_back_and_keeps_what_it_had(home):
+    home.write("old")
+    home.back_up()
+    home.write("young")
+    (home.config.cell.dfs / "cl_younger").mkdir(parents=True)
+    done = command(home, "restore", "--from", str(home.backup))
+    assert done.returncode == 0, done.stderr
+    assert "cl_younger" in done.stdout
+    kept = [path.name for path in home.metadata.parent.iterdir() if ".before-" in path.name]
+    assert kept
+    assert home.found() == ({"old"}, {"old"})
+    with server.embedded_server(home.config, home.said.append) as dsn, psycopg.connect(dsn) as one:
+        names = [row[0] for row in one.execute("SELECT datname FROM pg_database")]
+    assert any(name.startswith("freshet_before_") for name in names)
+    assert "freshet_restored" not in names
+
+
+def test_a_restore_that_is_refused_changes_nothing(home):
+    home.write("old")
+    with server.embedded_server(home.config, home.said.append) as dsn:
+        home.execute(dsn, "INSERT INTO billing_numberblock VALUES ('FR-2026', %s, 1)", BLOCK)
+    home.back_up(with_secrets=False)
+    before = home.found()
+    with HomeLock(home.config.home / "up.lock", "http://localhost"), pytest.raises(StillRuns):
+        home.restore(lost_documents=True)
+    with pytest.raises(BackupError, match="invoice numbers were used"):
+        home.restore()
+    home.config.secret_key_file.write_text("another")
+    with pytest.raises(BackupError, match="secret_key of this service is not that"):
+        home.restore(lost_documents=True)
+    (home.backup / "postgresql.dump").write_bytes(b"no dump")
+    with pytest.raises(BackupError, match="is damaged"):
+        home.restore(lost_documents=True, other_secrets=True)
+    assert home.found() == before
+    refuse_half_restored(home.config.home)
+
+
+def test_what_interrupts_leaves_nothing(home, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    home.write("old")
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "dump", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            home.back_up()
+    assert not home.backup.exists()
+    assert not home.backup.with_name("backup.partial").exists()
+    home.back_up()
+    before = home.found()
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "run_program", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            home.restore()
+    assert not home.metadata.with_name("metadata.sqlite.restored").exists()
+    assert home.found() == before
+
+
+def test_a_restore_that_died_among_its_last_steps_is_run_again(home):
+    home.write("old")
+    home.back_up()
+    mark_restoring(home.config.home, home.backup)
+    with pytest.raises(Exception, match="A restore was interrupted"):
+        home.back_up()
+    done = command(home, "restore", "--from", str(home.backup))
+    assert done.returncode == 0, done.stderr
+    refuse_half_restored(home.config.home)

@@ -1,0 +1,99 @@
+"""What web, workers and the scheduler tell Prometheus."""
+
+import urllib.request
+
+import pytest
+from django.db import DatabaseError
+from prometheus_client import REGISTRY, generate_latest
+
+from console.common import metrics, outbox
+from console.common.metrics import registry_to_serve, route_of, serve_metrics
+from console.common.tenancy import organization_scope
+from provisioning.services import reconciling
+from tests.metrics_page import documented, told
+
+ORGANIZATION = "org_aaaaaaaaaaaaaaaaaaaa"
+LIMIT_S = 30
+
+
+@pytest.fixture
+def estate():
+    """What the scheduler tells; taken out of the registry that all tests share."""
+    collector = metrics.EstateCollector()
+    REGISTRY.register(collector)
+    yield lambda: generate_latest(REGISTRY).decode()
+    REGISTRY.unregister(collector)
+
+
+def value(text, line):
+    (found,) = [each for each in text.splitlines() if each.startswith(f"{line} ")]
+    return float(found.rpartition(" ")[2])
+
+
+def counted(name, **labels):
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def test_the_page_is_what_every_process_counts():
+    assert reconciling.RECONCILES is not None
+    assert told(generate_latest(REGISTRY).decode()) == documented("Web, workers, scheduler")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_is_what_the_scheduler_tells(estate):
+    passing = documented("Web, workers, scheduler")
+    found = {name: text for name, text in told(estate()).items() if name not in passing}
+    assert found == documented("Scheduler")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_waits_is_told_with_its_age(estate, monkeypatch):
+    monkeypatch.setattr(outbox, "dispatch_entry", lambda entry_id: False)
+    assert value(estate(), "freshet_outbox_entries") == 0
+    with organization_scope(ORGANIZATION):
+        outbox.enqueue_task(task="x.y", organization_id=ORGANIZATION, arguments={})
+    text = estate()
+    assert value(text, "freshet_outbox_entries") == 1
+    assert value(text, "freshet_outbox_oldest_seconds") >= 0
+    assert value(text, 'freshet_operations{state="running",type="create_cluster"}') == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_part_that_cannot_be_asked_costs_only_itself(estate, monkeypatch):
+    def away():
+        raise DatabaseError
+
+    monkeypatch.setitem(metrics._estates, "operations", away)
+    text = estate()
+    assert value(text, 'freshet_estate_unknown{part="operations"}') == 1
+    assert value(text, 'freshet_estate_unknown{part="clusters"}') == 0
+
+
+@pytest.mark.django_db
+def test_requests_are_counted_by_route_and_status(client):
+    name = "freshet_http_request_seconds_count"
+    known = {"method": "GET", "route": "/healthz", "status": "200"}
+    unknown = {"method": "GET", "route": "unmatched", "status": "404"}
+    before = counted(name, **known), counted(name, **unknown)
+    client.get("/healthz")
+    client.get("/api/v1/no-such-thing")
+    assert (counted(name, **known), counted(name, **unknown)) == (before[0] + 1, before[1] + 1)
+
+
+def test_a_route_has_no_ids():
+    pattern = r"^api/v1/clusters/(?P<cluster>cl_[a-z2-7]{20})/topics/(?P<topic>[^/]+)$"
+    assert route_of(pattern) == "/api/v1/clusters/<cluster>/topics/<topic>"
+
+
+def test_metrics_are_served_where_they_are_asked_for():
+    address = serve_metrics("127.0.0.1:0", "test")
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=LIMIT_S) as answer:
+        assert "freshet_http_request_seconds" in answer.read().decode()
+    # Taken: said, and nobody stops.
+    assert serve_metrics(address, "another") == ""
+    assert serve_metrics("", "nowhere") == ""
+
+
+def test_a_worker_adds_up_its_children(monkeypatch, tmp_path):
+    monkeypatch.setenv(metrics.MULTIPROCESS, str(tmp_path))
+    assert registry_to_serve(estate=False) is not REGISTRY
