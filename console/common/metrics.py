@@ -85,7 +85,8 @@ class EstateCollector(Collector):
                 failed[name,] = 0
                 try:
                     with system_scope():
-                        yield from tell()
+                        found = tell()
+                    yield from found
                 except DatabaseError as error:
                     logger.warning("metrics.estate_unknown part=%s error=%r", name, error)
                     failed[name,] = 1

@@ -362,3 +362,25 @@ def everybody_is_gone(run: Run) -> None:
     assert run.stop() == 0
     assert not any(is_running(child) for child in children.values())
     wait_until(lambda: not run.brokers(), "no broker is left")
+
+
+def one_request_is_followed(run: Run) -> None:
+    """The id that a REST call came with is in the logs of web, worker and keeper."""
+    name = f"trace-{os.urandom(6).hex()}"
+    api = Api.sign_up(run.address)
+    api.http.headers["X-Request-Id"] = name
+    cluster_id = api.create_cluster("followed")
+    for process, line in {
+        "web": f"[{name} op_",
+        "worker": f"[{name} op_",
+        "keeper": f"{cluster_id}: woken by control-plane op_",
+    }.items():
+        log = run.home / "log" / f"{process}.log"
+        wait_until(partial(_has, log, line, name), f"{process} tells of the request")
+    api.close()
+
+
+def _has(log: Path, begin: str, name: str) -> bool:
+    """Tells whether a line has both."""
+    lines = log.read_text(errors="replace").splitlines()
+    return any(begin in line and name in line for line in lines)

@@ -44,6 +44,10 @@ def test_clients_see_nothing_of_a_control_plane_that_is_away(run):
     scenarios.clients_outlive_the_control_plane(run, SECONDS)
 
 
+def test_one_request_is_followed_through_web_worker_and_keeper(run):
+    scenarios.one_request_is_followed(run)
+
+
 def test_strangers_get_nothing(run):
     scenarios.strangers_get_nothing(run)
 
