@@ -40,9 +40,9 @@ def make_backup(
     It grows under another name and gets its own when it is whole and on disk, so what has the name
     can be relied on. Whatever interrupts this removes what there is of it.
     """
+    refuse_half_restored(config.home)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise BackupError(f"{to} is there already, and not empty: name a new folder.")
-    refuse_half_restored(config.home)
     partial = to.with_name(f"{to.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o700, parents=True)

@@ -17,6 +17,7 @@ from console.backup.standstill import StillRuns
 from console.common.roles import prepare_database
 from console.settings.config import build_config
 from console.settings.home import read_or_make_secret
+from console.supervisor.errors import StartError
 from console.supervisor.home import make_home
 from console.supervisor.lock import HomeLock
 from console.supervisor.marker import mark_restoring, refuse_half_restored
@@ -156,7 +157,7 @@ def test_a_restore_that_died_among_its_last_steps_is_run_again(home):
     home.write("old")
     home.back_up()
     mark_restoring(home.config.home, home.backup)
-    with pytest.raises(Exception, match="A restore was interrupted"):
+    with pytest.raises(StartError, match="A restore was interrupted"):
         home.back_up()
     done = command(home, "restore", "--from", str(home.backup))
     assert done.returncode == 0, done.stderr
