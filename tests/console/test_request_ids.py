@@ -75,7 +75,7 @@ def test_the_outbox_keeps_it_for_whoever_hands_over(monkeypatch):
         assert OutboxEntry.objects.get(pk=entry.pk).request_id == REQUEST
 
     def send_task(name, **_):
-        headers = {}
+        headers: dict[str, str] = {}
         add_request_id(headers=headers)
         sent.append((name, headers))
 
