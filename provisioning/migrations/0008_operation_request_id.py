@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("provisioning", "0006_cluster_project"),
+        ("provisioning", "0007_credential_use"),
     ]
 
     operations = [
