@@ -112,8 +112,12 @@ def test_connections_and_bytes_are_counted_at_both_ends(served, topic):
     assert metric(address, "freshet_gateway_metadata_readable") == 1
 
 
-def test_the_page_has_what_gateways_and_brokers_tell(served):
-    _, _, keeper, gateway = served
+def test_the_page_has_what_gateways_and_brokers_tell(served, topic):
+    _, spec, keeper, gateway = served
+    # Whoever comes first wakes the broker.
+    producer = confluent_kafka.Producer(login(spec))
+    producer.produce(topic, b"x")
+    assert producer.flush(PATIENCE_S) == 0
     sections = {"Gateway": gateway.ready["metrics"], "Broker": keeper.broker.metrics_address}
     for section, address in sections.items():
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as answer:
