@@ -180,10 +180,10 @@ class BillingDetailsSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(max_length=LINE_CHARS_MAX), max_length=LINES_MAX
     )
     country = serializers.RegexField(
-        r"^([A-Z]{2})?$", allow_blank=True, help_text="ISO 3166-1 alpha-2."
+        r"^[A-Z]{2}$", allow_blank=True, help_text="ISO 3166-1 alpha-2."
     )
     vat_id = serializers.RegexField(
-        r"^([A-Z]{2}[A-Z0-9+*]{2,13})?$", allow_blank=True, help_text="With its country's prefix."
+        r"^[A-Z]{2}[A-Z0-9+*]{2,13}$", allow_blank=True, help_text="With its country's prefix."
     )
     email = serializers.EmailField(
         allow_blank=True,

@@ -56,7 +56,7 @@ class InvoiceListQuery(serializers.Serializer[Any]):
     """Which invoices."""
 
     month = serializers.RegexField(
-        r"^\d{4}-(0[1-9]|1[0-2])$", required=False, help_text="YYYY-MM: only those of this month."
+        r"^2[0-9]{3}-(0[1-9]|1[0-2])$", required=False, help_text="YYYY-MM: only those of this month."
     )
 
 
@@ -69,6 +69,8 @@ class InvoiceViewSet(ListAction, RetrieveAction):
     serializer_class = shapes.InvoiceSerializer
     output_serializers = {"list": shapes.InvoiceSummarySerializer}
     permissions_required = dict.fromkeys(_READS, Permission.BILLING)
+    # Of an invoice that is not issued yet.
+    conflicts = ("pdf", "evidence")
     examples = examples.INVOICES
     lookup_value_regex = "inv_[a-z2-7]+"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from brokers.metadata_records import Acl
@@ -99,6 +100,14 @@ class AclsCreatedSerializer(serializers.Serializer[Any]):
 
     items = AclCreatedSerializer(many=True)
     next_cursor = serializers.CharField(allow_null=True, help_text="Null: these are all.")
+
+
+# One entry, or the page of several.
+ACL_OR_ACLS_CREATED = PolymorphicProxySerializer(
+    component_name="AclOrAclsCreated",
+    serializers=[AclCreatedSerializer, AclsCreatedSerializer],
+    resource_type_field_name=None,
+)
 
 
 class AclCreateSerializer(NewAclSerializer):

@@ -38,7 +38,6 @@ class AclViewSet(ClusterViewSet):
         "apply_template": shapes.ApplyTemplateSerializer,
     }
     output_serializers = {
-        "create": shapes.AclCreatedSerializer,
         "destroy_matching": shapes.AclListSerializer,
     }
     query_serializers = {
@@ -46,6 +45,7 @@ class AclViewSet(ClusterViewSet):
         "destroy_matching": shapes.AclQuerySerializer,
     }
     responses = {
+        "create": {201: shapes.ACL_OR_ACLS_CREATED},
         "destroy_matching": SEVERAL,
         "create_batch": CREATED,
         "apply_template": CREATED,

@@ -46,6 +46,8 @@ class MessageViewSet(ClusterViewSet):
         "create": shapes.WakeQuerySerializer,
     }
     single = ("list",)
+    # Of a cluster that sleeps.
+    conflicts = ("list",)
     examples = examples.MESSAGES
 
     def list(self, request: Request, name: str, **kwargs: Any) -> Response:
@@ -105,6 +107,7 @@ class MessageStreamViewSet(ClusterViewSet):
     serializer_class = shapes.MessageSerializer
     query_serializers = {"list": shapes.StreamQuerySerializer}
     single = ("list",)
+    conflicts = ("list",)
 
     def list(self, request: Request, name: str, **kwargs: Any) -> HttpResponseBase:
         """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.

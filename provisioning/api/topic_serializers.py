@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from brokers.metadata_records import TopicConfig
@@ -87,6 +88,21 @@ class TopicSerializer(serializers.Serializer[Any]):
                 "conditions": list(instance.conditions),
             },
         }
+
+
+class TopicsCreatedSerializer(serializers.Serializer[Any]):
+    """New topics."""
+
+    items = TopicSerializer(many=True)
+    next_cursor = serializers.CharField(allow_null=True, help_text="Null: these are all.")
+
+
+# One topic, or the page of several.
+TOPIC_OR_TOPICS = PolymorphicProxySerializer(
+    component_name="TopicOrTopicsCreated",
+    serializers=[TopicSerializer, TopicsCreatedSerializer],
+    resource_type_field_name=None,
+)
 
 
 class TopicUpdateSerializer(serializers.Serializer[Any]):

@@ -35,7 +35,10 @@ class TopicViewSet(ClusterViewSet):
         "list": shapes.TopicListQuerySerializer,
         "delete_records": shapes.DeleteRecordsQuerySerializer,
     }
-    responses = {"delete_records": {200: shapes.RecordsDeletedSerializer}}
+    responses = {
+        "create": {201: shapes.TOPIC_OR_TOPICS},
+        "delete_records": {200: shapes.RecordsDeletedSerializer},
+    }
     validates = ("create", "partial_update", "destroy", "add_partitions", "delete_records")
     lists = ("list_partitions",)
     examples = examples.TOPICS
@@ -155,8 +158,10 @@ class TopicViewSet(ClusterViewSet):
             validate_only=self.validate_only,
         )
         data = [self._shown(each) for each in made]
-        code = status.HTTP_200_OK if self.validate_only else status.HTTP_201_CREATED
-        return Response({"items": data, "next_cursor": None}, status=code)
+        page = {"items": data, "next_cursor": None}
+        if self.validate_only:
+            return Response({"valid": True, **page})
+        return Response(page, status=status.HTTP_201_CREATED)
 
     @staticmethod
     def _shown(shown: topics.ShownTopic) -> dict[str, Any]:

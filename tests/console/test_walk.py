@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.db import connections, transaction
 
-from console.accounts.models import ApiKey, User
+from console.accounts.models import ApiKey
 from console.common import rates
 from console.common.actor import GRANTS, Permission, Role
 from console.common.clock import now
@@ -17,6 +17,7 @@ from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.factories import make_project, make_project_key, make_project_member
+from tests.console.walk.calls import call, client_of
 from tests.console.walk.resolver import served_routes
 from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent
 from tests.console.walk.tables import ROUTES
@@ -45,14 +46,6 @@ def without_row_security(django_db_setup, django_db_blocker):
         yield
         connections["default"].close()
         settings["USER"] = user
-
-
-def call(route, client, parameters):
-    address = route.address(parameters).removeprefix("/api/v1")
-    outside = not route.path.startswith("/api/v1")
-    if outside:
-        return client.client.get(route.address({"var": ""}).rstrip("."))
-    return client.request(route.method, address, route.body, query=dict(route.query))
 
 
 def caller(who, tenant, other_tenant):
@@ -227,15 +220,6 @@ def test_every_served_route_is_known():
         f"{method} {address}" for address, methods in served_routes().items() for method in methods
     }
     assert served == {route.name for route in ROUTES}
-
-
-def client_of(route, tenant):
-    """Somebody to whom the route is open."""
-    if not route.session:
-        return ApiClient(tenant.key)
-    if route.staff:
-        User.objects.filter(pk=tenant.owner.pk).update(is_staff=True)
-    return signed_in(tenant.owner)
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

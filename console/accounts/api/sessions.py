@@ -51,6 +51,7 @@ class SessionView(ApiView):
     }
     idempotent = False
     examples = {"POST": examples.SIGN_IN}
+    signs_in = ("POST", "PATCH")
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Signing in does not look at an older session, which may be another person's."""

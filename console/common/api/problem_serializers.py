@@ -1,4 +1,4 @@
-"""The problem document's shape, for the OpenAPI file."""
+"""The shapes of problem documents and of what was only validated, for the OpenAPI file."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class QuotaSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     limit = serializers.IntegerField()
     used = serializers.IntegerField()
+
+
+class ValidatedSerializer(serializers.Serializer[Any]):
+    """What `validate_only` answers: the change would have worked, and nothing has changed."""
+
+    valid = serializers.BooleanField()
 
 
 class ProblemSerializer(serializers.Serializer[Any]):

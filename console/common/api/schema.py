@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from console.common.api.permissions import ActorMay, Anyone, needed_permission
-from console.common.api.problem_serializers import ProblemSerializer
+from console.common.api.problem_serializers import ProblemSerializer, ValidatedSerializer
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -33,8 +34,11 @@ PROBLEMS = {
     "404": "Absent, or another organisation's.",
     "409": "The resource's state does not allow it now.",
     "412": "If-Match names another generation.",
+    "413": "The body is longer than an operation takes.",
+    "415": "The body is no JSON.",
     "422": "Invalid values; `errors` says where.",
     "429": "Too often; `Retry-After` says when to come back.",
+    "503": "A part of the service does not answer; `Retry-After` says when to try again.",
 }
 
 
@@ -84,9 +88,13 @@ class Schema(AutoSchema):
                 "content": {"application/json": {"schema": schema}},
                 "required": True,
             }
-        for code, description in PROBLEMS.items():
-            if self._answers(code, open_to_all=open_to_all):
-                operation["responses"].setdefault(code, self._problem(description))
+        parameters = {each["name"]: each["in"] for each in operation.get("parameters", [])}
+        if "validate_only" in parameters:
+            self._add_validated(operation["responses"])
+        has_query = "query" in parameters.values()
+        for code in PROBLEMS:
+            if self._answers(code, open_to_all=open_to_all, has_query=has_query):
+                operation["responses"].setdefault(code, self._problem(code))
         if open_to_all:
             operation["security"] = []
         elif any(isinstance(p, ActorMay) for p in self.view.get_permissions()):
@@ -100,26 +108,40 @@ class Schema(AutoSchema):
     def _key(self) -> str:
         return getattr(self.view, "action", None) or self.method
 
-    def _answers(self, code: str, *, open_to_all: bool) -> bool:
+    def _answers(self, code: str, *, open_to_all: bool, has_query: bool) -> bool:
         """Whether an endpoint of this kind can give this status."""
         changes = self.method not in {"GET", "HEAD"}
+        takes_body = self._key() in getattr(self.view, "input_serializers", {})
+        conflicts = self._key() in getattr(self.view, "conflicts", ())
+        signs_in = self._key() in getattr(self.view, "signs_in", ())
         return {
-            "401": not open_to_all,
+            "401": not open_to_all or signs_in,
             "404": "{" in self.path,
-            "409": changes,
+            "409": changes or conflicts,
             "412": self.method in {"PATCH", "DELETE"} and "{" in self.path,
-            "422": changes or self._is_list_view(),
-            "429": changes,
+            "413": takes_body,
+            "415": takes_body,
+            "422": changes or has_query or self._is_list_view(),
         }.get(code, True)
 
-    def _problem(self, description: str) -> dict[str, Any]:
-        response = self._get_response_for_code(  # type: ignore[no-untyped-call]
-            OpenApiResponse(ProblemSerializer, description=description),
-            "4xx",
-            media_types=["application/problem+json"],
-        )
-        described: dict[str, Any] = response
-        return described
+    def _problem(self, code: str) -> dict[str, Any]:
+        """A reference to the one description of a status, which every endpoint shares."""
+        shared = ResolvedComponent(name=f"Problem{code}", type="responses", object=code)
+        if shared not in self.registry:
+            shared.schema = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                OpenApiResponse(ProblemSerializer, description=PROBLEMS[code]),
+                "4xx",
+                media_types=["application/problem+json"],
+            )
+            self.registry.register(shared)
+        return dict(shared.ref)
+
+    def _add_validated(self, responses: dict[str, Any]) -> None:
+        """What `validate_only` answers, where a success has not a 200 of its own."""
+        if "200" not in responses:
+            responses["200"] = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                OpenApiResponse(ValidatedSerializer, description="With `validate_only`."), "200"
+            )
 
 
 def sort_schema(

@@ -79,6 +79,10 @@ class ApiMixin(APIView):
     # A POST that answers 201, for the OpenAPI file (a viewset's `create` does by its name).
     creates: ClassVar[bool] = False
 
+    # Actions or methods of reads that a state of the resource refuses with 409, and of what is open
+    # to all but answers 401: for the OpenAPI file.
+    conflicts: ClassVar[Sequence[str]] = ()
+    signs_in: ClassVar[Sequence[str]] = ()
     # Action or method → examples for the OpenAPI file.
     examples: ClassVar[Mapping[str, Sequence[OpenApiExample]]] = {}
 
@@ -373,13 +377,16 @@ class UpdateAction(ResourceViewSet):
     """`PATCH` of one row; only the members that the body has change."""
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The row as it is after the change, with its new ETag."""
+        """The row as it is after the change, with its new ETag; with `validate_only` as it would be."""
         del request, args, kwargs
         instance = self.get_object()
         data = self.validated_input(partial=True)
-        if self.validate_only:
-            return self.validated(lambda: self.perform_update(instance, data))
-        return self.answer(self.perform_update(instance, data))
+        if not self.validate_only:
+            return self.answer(self.perform_update(instance, data))
+        with transaction.atomic():
+            would_be = self.answer(self.perform_update(instance, data)).data
+            transaction.set_rollback(True)
+        return Response(would_be)
 
     def perform_update(self, instance: Any, data: dict[str, Any]) -> object:
         """Calls the service; gives the row, or a `Response`."""

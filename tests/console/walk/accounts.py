@@ -134,7 +134,7 @@ ROUTES = [
     Route("PATCH", ACCOUNT, MANAGE, body={"disabled": True}, parameters=a_service_account),
     Route("DELETE", ACCOUNT, MANAGE, parameters=a_service_account),
     Route("POST", "/api/v1/api-keys/<id>:rotate", MANAGE, body={}, parameters=an_api_key),
-    Route("GET", "/api/v1/api-keys", Permission.READ),
+    Route("GET", "/api/v1/api-keys", Permission.READ, parameters=an_api_key),
     Route("POST", "/api/v1/api-keys", Permission.MANAGE, body={"name": "walk", "role": "viewer"}),
     Route("DELETE", "/api/v1/api-keys/<id>", Permission.MANAGE, parameters=an_api_key),
     Route("GET", "/api/v1/organizations/current", Permission.BELONG),
@@ -157,7 +157,7 @@ ROUTES = [
         succeeds=frozenset({422}),
     ),
     # What is a person's own: no API key opens it.
-    Route("GET", "/api/v1/sessions", None, session=True),
+    Route("GET", "/api/v1/sessions", None, parameters=a_session, session=True),
     Route("DELETE", "/api/v1/sessions/<id>", None, parameters=a_session, session=True),
     Route("POST", "/api/v1/sessions:end-others", None, parameters=a_session, session=True),
     Route(

@@ -46,7 +46,7 @@ def an_invoice(tenant: Tenant) -> Parameters:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/budgets", READ),
+    Route("GET", "/api/v1/budgets", READ, parameters=a_budget),
     Route("POST", "/api/v1/budgets", BILLING, body={"name": "walk", "amount_minor": 1}),
     Route("GET", BUDGET, READ, parameters=a_budget),
     Route("PATCH", BUDGET, BILLING, body={"amount_minor": 2}, parameters=a_budget),

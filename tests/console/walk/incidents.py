@@ -24,6 +24,6 @@ def an_incident(tenant: Tenant) -> Parameters:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/incidents", Permission.READ),
+    Route("GET", "/api/v1/incidents", Permission.READ, parameters=an_incident),
     Route("GET", "/api/v1/incidents/<id>", Permission.READ, parameters=an_incident),
 ]

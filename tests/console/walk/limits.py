@@ -22,7 +22,7 @@ def a_request(tenant: Tenant) -> Parameters:
 
 ROUTES = [
     Route("GET", "/api/v1/limits", Permission.READ),
-    Route("GET", "/api/v1/limit-requests", Permission.READ),
+    Route("GET", "/api/v1/limit-requests", Permission.READ, parameters=a_request),
     Route("POST", "/api/v1/limit-requests", Permission.MANAGE, body=WANTED),
     Route("GET", "/api/v1/limit-requests/<id>", Permission.READ, parameters=a_request),
 ]

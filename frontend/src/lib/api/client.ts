@@ -44,10 +44,13 @@ async function bodyOf(response: Response): Promise<unknown> {
 export const api = createClient<paths>({ credentials: "same-origin" });
 api.use(headers);
 
+/** What `validate_only` answers, which the console never asks for. */
+type Validated = { valid: boolean };
+
 /** The answer's body; what is not ok has been thrown as a `Problem` before. */
-export async function body<T>(call: Promise<{ data?: T }>): Promise<T> {
+export async function body<T>(call: Promise<{ data?: T }>): Promise<Exclude<T, Validated>> {
   const { data } = await call;
-  return data as T;
+  return data as Exclude<T, Validated>;
 }
 
 /** Waits for a call whose answer has no body. */

@@ -60,13 +60,16 @@ export const partitionsQuery = (clusterId: string, name: string) =>
 export function useCreateTopic(clusterId: string): UseMutationResult<Topic, Error, NewTopic> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (input: NewTopic) =>
-      body(
+    mutationFn: async (input: NewTopic) => {
+      const made = await body(
         api.POST("/api/v1/clusters/{cluster_id}/topics", {
           params: { path: { cluster_id: clusterId } },
           body: input,
         }),
-      ),
+      );
+      // Only who asks for several gets a page of them.
+      return made as Topic;
+    },
     onSuccess: () => client.invalidateQueries({ queryKey: keys.topics(clusterId) }),
   });
 }

@@ -1,0 +1,28 @@
+"""Who calls a route, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.accounts.models import User
+from tests.console.browsers import signed_in
+from tests.console.clients import ApiClient
+from tests.console.factories import Tenant
+from tests.console.walk.routes import Parameters, Route
+
+
+def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401 - Django's test response has no public type
+    """One request to the route."""
+    if not route.path.startswith("/api/v1"):
+        return client.client.get(route.address({"var": ""}).rstrip("."))
+    address = route.address(parameters).removeprefix("/api/v1")
+    return client.request(route.method, address, route.body, query=dict(route.query))
+
+
+def client_of(route: Route, tenant: Tenant) -> ApiClient:
+    """Somebody to whom the route is open."""
+    if not route.session:
+        return ApiClient(tenant.key)
+    if route.staff:
+        User.objects.filter(pk=tenant.owner.pk).update(is_staff=True)
+    return signed_in(tenant.owner)
