@@ -92,5 +92,9 @@ BUDGETS = {
         OpenApiExample("Stop at fifty dollars", value=NEW, request_only=True),
         answer("Created", BUDGET | {"state": "ok", "spent_minor": 120, "events": []}, 201),
     ],
+    "partial_update": [
+        OpenApiExample("Twice as much", value={"amount_minor": 10_000}, request_only=True),
+        answer("Changed", BUDGET | {"amount_minor": 10_000}),
+    ],
 }
 SHOW_COSTS = {"GET": [answer("This month", COSTS)]}

@@ -93,4 +93,7 @@ _DETAILS = {
     "email": "invoices@acme.example",
 }
 DETAILS = [answer("Given", {**_DETAILS, "generation": 2})]
-DETAILS_CHANGE = [OpenApiExample("All", value=_DETAILS, request_only=True)]
+DETAILS_CHANGE = [
+    OpenApiExample("All", value=_DETAILS, request_only=True),
+    answer("Changed", {**_DETAILS, "generation": 3}),
+]

@@ -56,7 +56,9 @@ class InvoiceListQuery(serializers.Serializer[Any]):
     """Which invoices."""
 
     month = serializers.RegexField(
-        r"^2[0-9]{3}-(0[1-9]|1[0-2])$", required=False, help_text="YYYY-MM: only those of this month."
+        r"^2[0-9]{3}-(0[1-9]|1[0-2])$",
+        required=False,
+        help_text="YYYY-MM: only those of this month.",
     )
 
 

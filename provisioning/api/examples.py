@@ -209,7 +209,7 @@ TOPICS = {
     "partial_update": [
         body(
             "Set one, unset another",
-            {"configs": {"retention.ms": 3600000, "max.message.bytes": None}},
+            {"configs": {"retention.ms": "3600000", "max.message.bytes": None}},
         ),
         answer("Changed", TOPIC),
     ],
@@ -382,6 +382,7 @@ GROUPS = {
         ),
     ],
 }
+STREAM = {"list": [answer("A record", MESSAGE)]}
 MESSAGES = {
     "list": [
         answer(

@@ -106,6 +106,7 @@ class MessageStreamViewSet(ClusterViewSet):
     renderer_classes = (JSONRenderer, EventStreamRenderer)
     serializer_class = shapes.MessageSerializer
     query_serializers = {"list": shapes.StreamQuerySerializer}
+    examples = examples.STREAM
     single = ("list",)
     conflicts = ("list",)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from jsonschema import Draft202012Validator
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 WRITE = "manage.py spectacular --format openapi-json --file docs/reference/openapi.json"
@@ -51,3 +52,27 @@ def test_every_body_is_typed(operations):
 def test_every_name_of_an_operation_is_unique(operations):
     names = [operation["operationId"] for _, operation in operations]
     assert len(set(names)) == len(names)
+
+
+def contents(operation):
+    """The JSON that an operation takes, and what it gives where it does what it was asked."""
+    yield "request", operation.get("requestBody", {}).get("content", {})
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            yield status, response.get("content", {})
+
+
+def test_every_body_has_examples_that_are_what_it_describes(generated, operations):
+    """But for `{"valid": true}`, which is its own example."""
+    validated = {"$ref": "#/components/schemas/Validated"}
+    for name, operation in operations:
+        for which, content in contents(operation):
+            described = content.get("application/json", {"schema": validated})
+            if described["schema"] == validated:
+                continue
+            examples = described.get("examples", {})
+            assert examples, f"{name} {which}: no example"
+            schema = {**described["schema"], "components": generated["components"]}
+            for title, example in examples.items():
+                errors = list(Draft202012Validator(schema).iter_errors(example["value"]))
+                assert not errors, f"{name} {which} {title}: {errors[0].message}"

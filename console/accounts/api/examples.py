@@ -65,12 +65,65 @@ ROTATE_API_KEY = [
         value={**API_KEY, "name": "deploy", "role": "developer"},
     ),
 ]
+API_KEYS = [
+    OpenApiExample(
+        "One",
+        response_only=True,
+        value={
+            **{name: value for name, value in API_KEY.items() if name != "secret"},
+            "last_used_at": "2026-11-21T14:02:00Z",
+            "revoked_at": None,
+        },
+    ),
+]
+USER = {
+    "id": "usr_7mwl5zc2kq3xv4ahdn6t",
+    "email": "ada@example.com",
+    "name": "Ada",
+    "email_verified": True,
+    "two_factor": False,
+}
+VERIFY = [
+    OpenApiExample(
+        "The mail's token",
+        request_only=True,
+        value={"token": "usr_7mwl5zc2kq3xv4ahdn6t:1wJx2k:Qm0c3ZlcmlmaWVk"},
+    ),
+    OpenApiExample("Verified", response_only=True, status_codes=["200"], value=USER),
+]
+VERIFICATION = [
+    OpenApiExample("Send it anew", request_only=True, value={"email": "ada@example.com"}),
+]
+_MEMBERSHIP = {
+    **{name: value for name, value in ORGANIZATION.items() if name != "allowed_addresses"},
+    "role": "owner",
+}
+SESSION = OpenApiExample(
+    "Signed in",
+    response_only=True,
+    status_codes=["200"],
+    value={
+        "user": USER,
+        "organizations": [_MEMBERSHIP],
+        "organization": _MEMBERSHIP,
+        "csrf_token": "kq3zv5n7x2mwl4ahdtc6yb3e7fgu5ijokq3zv5n7x2mwl4ahdtc6yb3e7fgu5ijo",
+    },
+)
+SWITCH = [
+    OpenApiExample("To Acme", request_only=True, value={"organization_id": ORGANIZATION["id"]}),
+    SESSION,
+]
 SIGN_IN = [
     OpenApiExample(
         "Sign in",
         request_only=True,
         value={"email": "ada@example.com", "password": "a sentence that only Ada knows"},
     ),
+    SESSION,
+]
+ORGANIZATION_UPDATE = [
+    OpenApiExample("Rename", request_only=True, value={"name": "Acme"}),
+    OpenApiExample("Changed", response_only=True, status_codes=["200"], value=ORGANIZATION),
 ]
 ORGANIZATION_CURRENT = [
     OpenApiExample("Acme", response_only=True, status_codes=["200"], value=ORGANIZATION),

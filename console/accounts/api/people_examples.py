@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from drf_spectacular.utils import OpenApiExample
 
+from console.accounts.api.examples import ORGANIZATION
+
 SESSIONS = [
     OpenApiExample(
         "A session",
@@ -64,6 +66,13 @@ TOTP_CONFIRM = [
         value={"recovery_codes": ["k3zv-5n7x-2mwl-4ahd", "tc6y-b3e7-fgu5-ijo2"]},
     ),
 ]
+CODE = [OpenApiExample("The app's code", request_only=True, value={"code": "492039"})]
 CLOSE = [
     OpenApiExample("Close Acme", request_only=True, value={"name": "Acme", "code": "492039"}),
+    OpenApiExample(
+        "Closed",
+        response_only=True,
+        status_codes=["200"],
+        value={**ORGANIZATION, "closed_at": "2026-11-22T09:30:00Z", "generation": 2},
+    ),
 ]

@@ -18,7 +18,7 @@ class TotpView(PersonMixin, ApiView):
 
     serializer_class = shapes.EnrolmentSerializer
     input_serializers = {"DELETE": shapes.CodeSerializer}
-    examples = {"POST": examples.ENROLMENT}
+    examples = {"POST": examples.ENROLMENT, "DELETE": examples.CODE}
 
     def post(self, request: Request) -> Response:
         """A new secret. It counts once a code of it was sent to `/session/totp/confirm`."""

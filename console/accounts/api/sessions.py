@@ -50,7 +50,11 @@ class SessionView(ApiView):
         "PATCH": serializers.SwitchSerializer,
     }
     idempotent = False
-    examples = {"POST": examples.SIGN_IN}
+    examples = {
+        "GET": [examples.SESSION],
+        "POST": examples.SIGN_IN,
+        "PATCH": examples.SWITCH,
+    }
     signs_in = ("POST", "PATCH")
 
     def get_authenticators(self) -> list[BaseAuthentication]:

@@ -33,7 +33,11 @@ class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
     }
     permissions_required = dict.fromkeys(("create", "rotate", "destroy"), Permission.MANAGE)
     lookup_value_regex = "key_[a-z2-7]+"
-    examples = {"create": examples.CREATE_API_KEY, "rotate": examples.ROTATE_API_KEY}
+    examples = {
+        "list": examples.API_KEYS,
+        "create": examples.CREATE_API_KEY,
+        "rotate": examples.ROTATE_API_KEY,
+    }
 
     @extend_schema(parameters=[serializers.ApiKeyListQuerySerializer])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -70,7 +74,7 @@ class CurrentOrganizationView(ApiView):
     serializer_class = serializers.OrganizationSerializer
     input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
     permissions_required = {"GET": Permission.BELONG, "PATCH": Permission.MANAGE}
-    examples = {"GET": examples.ORGANIZATION_CURRENT}
+    examples = {"GET": examples.ORGANIZATION_CURRENT, "PATCH": examples.ORGANIZATION_UPDATE}
 
     def get(self, request: Request) -> Response:
         """Shows it."""
@@ -125,6 +129,7 @@ class VerifyView(ApiView):
     permission_classes = (Anyone,)
     serializer_class = serializers.UserSerializer
     input_serializers = {"POST": serializers.VerifySerializer}
+    examples = {"POST": examples.VERIFY}
 
     def post(self, request: Request) -> Response:
         """Takes the token. Repeating it changes nothing."""
@@ -138,6 +143,7 @@ class VerificationRequestView(ApiView):
     authentication_classes = ()
     permission_classes = (Anyone,)
     input_serializers = {"POST": serializers.VerificationRequestSerializer}
+    examples = {"POST": examples.VERIFICATION}
 
     def post(self, request: Request) -> Response:
         """Sends it if there is such an account, and does not tell."""

@@ -84,8 +84,13 @@ class Schema(AutoSchema):
         if self.method == "DELETE" and body is not None:
             # The framework's description has none here; HTTP allows it.
             schema = self.resolve_serializer(body, "request").ref
+            examples = {
+                each.name: {"value": each.value}
+                for each in self.get_examples()
+                if each.request_only
+            }
             operation["requestBody"] = {
-                "content": {"application/json": {"schema": schema}},
+                "content": {"application/json": {"schema": schema, "examples": examples}},
                 "required": True,
             }
         parameters = {each["name"]: each["in"] for each in operation.get("parameters", [])}
@@ -126,7 +131,9 @@ class Schema(AutoSchema):
 
     def _problem(self, code: str) -> dict[str, Any]:
         """A reference to the one description of a status, which every endpoint shares."""
-        shared = ResolvedComponent(name=f"Problem{code}", type="responses", object=code)
+        shared = ResolvedComponent(  # type: ignore[no-untyped-call]
+            name=f"Problem{code}", type="responses", object=code
+        )
         if shared not in self.registry:
             shared.schema = self._get_response_for_code(  # type: ignore[no-untyped-call]
                 OpenApiResponse(ProblemSerializer, description=PROBLEMS[code]),

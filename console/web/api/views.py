@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -43,6 +43,26 @@ class LocalMailView(ApiView):
     authentication_classes = ()
     permission_classes = (Anyone,)
     serializer_class = LocalMailPageSerializer
+    examples = {
+        "GET": [
+            OpenApiExample(
+                "One",
+                response_only=True,
+                value={
+                    "items": [
+                        {
+                            "id": "20261121-140200-1.eml",
+                            "to": "ada@example.com",
+                            "subject": "Verify your address",
+                            "sent_at": "2026-11-21T14:02:00Z",
+                            "text": "Follow the link to verify your address.",
+                        }
+                    ],
+                    "next_cursor": None,
+                },
+            )
+        ]
+    }
 
     @extend_schema(operation_id="local_mail_list")
     def get(self, request: Request) -> Response:
