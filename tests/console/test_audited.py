@@ -4,7 +4,7 @@ import pytest
 
 from console.common.models import AuditEntry
 from console.common.tenancy import system_scope
-from tests.console.test_walk import call, client_of
+from tests.console.walk.calls import call, client_of
 from tests.console.walk.tables import ROUTES
 
 # Routes whose success in the walk changes nothing that is anybody's.

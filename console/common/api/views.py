@@ -377,7 +377,7 @@ class UpdateAction(ResourceViewSet):
     """`PATCH` of one row; only the members that the body has change."""
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The row as it is after the change, with its new ETag; with `validate_only` as it would be."""
+        """The row after the change, with its new ETag; with `validate_only` as it would be."""
         del request, args, kwargs
         instance = self.get_object()
         data = self.validated_input(partial=True)

@@ -192,7 +192,7 @@ export interface paths {
         delete: operations["budgets_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["budgets_partial_update"];
         trace?: never;
     };
@@ -326,7 +326,7 @@ export interface paths {
         delete: operations["clusters_credentials_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["clusters_credentials_partial_update"];
         trace?: never;
     };
@@ -689,7 +689,7 @@ export interface paths {
         delete: operations["clusters_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["clusters_partial_update"];
         trace?: never;
     };
@@ -1075,7 +1075,7 @@ export interface paths {
         delete: operations["members_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["members_partial_update"];
         trace?: never;
     };
@@ -1274,7 +1274,7 @@ export interface paths {
         delete: operations["projects_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["projects_partial_update"];
         trace?: never;
     };
@@ -1364,7 +1364,7 @@ export interface paths {
         delete: operations["service_accounts_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["service_accounts_partial_update"];
         trace?: never;
     };
