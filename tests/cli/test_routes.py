@@ -31,6 +31,8 @@ BY_HAND = {
     "POST /clusters/{cluster_id}/topics/{name}/messages": "produce",
     "GET /clusters/{cluster_id}/topics/{name}/messages/stream": "consume",
 }
+# What a check alone answers, which no command asks for.
+VALIDATED = "#/components/schemas/Validated"
 PERSON = "of somebody who is signed in to the console, which an API key is not"
 LINK = "the mail's link leads to the console, which asks for what it needs"
 STAFF = "for the people who run the service, in the console's staff area"
@@ -205,9 +207,12 @@ def test_a_command_needs_what_its_route_needs(row):
 @each_row
 def test_the_answer_has_the_shape_that_is_shown(row):
     operation = ROUTES[row.request]
-    answers = [each for status, each in operation["responses"].items() if status[0] == "2"]
-    [answer] = answers
-    content = answer.get("content", {})
+    answers = [
+        each.get("content", {})
+        for status, each in operation["responses"].items()
+        if status[0] == "2" and VALIDATED not in json.dumps(each)
+    ]
+    [content] = answers
     if row.shape is Shape.NOTHING:
         assert not content
         return

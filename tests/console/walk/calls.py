@@ -11,7 +11,8 @@ from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route
 
 
-def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401 - Django's test response has no public type
+# Django's test response has no public type.
+def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401
     """One request to the route."""
     if not route.path.startswith("/api/v1"):
         return client.client.get(route.address({"var": ""}).rstrip("."))
