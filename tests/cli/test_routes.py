@@ -224,6 +224,9 @@ def test_the_answer_has_the_shape_that_is_shown(row):
     if row.words != "operation describe":
         assert (name == "Operation") == (row.shape is Shape.OPERATION)
     if row.shape in {Shape.PAGES, Shape.ITEMS}:
+        # One or several: the command asks for several.
+        several = [schema_of(each) for each in schema.get("oneOf", [schema])]
+        schema = next((each for each in several if "items" in each["properties"]), several[0])
         if "items" in schema["properties"]:
             schema = schema_of(schema["properties"]["items"]["items"])
         columns = [word.partition(":")[2] or word for word in row.columns.split()]
