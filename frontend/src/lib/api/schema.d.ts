@@ -51,7 +51,7 @@ export interface paths {
         delete: operations["alerts_destroy"];
         options?: never;
         head?: never;
-        /** @description The row as it is after the change, with its new ETag; with `validate_only` as it would be. */
+        /** @description The row after the change, with its new ETag; with `validate_only` as it would be. */
         patch: operations["alerts_partial_update"];
         trace?: never;
     };
