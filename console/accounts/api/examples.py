@@ -82,6 +82,7 @@ USER = {
     "name": "Ada",
     "email_verified": True,
     "two_factor": False,
+    "is_staff": False,
 }
 VERIFY = [
     OpenApiExample(
