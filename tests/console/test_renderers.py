@@ -27,3 +27,9 @@ def test_answers_say_what_the_framework_says(data):
 
 def test_no_answer_has_no_bytes():
     assert JSONRenderer().render(None) == b""
+
+
+def test_half_a_surrogate_goes_back_as_it_came():
+    data = {"detail": '"\ud800" is not a valid choice.'}
+    answer = JSONRenderer().render(data).decode("utf-8")
+    assert json.loads(answer) == data

@@ -15,6 +15,9 @@ OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 class JSONRenderer(renderers.JSONRenderer):
     """The framework's, but for how the bytes are made."""
 
+    # Half a surrogate, which a refusal may quote, is no UTF-8: it goes as it came, escaped.
+    ensure_ascii = True
+
     def render(
         self,
         data: Any,
