@@ -16,10 +16,11 @@ from console.supervisor.processes import identify, working_in
 from .run import wait_until
 
 PAUSE = "import signal; signal.pause()"
+# The child itself tells its number: for a moment after it begins it has no environment to be seen.
+CHILD = f"import os; print(os.getpid(), flush=True); {PAUSE}"
 PARENT = f"""
 import subprocess, sys, signal
-child = subprocess.Popen([sys.executable, '-c', {PAUSE!r}])
-print(child.pid, flush=True)
+subprocess.Popen([sys.executable, '-c', {CHILD!r}])
 signal.pause()
 """
 
