@@ -40,6 +40,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/accounts/services/verification.py", "request_verification"),  # whose address it is
     ("console/accounts/services/verification.py", "verify_email"),  # what the user owns
     ("console/common/idempotency.py", "purge_expired"),  # a sweep
+    ("console/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
     ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
     ("console/common/outbox.py", "sweep_outbox"),  # a sweep
     ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organisation

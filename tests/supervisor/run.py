@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 UP_TIMEOUT_S = 240
 END_TIMEOUT_S = 90
 KAFKA_PORTS = 20
+# Below those that the kernel gives to whoever names none.
+PORTS_FROM, PORTS_TO = 12_000, 32_000
 
 
 def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
@@ -34,18 +37,36 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> N
     raise AssertionError(message)
 
 
+# The names of the blocks that this process took: they are its own until it ends.
+_taken: list[socket.socket] = []
+
+
+def _take(first: int) -> bool:
+    """Takes a block of ports for this process, whatever runs beside it, also while none is in use:
+    a run that is started again finds its ports free.
+    """
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0freshet-test-ports-{first}")
+    except OSError:
+        name.close()
+        return False
+    _taken.append(name)
+    try:
+        with contextlib.ExitStack() as held:
+            for number in range(first, first + KAFKA_PORTS):
+                listener = held.enter_context(socket.socket())
+                listener.bind(("127.0.0.1", number))
+    except OSError:
+        return False
+    return True
+
+
 def free_ports(count: int) -> list[int]:
     """Free loopback ports, `KAFKA_PORTS` apart so that ranges from them do not overlap."""
-    found: list[int] = []
-    with contextlib.ExitStack() as held:
-        for first in range(21000 + os.getpid() % 500 * 20, 60000, KAFKA_PORTS):
-            if len(found) == count:
-                break
-            with contextlib.suppress(OSError):
-                for number in range(first, first + KAFKA_PORTS):
-                    listener = held.enter_context(socket.socket())
-                    listener.bind(("127.0.0.1", number))
-                found.append(first)
+    blocks = range(PORTS_FROM, PORTS_TO, KAFKA_PORTS)
+    found = list(itertools.islice(filter(_take, blocks), count))
+    assert len(found) == count, f"no {count} free blocks of ports"
     return found
 
 
