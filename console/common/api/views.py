@@ -7,8 +7,8 @@ shows how an application uses them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -16,7 +16,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import status
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -28,6 +27,7 @@ from console.common.actor import Actor, Permission, actor_of
 from console.common.api import etags
 from console.common.api.pagination import LIMIT_MAX, page_of
 from console.common.api.problems import CONTENT_TYPE, headers, problem
+from console.common.api.renderers import JSONRenderer
 from console.common.errors import (
     AppError,
     FieldError,
@@ -41,6 +41,7 @@ from console.common.requests import client_address, network_of
 from console.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
 
 SerializerType = type[BaseSerializer[Any]]
+Result = TypeVar("Result")
 REPEATED_HEADERS = ("Location", "ETag", "Retry-After")
 # The published limit behind each policy.
 RATE_LIMITS = {
@@ -326,10 +327,15 @@ class ResourceViewSet(ApiViewSet):
 
     def validated(self, change: Any) -> Response:
         """Runs a change and takes it back: 200 `{"valid": true}` if it would have worked."""
-        with transaction.atomic():
-            change()
-            transaction.set_rollback(True)
+        self.tried(change)
         return Response({"valid": True})
+
+    def tried(self, change: Callable[[], Result]) -> Result:
+        """What a change comes to, which is taken back."""
+        with transaction.atomic():
+            result = change()
+            transaction.set_rollback(True)
+        return result
 
 
 class ListAction(ResourceViewSet):
@@ -381,12 +387,10 @@ class UpdateAction(ResourceViewSet):
         del request, args, kwargs
         instance = self.get_object()
         data = self.validated_input(partial=True)
-        if not self.validate_only:
-            return self.answer(self.perform_update(instance, data))
-        with transaction.atomic():
-            would_be = self.answer(self.perform_update(instance, data)).data
-            transaction.set_rollback(True)
-        return Response(would_be)
+        if self.validate_only:
+            would_be = self.tried(lambda: self.answer(self.perform_update(instance, data)))
+            return Response(would_be.data)
+        return self.answer(self.perform_update(instance, data))
 
     def perform_update(self, instance: Any, data: dict[str, Any]) -> object:
         """Calls the service; gives the row, or a `Response`."""
