@@ -1,8 +1,8 @@
 """`export terraform`: what there is, as a configuration that takes it over.
 
 Each thing is a resource with an import block, by the ids of the provider's pages
-(`provisioning/terraform/docs`). What the provider does not manage is not in it: passwords, members,
-API keys.
+(`provisioning/terraform/docs`). What the provider does not manage is not in it: passwords, API
+keys.
 """
 
 from __future__ import annotations
@@ -64,13 +64,15 @@ class Estate:
     def _list(self, path: str) -> list[dict[str, Any]]:
         return self.session.client.pages(path)[0]
 
-    def _new(self, kind: str, words: list[str], import_id: str, **attributes: Value) -> Resource:
+    def _new(self, kind: str, words: list[str], import_id: str, /, **attributes: Value) -> Resource:
         kind = f"freshet_{kind}"
         return Resource(kind, self._names.take(kind, *words), import_id, attributes)
 
     def organization(self) -> Iterator[Resource]:
-        """Projects, service accounts, roles, budgets. The default project is not in it: it cannot
-        be deleted, and every organisation has one."""
+        """Settings, people, projects, service accounts, roles, budgets. The default project is not
+        in it: it cannot be deleted, and every organisation has one."""
+        yield self._settings()
+        yield from self._people()
         for each in self._list("/projects"):
             if not each["default"]:
                 made = self._new(
@@ -96,6 +98,25 @@ class Estate:
                 thresholds=each["thresholds"], action=each["action"],
             )  # fmt: skip
 
+    def _settings(self) -> Resource:
+        each = self.session.client.get("/organizations/current")
+        return self._new(
+            "organization_settings",
+            [each["name"]],
+            each["id"],
+            name=each["name"],
+            allowed_addresses=each["allowed_addresses"],
+            two_factor_required=each["two_factor_required"],
+        )
+
+    def _people(self) -> Iterator[Resource]:
+        """Members, and who may still accept an invitation."""
+        invited = [each for each in self._list("/invitations") if each["state"] == "pending"]
+        for each in [*self._list("/members"), *invited]:
+            yield self._new(
+                "member", [each["email"]], each["email"], email=each["email"], role=each["role"]
+            )
+
     def _role_binding(self, each: dict[str, Any]) -> Resource:
         account = self._accounts.get(each["principal_id"])
         project = self._projects.get(each["project_id"])
@@ -112,11 +133,13 @@ class Estate:
 
     def clusters(self, wanted: list[str]) -> Iterator[Resource]:
         """Clusters (all, or those with these ids) with what is in them."""
+        alerts = self._list("/alerts")
         for each in self._list("/clusters"):
             if each["deleted_at"] is None and (not wanted or each["id"] in wanted):
-                yield from self._cluster(each)
+                ours = [alert for alert in alerts if alert["cluster_id"] == each["id"]]
+                yield from self._cluster(each, ours)
 
-    def _cluster(self, each: dict[str, Any]) -> Iterator[Resource]:
+    def _cluster(self, each: dict[str, Any], alerts: list[dict[str, Any]]) -> Iterator[Resource]:
         project = self._projects.get(each["project_id"])
         scale = each["spec"]["scale"]
         cluster = self._new(
@@ -149,6 +172,13 @@ class Estate:
             yield self._acl(cluster, acl, users)
         for quota in self._list(f"{path}/quotas"):
             yield self._quota(cluster, quota, users)
+        for alert in alerts:
+            yield self._new(
+                "alert", [cluster.name, alert["name"]], alert["id"],
+                cluster_id=cluster.refer("id"), name=alert["name"], kind=alert["kind"],
+                group=alert["group"] or None, threshold=alert["threshold"], for_s=alert["for_s"],
+                emails=alert["emails"] or None,
+            )  # fmt: skip
 
     def _credential(self, cluster: Resource, each: dict[str, Any]) -> Resource:
         return self._new(
@@ -207,8 +237,9 @@ class Estate:
 def terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -> None:
     """Write what there is as a Terraform configuration that takes it over.
 
-    Projects, service accounts, roles, budgets, clusters with their topics, credentials, ACLs and
-    quotas; with --cluster only those clusters. No secret is in it.
+    The organisation's settings and people, projects, service accounts, roles, budgets, clusters
+    with their topics, credentials, ACLs, quotas and alerts; with --cluster only those clusters. No
+    secret is in it.
     """
     estate = Estate(session)
     wanted = [names.resolve(session, names.CLUSTERS, each) for each in cluster]

@@ -66,6 +66,17 @@ def test_an_estate_is_written_with_references(freshet, make_cluster, tmp_path):
     freshet("acl", "apply-template", "producer", "--principal", principal, "--topic", "pay", **used)
     freshet("quota", "set", "--user", made["username"], "--produce", "1000000", **used)
     freshet("quota", "set", "--client-id", "", "--fetch", "5e5", **used)
+    late = ("--kind", "group_lag_seconds", "--threshold", "60", "--group", "pay")
+    freshet("alert", "create", "Pay is late", "--cluster", "orders", *late)
+    freshet("invitation", "create", "anna@example.org", "--role", "viewer")
+    freshet("invitation", "create", "gone@example.org")
+    [gone] = [
+        each["id"]
+        for each in freshet("invitation", "list", "-o", "json").json["items"]
+        if each["email"] == "gone@example.org"
+    ]
+    freshet("invitation", "revoke", gone, "--yes")
+    freshet("organization", "update", "--two-factor-required")
 
     text = freshet("export", "terraform").out
     assert 'freshet_topic.orders_pay\n  id = "' + cluster + '/pay"' in text
@@ -76,6 +87,12 @@ def test_an_estate_is_written_with_references(freshet, make_cluster, tmp_path):
     assert f'id = "{cluster}/client_id="' in text
     assert '"retention.ms" = "1000"' in text
     assert "thresholds   = [90]" in text
+    assert 'resource "freshet_alert" "orders_Pay_is_late"' in text
+    assert 'group      = "pay"' in text
+    assert 'to = freshet_member.anna_example_org\n  id = "anna@example.org"' in text
+    assert "gone@example.org" not in text
+    assert text.count('resource "freshet_member"') == 2  # and who signed up
+    assert "two_factor_required = true" in text
     assert made["password"] not in text
     assert '"freshet_cluster" "other"' in text
 
@@ -83,5 +100,7 @@ def test_an_estate_is_written_with_references(freshet, make_cluster, tmp_path):
     said = freshet("export", "terraform", "--cluster", "orders", "--file", str(file))
     assert (said.code, said.out) == (0, "")
     assert 'resource "freshet_cluster" "orders"' in file.read_text()
+    assert 'resource "freshet_alert"' in file.read_text()
     assert "freshet_budget" not in file.read_text()
+    assert "freshet_member" not in file.read_text()
     assert "other" not in file.read_text()

@@ -32,7 +32,7 @@ resource "freshet_client_quota" "others" {
 
 
 def estate(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
-    """A cluster with topics, credentials whose rights are ACLs, quotas, and a budget.
+    """A cluster with topics, credentials whose rights are ACLs, quotas, an alert, and a budget.
 
     Entry n lets credential n mod `credentials` do one thing with the topics of prefix `topic-`: so
     ten of them serve each credential. Each has quotas, and so has everybody else.
@@ -81,7 +81,14 @@ resource "freshet_acl" "many" {{
   pattern_type  = "PREFIXED"
   operation     = local.rights[count.index].operation
 }}
-{QUOTAS_OF % credentials}resource "freshet_budget" "team" {{
+{QUOTAS_OF % credentials}resource "freshet_alert" "late" {{
+  cluster_id = freshet_cluster.main.id
+  name       = "Late / 60 s"
+  kind       = "group_lag_seconds"
+  group      = "group-0"
+  threshold  = 60
+}}
+resource "freshet_budget" "team" {{
   name         = "Team"
   amount_minor = 500000
 }}

@@ -1,7 +1,14 @@
-"""Projects, service accounts and their roles; and what limits are left."""
+"""Projects, people, service accounts and their roles; settings; and what limits are left."""
 
+import email
+import email.policy
+import re
+import secrets
+
+import httpx
 import pytest
 
+from tests.supervisor.run import wait_until
 from tests.terraform.estate import CLUSTER
 
 pytestmark = pytest.mark.timeout(600)
@@ -101,3 +108,92 @@ def test_a_project_with_clusters_stays(team):
     team.api.finish(team.api.call("POST", "/clusters", asked, status=202))
     said = workspace.run("destroy", "-auto-approve", "-input=false", status=1)
     assert "project_not_empty" in said
+
+
+PEOPLE = """
+resource "freshet_member" "guest" {
+  email = "%s"
+  role  = "viewer"
+}
+resource "freshet_organization_settings" "ours" {
+  name              = "Ours"
+  allowed_addresses = ["127.0.0.1/32", "::1/128"]
+}
+"""
+LOOKS_AT_PEOPLE = """
+data "freshet_member" "guest" { email = freshet_member.guest.email }
+data "freshet_members" "all" { depends_on = [freshet_member.guest] }
+data "freshet_organization" "ours" { depends_on = [freshet_organization_settings.ours] }
+output "found" {
+  value = {
+    guest    = [data.freshet_member.guest.state, data.freshet_member.guest.role]
+    people   = length(data.freshet_members.all.members)
+    name     = data.freshet_organization.ours.name
+    networks = data.freshet_organization.ours.allowed_addresses
+    second   = data.freshet_organization.ours.two_factor_required
+  }
+}
+"""
+
+
+def tokens(home, address):
+    """Tokens of the invitations that were mailed to an address, oldest first."""
+    found = []
+    for file in sorted((home / "mail").glob("*.eml")):
+        mail = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+        if mail["To"] == address:
+            found += re.findall(r"/invitation#(\S+)", mail.get_content())
+    return found
+
+
+def test_people_are_invited_join_and_leave(team, service):
+    workspace = team.workspace()
+    guest = f"{secrets.token_hex(6)}@example.org"
+    people = PEOPLE % guest
+    workspace.write(people + LOOKS_AT_PEOPLE)
+    workspace.apply()
+    shown = {
+        "guest": ["pending", "viewer"],
+        "people": 2,
+        "name": "Ours",
+        "networks": ["127.0.0.1/32", "::1/128"],
+        "second": False,
+    }
+    assert workspace.outputs()["found"] == shown
+    workspace.write(people.replace('"viewer"', '"developer"'))
+    assert workspace.planned() == {"freshet_member.guest": ["update"]}
+    workspace.apply()
+    wait_until(lambda: len(tokens(service.home, guest)) == 2, "two mails")
+
+    accept = f"{service.address}/api/v1/invitations/accept"
+    given = {"token": tokens(service.home, guest)[1], "password": secrets.token_urlsafe(16)}
+    assert httpx.post(accept, json=given).status_code == 201
+    assert workspace.plan_is_empty(), "accepting is no difference"
+    people = people.replace('"viewer"', '"admin"')
+    workspace.write(people)
+    workspace.apply()
+    assert roles_of(team, guest) == ["admin"]
+    for secret in [*tokens(service.home, guest), workspace.key]:
+        assert secret.encode() not in workspace.kept()
+
+    fresh = team.workspace("fresh")
+    ids = {"freshet_member.guest": guest, "freshet_organization_settings.ours": "current"}.items()
+    blocks = "".join(f'import {{\n  to = {to}\n  id = "{known}"\n}}\n' for to, known in ids)
+    fresh.write(people + blocks)
+    assert "2 imported, 0 added, 0 changed, 0 destroyed" in fresh.apply()
+    assert fresh.plan_is_empty()
+
+    # Networks without this machine are refused, and what is destroyed locks nobody in or out.
+    workspace.write(people.replace('"127.0.0.1/32", "::1/128"', '"192.0.2.0/24"'))
+    assert "would_lock_out" in workspace.run("apply", "-auto-approve", status=1)
+    said = workspace.run("destroy", "-auto-approve", "-input=false")
+    assert "The organisation keeps its settings" in said
+    assert roles_of(team, guest) == []
+    shown = team.api.call("GET", "/organizations/current")
+    assert (shown["name"], len(shown["allowed_addresses"])) == ("Ours", 2)
+
+
+def roles_of(team, address):
+    """The roles of a member with this address: one, or none."""
+    members = team.api.call("GET", "/members")["items"]
+    return [each["role"] for each in members if each["email"] == address]

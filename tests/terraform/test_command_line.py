@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,17 +98,31 @@ def test_terraform_takes_over_what_is_exported(freshet, service, terraform, prov
         "acl", "apply-template", "streams", "--principal", app["principal"], "--topic", "pay",
         "--pattern-type", "prefixed", "--group", "app 1/x",
     )  # fmt: skip
+    freshet("quota", "set", "--user", app["username"], "--produce", "1000000", "--connections", "9")
+    freshet("quota", "set", "--client-id", "a b/c=d", "--request-percentage", "12.5")
+    freshet(
+        "alert", "create", "Late", "--cluster", "orders", "--kind", "group_lag_seconds",
+        "--threshold", "60", "--group", "app 1/x",
+    )  # fmt: skip
+    freshet("invitation", "create", "guest@example.org", "--role", "viewer")
     workspace = make_workspace(freshet, service, terraform, provider, tmp_path)
     file = workspace.folder / "main.tf"
     freshet("export", "terraform", "--file", str(file))
     text = file.read_text()
     count = text.count("\nresource ")
-    assert count == text.count("import {\n") >= 12
+    assert count == text.count("import {\n") >= 19
+    assert set(re.findall(r'resource "(\w+)"', text)) == managed()
     workspace.run("fmt", "-check")
     said = workspace.apply()
     assert f"{count} imported, 0 added, 0 changed, 0 destroyed" in said
     assert workspace.plan_is_empty()
     assert app["password"].encode() not in workspace.kept()
+
+
+def managed():
+    """All types of resources that the provider has, by their pages."""
+    pages = ROOT / "provisioning/terraform/docs/resources"
+    return {f"freshet_{page.stem}" for page in pages.glob("*.md")}
 
 
 def make_workspace(freshet, service, terraform, provider, tmp_path):

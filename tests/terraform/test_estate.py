@@ -30,7 +30,7 @@ def test_three_hundred_topics_in_one_go(team):
 
     with door.counted() as passed:
         assert workspace.plan_is_empty()
-    kinds = ("clusters", "topics", "acls", "credentials", "quotas", "budgets")
+    kinds = ("clusters", "topics", "acls", "credentials", "quotas", "alerts", "budgets")
     assert reads(passed) == dict.fromkeys(kinds, 1)
     assert len(passed) == len(kinds), passed
 
@@ -44,6 +44,7 @@ def test_three_hundred_topics_in_one_go(team):
         "freshet_acl": ACLS,
         "freshet_credential": CREDENTIALS,
         "freshet_client_quota": QUOTAS,
+        "freshet_alert": 1,
         "freshet_budget": 1,
     }
     kept = workspace.kept()
@@ -136,6 +137,7 @@ def test_what_is_there_can_be_imported(team):
         "freshet_credential.app[0]": "estate/app-0",
         "freshet_credential.app[1]": f"estate/{workspace.outputs()['users'][1]}",
         "freshet_budget.team": "Team",
+        "freshet_alert.late": "estate/Late / 60 s",
         "freshet_client_quota.others": "estate/user=",
     }
     shown = workspace.outputs()
@@ -229,6 +231,11 @@ data "freshet_client_quotas" "app" {
 }
 data "freshet_budget" "team" { name = freshet_budget.team.name }
 data "freshet_budgets" "all" { depends_on = [freshet_budget.team] }
+data "freshet_alert" "late" {
+  cluster_id = freshet_cluster.main.id
+  name       = freshet_alert.late.name
+}
+data "freshet_alerts" "all" { depends_on = [freshet_alert.late] }
 data "freshet_regions" "all" {}
 data "freshet_usage" "all" { granularity = "hour" }
 output "found" {
@@ -244,6 +251,8 @@ output "found" {
     quotas     = data.freshet_client_quotas.app.quotas[*].connections
     spent      = data.freshet_budget.team.state
     budgets    = data.freshet_budgets.all.budgets[*].amount_minor
+    firing     = data.freshet_alert.late.state
+    alerts     = data.freshet_alerts.all.alerts[*].threshold
     regions    = data.freshet_regions.all.regions[*].id
   }
 }
@@ -267,6 +276,8 @@ def test_data_sources_show_what_is_there(team):
         "quotas": [50],
         "spent": "ok",
         "budgets": [500000],
+        "firing": "ok",
+        "alerts": [60],
         "regions": ["local"],
     }
     assert workspace.plan_is_empty()

@@ -27,7 +27,7 @@ def test_each_answer_may_be_lost_once(team):
     team.door.lose = lose
     workspace.write(estate(topics=12, acls=10, credentials=2))
     workspace.apply()
-    posts = {"clusters", "topics", "acls", "credentials", "budgets"}
+    posts = {"clusters", "topics", "acls", "credentials", "alerts", "budgets"}
     assert {("POST", kind) for kind in posts} | {("PUT", "quotas")} <= lost
     assert workspace.plan_is_empty()
     cluster = workspace.outputs()["cluster"]
@@ -37,6 +37,7 @@ def test_each_answer_may_be_lost_once(team):
     assert len(team.api.call("GET", f"{below}/credentials")["items"]) == 2
     assert len(team.api.call("GET", f"{below}/quotas")["items"]) == 3
     assert len(team.api.call("GET", "/budgets")["items"]) == 1
+    assert len(team.api.call("GET", "/alerts")["items"]) == 1
     workspace.run("destroy", "-auto-approve", "-input=false")
     assert team.clusters() == []
 

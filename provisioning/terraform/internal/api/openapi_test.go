@@ -39,6 +39,9 @@ func readDocument(t *testing.T) document {
 var shapes = map[string]any{
 	"Acl":                                ACL{},
 	"NewAclRequest":                      NewACL{},
+	"Alert":                              Alert{},
+	"AlertCreateRequest":                 NewAlert{},
+	"PatchedAlertUpdateRequest":          AlertWish{},
 	"ApiKeyCreateRequest":                NewAPIKey{},
 	"ApiKeyCreated":                      APIKey{},
 	"Budget":                             Budget{},
@@ -53,9 +56,15 @@ var shapes = map[string]any{
 	"CredentialCreated":                  CreatedCredential{},
 	"Endpoint":                           Endpoint{},
 	"FieldError":                         FieldError{},
+	"Invitation":                         Invitation{},
+	"InvitationCreateRequest":            NewInvitation{},
+	"Member":                             Member{},
+	"PatchedMemberUpdateRequest":         RoleChange{},
 	"NewTopicRequest":                    NewTopic{},
 	"Operation":                          Operation{},
 	"OperationError":                     OperationError{},
+	"Organization":                       Organization{},
+	"PatchedOrganizationUpdateRequest":   OrganizationChange{},
 	"PatchedBudgetUpdateRequest":         BudgetWish{},
 	"PatchedClusterUpdateRequest":        ClusterChange{},
 	"Limit":                              Limit{},
@@ -190,6 +199,10 @@ func TestPathsAreTheServices(t *testing.T) {
 		"get /service-accounts", "post /service-accounts", "patch /service-accounts/{id}",
 		"delete /service-accounts/{id}", "get /role-bindings", "post /role-bindings",
 		"delete /role-bindings/{id}",
+		"get /alerts", "post /alerts", "patch /alerts/{id}", "delete /alerts/{id}",
+		"get /organizations/current", "patch /organizations/current",
+		"get /members", "patch /members/{id}", "delete /members/{id}",
+		"get /invitations", "post /invitations", "delete /invitations/{id}",
 	} {
 		method, path, _ := strings.Cut(each, " ")
 		if _, there := paths[root+path][method]; !there {

@@ -12,10 +12,11 @@ import (
 	"freshet/terraform/internal/api"
 )
 
-// fake is as much of the service as these tests need: one cluster with topics, credentials and
-// quotas, in memory, in the shapes of internal/api, which another test holds to the API's
-// description.
+// fake is as much of the service as these tests need: an organisation, one cluster with topics,
+// credentials and quotas, in memory, in the shapes of internal/api, which another test holds to the
+// API's description.
 type fake struct {
+	fakeAccounts
 	mu          sync.Mutex
 	cluster     api.Cluster
 	topics      map[string]api.Topic
@@ -30,6 +31,7 @@ const clusterID = "cl_a"
 func newFake(t *testing.T) (*fake, string) {
 	t.Helper()
 	found := &fake{
+		fakeAccounts: newFakeAccounts(),
 		cluster: api.Cluster{
 			ID: clusterID, Name: "orders", Region: "local", DeletionProtection: true,
 			Spec: api.ClusterSpec{IdleTimeoutS: 300, Scale: api.Scale{Max: 1}},
@@ -54,6 +56,7 @@ func (f *fake) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	switch {
 	case path == "/clusters":
 		tell(answer, http.StatusOK, items(map[string]api.Cluster{clusterID: f.cluster}))
+	case f.serveAccounts(answer, request, strings.Split(path, "/")[1:]):
 	case below == path:
 		refuse(answer, http.StatusNotFound, "not_found", "")
 	case below == "":

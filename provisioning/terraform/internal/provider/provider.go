@@ -143,9 +143,12 @@ func (p *freshet) Resources(context.Context) []func() resource.Resource {
 		credentialResource,
 		clientQuotaResource,
 		budgetResource,
+		alertResource,
 		projectResource,
 		serviceAccountResource,
 		roleBindingResource,
+		memberResource,
+		organizationSettingsResource,
 	}
 }
 
@@ -157,9 +160,12 @@ func (p *freshet) DataSources(context.Context) []func() datasource.DataSource {
 		credentialSource, credentialsSource,
 		clientQuotasSource,
 		budgetSource, budgetsSource,
+		alertSource, alertsSource,
 		projectSource, projectsSource,
 		serviceAccountSource, serviceAccountsSource,
 		roleBindingsSource,
+		memberSource, membersSource,
+		organizationSource,
 		regionsSource, limitsSource, usageSource,
 	}
 }

@@ -31,8 +31,9 @@ func roleBindingResource() resource.Resource {
 				"id": computedText("Id, such as `rb_5xw4mzn6yt2ba3k2jq7v`."),
 				"principal_type": fixedText("Who: "+quoted(principalTypes)+".",
 					stringvalidator.OneOf(principalTypes...)),
-				"principal_id": fixedText("The user's or the service account's id."),
-				"project_id":   fixedText("Id of the project."),
+				"principal_id": fixedText("The service account's id, or the user's, such as " +
+					"`data.freshet_member.anna.user_id`."),
+				"project_id": fixedText("Id of the project."),
 				"role": fixedText("The role: "+quoted(projectRoles)+".",
 					stringvalidator.OneOf(projectRoles...)),
 				"created_at": computedText("When it was given, RFC 3339."),

@@ -88,13 +88,3 @@ func TestEverythingIsDescribed(t *testing.T) {
 		})
 	}
 }
-
-// A state that an older provider wrote is read by schema version. A change of what a stored
-// attribute means needs a new version and an upgrader; these are the versions that there are.
-func TestVersionsOfStatesAreKnown(t *testing.T) {
-	for name, schema := range schemasOf(t).ResourceSchemas {
-		if schema.Version != 0 {
-			t.Errorf("%s has version %d, and no test of its upgrade", name, schema.Version)
-		}
-	}
-}

@@ -31,6 +31,13 @@ type session struct {
 	serviceAccounts listed[api.ServiceAccount]
 	roleBindings    listed[api.RoleBinding]
 	budgets         listed[api.Budget]
+	alerts          listed[api.Alert]
+
+	// A list of one.
+	organizations listed[api.Organization]
+	// By address; of invitations those that may still be accepted.
+	members     listed[api.Member]
+	invitations listed[api.Invitation]
 
 	newTopics *batch.Batcher[api.NewTopic, api.Topic]
 	newACLs   *batch.Batcher[api.NewACL, struct{}]
@@ -62,6 +69,17 @@ func newSession(client *api.Client) *session {
 			func(each api.RoleBinding) string { return each.ID }),
 		budgets: listedOnce("budget", client.Budgets,
 			func(each api.Budget) string { return each.ID }),
+		alerts: listedOnce("alert", client.Alerts,
+			func(each api.Alert) string { return each.ID }),
+
+		organizations: listedOnce("organization", func(ctx context.Context) ([]api.Organization, error) {
+			found, err := client.Organization(ctx)
+			return []api.Organization{found}, err
+		}, func(each api.Organization) string { return each.ID }),
+		members: listedOnce("member", client.Members,
+			func(each api.Member) string { return each.Email }),
+		invitations: listedOnce("invitation", pendingInvitations(client),
+			func(each api.Invitation) string { return each.Email }),
 	}
 	s.newTopics = batch.New(batchWindow, api.TopicsAtOnce, s.sendTopics)
 	s.newACLs = batch.New(batchWindow, api.TopicsAtOnce, s.sendACLs)

@@ -1,0 +1,3 @@
+data "freshet_member" "anna" {
+  email = "anna@example.org"
+}

@@ -1,0 +1,1 @@
+data "freshet_organization" "ours" {}

@@ -1,0 +1,105 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+)
+
+func alertConfig(more object) object {
+	config := object{
+		"cluster_id": clusterID, "name": "behind", "kind": "group_lag", "threshold": 1000,
+	}
+	maps.Copy(config, more)
+	return config
+}
+
+func TestAnAlertIsMadeChangedAndRemoved(t *testing.T) {
+	service, endpoint := newFake(t)
+	walk := newWalker(t, endpoint)
+	state := walk.made("freshet_alert", nil, alertConfig(nil))
+	made := service.alerts["alr_0"]
+	if state["id"] != "alr_0" || made.ForS != 300 || made.Group != "" || len(made.Emails) != 0 {
+		t.Errorf("%v, %+v", state, made)
+	}
+	changed := alertConfig(object{
+		"name": "far behind", "group": "payments", "threshold": 2000, "for_s": 0,
+		"emails": []any{"bob@example.org", "anna@example.org"},
+	})
+	state = walk.made("freshet_alert", state, changed)
+	found := service.alerts["alr_0"]
+	if found.Name != "far behind" || found.Group != "payments" || found.Threshold != 2000 ||
+		found.ForS != 0 || len(found.Emails) != 2 {
+		t.Errorf("%+v", found)
+	}
+	if again := newWalker(t, endpoint).read("freshet_alert", state); fmt.Sprint(again) !=
+		fmt.Sprint(state) {
+		t.Errorf("read %v, had %v", again, state)
+	}
+	for _, other := range []object{{"kind": "group_lag_seconds"}, {"cluster_id": "cl_b"}} {
+		if !walk.plan("freshet_alert", state, alertConfig(other)).replaces {
+			t.Errorf("%v is taken in place", other)
+		}
+	}
+	walk.made("freshet_alert", state, nil)
+	if len(service.alerts) != 0 {
+		t.Errorf("left %v", service.alerts)
+	}
+}
+
+func TestAlertsAreOneListAndImportedByNameOrID(t *testing.T) {
+	service, endpoint := newFake(t)
+	first := newWalker(t, endpoint).made("freshet_alert", nil, alertConfig(nil))
+	other := alertConfig(object{"name": "full", "kind": "storage_bytes"})
+	second := newWalker(t, endpoint).made("freshet_alert", nil, other)
+	service.asked = nil
+	reader := newWalker(t, endpoint)
+	reader.read("freshet_alert", first)
+	reader.read("freshet_alert", second)
+	if !slices.Equal(service.asked, []string{"GET /alerts"}) {
+		t.Errorf("asked %v", service.asked)
+	}
+	for _, id := range []string{"alr_1", "cl_a/full", "orders/full"} {
+		found, said := newWalker(t, endpoint).imported("freshet_alert", id)
+		if fmt.Sprint(found) != fmt.Sprint(second) {
+			t.Errorf("%s is %v (%v)", id, found, said)
+		}
+	}
+	newWalker(t, endpoint).made("freshet_alert", nil, other)
+	for _, id := range []string{"cl_a/full", "cl_a/none", "full"} {
+		if found, said := newWalker(t, endpoint).imported("freshet_alert", id); len(said) == 0 {
+			t.Errorf("%s is %v", id, found)
+		}
+	}
+	delete(service.alerts, "alr_0")
+	if found := newWalker(t, endpoint).read("freshet_alert", first); found != nil {
+		t.Errorf("%v", found)
+	}
+}
+
+func TestAlertsThatMakeNoSenseAreRefusedBeforehand(t *testing.T) {
+	_, endpoint := newFake(t)
+	walk := newWalker(t, endpoint)
+	for _, wrong := range []object{
+		{"kind": "connections", "group": "payments"},
+		{"kind": "weather"},
+		{"group": ""},
+		{"threshold": -1},
+		{"for_s": 86401},
+		{"emails": []any{"Anna@example.org"}},
+		{"emails": []any{"anna"}},
+	} {
+		if said := walk.validated("freshet_alert", alertConfig(wrong)); len(said) == 0 {
+			t.Errorf("took %v", wrong)
+		}
+	}
+	for _, right := range []object{
+		{"kind": "group_lag_seconds", "group": "payments"},
+		{"kind": "storage_growth_bytes", "emails": []any{"anna@example.org"}},
+	} {
+		if said := walk.validated("freshet_alert", alertConfig(right)); len(said) != 0 {
+			t.Errorf("refused %v: %s", right, said[0].Detail)
+		}
+	}
+}
