@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint fmt bench chaos sim clean
+.PHONY: help setup up test lint fmt bench chaos sim fuzz clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -38,6 +38,11 @@ SEEDS ?= 10000
 sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did
 	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --no-default-features \
 	  --features sim --test simulation -- --nocapture seeds
+
+EXAMPLES ?= 20
+fuzz: ## EXAMPLES=<n>: every boundary of the REST interface, and n requests of each kind drawn
+	@.ci/setup test
+	@FRESHET_FUZZ_EXAMPLES=$(EXAMPLES) .venv/bin/python -m pytest -q tests/console/fuzzing
 
 clean: ## remove what set-up and builds left in the checkout (not your data)
 	rm -rf frontend/dist frontend/node_modules

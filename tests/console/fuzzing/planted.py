@@ -1,0 +1,355 @@
+"""Two tenants who have one of everything, and what the second one's things look like.
+
+Whatever the first one asks for, with the second one's ids in it: nothing that names the second one
+may come back, and no row of it may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+
+from django.apps import apps
+from django.db import connection
+from django.db.models import Model
+from psycopg import sql
+
+from billing.budgets.changes import create_budget
+from billing.services import numbers
+from billing.services.documents import store_document
+from billing.services.issuing import issue_month
+from billing.services.store import document_store
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Acl, QuotaEntity, Sample
+from console.accounts import services as accounts
+from console.accounts.choices import PrincipalType
+from console.accounts.models import Organization, UserSession
+from console.alerts.services import create_alert
+from console.common.actor import Actor, Role, system_actor
+from console.common.tenancy import organization_scope, system_scope
+from console.incidents.models import Incident
+from console.limits import services as limits
+from metering.models import UsageRow
+from provisioning.acl_ids import acl_id
+from provisioning.cells import cell_store
+from provisioning.models import Cluster
+from provisioning.services import clusters, credentials, reconciling
+from provisioning.services.quotas import ShownQuota
+from tests.billing.world import invoices_of
+from tests.console.browsers import signed_in
+from tests.console.clients import ApiClient
+from tests.console.factories import Tenant, make_member, make_tenant
+from tests.console.fuzzing.described import lists, parameters_of
+from tests.metering.console.world import Used, name_topic, publish_day
+from tests.provisioning.control.world import prepare_cell, put_status
+
+# Members of queries and bodies that name something of a tenant.
+NAMED = {
+    "actor",
+    "client_id",
+    "cluster_id",
+    "cursor",
+    "organization_id",
+    "principal",
+    "principal_id",
+    "project_id",
+    "resource_id",
+    "service_account_id",
+    "target_id",
+    "topic_id",
+    "user",
+}
+TOPIC_IDS = {"acme": "aa" * 16, "globex": "bb" * 16}
+SAMPLE_MS = 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A tenant with one of everything; every name that it gave begins with `word`."""
+
+    tenant: Tenant
+    word: str
+    # What lies in a collection, by the collection's part of the address: `clusters` → `cl_…`.
+    ids: dict[str, str]
+    # What members of queries and bodies may name: `project_id` → `prj_…`.
+    members: Mapping[str, str]
+    # Behind the first thing of each list that has more, by the list's address.
+    cursors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def idempotency_key(self) -> str:
+        """What the tenant made its last project with."""
+        return f"{self.word}-idempotency-key"
+
+    def cursor_of(self, path: str) -> str:
+        """A place in a list; where that has but one thing, a place in another list."""
+        return self.cursors.get(path, self.cursors["/api/v1/api-keys"])
+
+    @property
+    def store(self) -> ClusterStore:
+        """The metadata of the tenant's cluster."""
+        return cell_store().cluster(self.ids["clusters"])
+
+    def marks(self) -> set[str]:
+        """Texts that belong to nobody else: the ids of its rows, and the names that it gave."""
+        found = {self.word, self.tenant.id, self.tenant.owner.pk, TOPIC_IDS[self.word]}
+        found |= set(self.tenant.keys.values()) | set(self.cursors.values())
+        found |= {each for each in self.ids.values() if len(each) > 12}
+        with organization_scope(self.tenant.id):
+            for model in _tables_of_tenants():
+                rows = model._base_manager.filter(organization_id=self.tenant.id)
+                found |= {pk for pk in map(str, rows.values_list("pk", flat=True)) if len(pk) > 12}
+        return found
+
+    def rows(self) -> dict[str, str]:
+        """A digest of the tenant's rows in each table."""
+        tables = [model._meta.db_table for model in _tables_of_tenants()]
+        digest = sql.SQL(
+            "SELECT {}, md5(string_agg(r::text, chr(10) ORDER BY r::text)) FROM {} r"
+            " WHERE organization_id = {}"
+        )
+        each = [digest.format(t, sql.Identifier(t), self.tenant.id) for t in tables]
+        with system_scope(), connection.cursor() as cursor:
+            cursor.execute(sql.SQL(" UNION ALL ").join(each))
+            return dict(cursor.fetchall())
+
+    def metadata(self) -> dict[str, object]:
+        """What the metadata store has of the tenant's cluster."""
+        cell, store = cell_store(), self.store
+        cluster_id = self.ids["clusters"]
+        return {
+            "spec": cell.spec(cluster_id),
+            "wake": cell.wake(cluster_id),
+            "sample": cell.sample(cluster_id),
+            "topics": store.topics(),
+            "configs": store.topic_configs(),
+            "deleted topics": store.deleted_topics(),
+            "acls": store.list_acls(),
+            "users": store.list_users(),
+            "quotas": store.quotas(),
+            "suspension": store.produce_suspension(),
+        }
+
+    def mend(self) -> None:
+        """Makes again what a request took from the metadata, which no transaction takes back."""
+        plant_metadata(self.store, self.word)
+        found = [each for each in self.store.deleted_topics() if each.name == f"{self.word}-gone"]
+        self.ids["deleted-topics"] = self.ids["orphaned-topics"] = found[0].id
+
+
+def plant(name: str) -> Planted:
+    """Signs somebody up and makes one of everything. Within a transaction of the caller's."""
+    tenant, word = make_tenant(name), name.lower()
+    actor = system_actor(tenant.id)
+    # Where Python knows somebody by a session, that of the owner.
+    signed_in(tenant.owner)
+    session = UserSession.objects.filter(user=tenant.owner).latest("created_at").pk
+    cluster = _plant_cluster(tenant, word)
+    with organization_scope(tenant.id):
+        ids = {
+            **_plant_accounts(tenant, actor, word),
+            **_plant_in_cluster(actor, cluster, word),
+            **_plant_money(tenant, actor, cluster, word),
+            "clusters": cluster.pk,
+            "operations": cluster.operations.latest("created_at").pk,
+            "alerts": _plant_alert(actor, cluster, word),
+            "incidents": _plant_incident(tenant, cluster, word),
+            "limit-requests": limits.request_limit(
+                actor=actor, limit="api_keys", wanted=1000, reason=f"{word} grows"
+            ).pk,
+            "sessions": session,
+        }
+    found = Planted(tenant=tenant, word=word, ids=ids, members=_named(tenant, word, ids))
+    return replace(found, cursors=_read_lists(found))
+
+
+def _named(tenant: Tenant, word: str, ids: Mapping[str, str]) -> dict[str, str]:
+    """What members of queries and bodies may name."""
+    credential = f"User:{ids['credentials']}"
+    found = {
+        "cluster_id": ids["clusters"],
+        "resource_id": ids["clusters"],
+        "target_id": ids["clusters"],
+        "project_id": ids["projects"],
+        "organization_id": tenant.id,
+        "service_account_id": ids["service-accounts"],
+        "principal_id": ids["service-accounts"],
+        "actor": ids["api-keys"],
+        "topic_id": TOPIC_IDS[word],
+        "client_id": f"{word}-client",
+        "principal": credential,
+        "user": ids["credentials"],
+    }
+    assert set(found) == NAMED - {"cursor"}
+    return found
+
+
+def _read_lists(planted: Planted) -> dict[str, str]:
+    """Reads each list as its owner; gives where the first thing of each ends."""
+    client = ApiClient(planted.tenant.key)
+    key = {"Idempotency-Key": planted.idempotency_key}
+    made = client.post("/projects", {"name": f"{planted.word}-other"}, headers=key)
+    assert made.status_code == 201, made.content
+    found = {}
+    for path in lists():
+        address = path
+        for name, collection in parameters_of(path).items():
+            address = address.replace(f"{{{name}}}", planted.ids[collection])
+        answer = client.get(address.removeprefix("/api/v1"), query={"limit": 1})
+        if answer.status_code == 200 and answer.json()["next_cursor"]:
+            found[path] = answer.json()["next_cursor"]
+    return found
+
+
+def _plant_cluster(tenant: Tenant, word: str) -> Cluster:
+    """A cluster that sleeps."""
+    prepare_cell()
+    with organization_scope(tenant.id):
+        operation = clusters.create_cluster(
+            actor=system_actor(tenant.id),
+            name=f"{word}-cluster",
+            labels={"team": f"{word}-team"},
+            deletion_protection=False,
+        )
+        cluster_id = operation.cluster.pk
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+        put_status(cluster_id, "running")
+        reconciling.reconcile_cluster(organization_id=tenant.id, cluster_id=cluster_id)
+        put_status(cluster_id, "asleep")
+        return Cluster.objects.get(pk=cluster_id)
+
+
+def _plant_accounts(tenant: Tenant, actor: Actor, word: str) -> dict[str, str]:
+    member = make_member(tenant, f"member@{word}-mail.example", Role.VIEWER)
+    invitation = accounts.create_invitation(
+        actor=actor, email=f"invited@{word}-mail.example", role=Role.VIEWER
+    )
+    project = accounts.create_project(actor=actor, name=f"{word}-project")
+    account = accounts.create_service_account(actor=actor, name=f"{word}-account")
+    binding = accounts.create_role_binding(
+        actor=actor,
+        principal_type=PrincipalType.SERVICE_ACCOUNT,
+        principal_id=account.pk,
+        project_id=project.pk,
+        role=Role.VIEWER,
+    )
+    key = accounts.create_api_key(actor=actor, name=f"{word}-key", role=Role.VIEWER)
+    return {
+        "members": member.pk,
+        "invitations": invitation.pk,
+        "projects": project.pk,
+        "service-accounts": account.pk,
+        "role-bindings": binding.pk,
+        "api-keys": key.key.pk,
+    }
+
+
+def plant_metadata(store: ClusterStore, word: str) -> None:
+    """What of a cluster stands in its metadata, where it does not stand there yet."""
+    topic, gone = f"{word}-topic", f"{word}-gone"
+    there = {each.name for each in store.topics()}
+    if topic not in there:
+        store.create_topic(topic, partitions=1)
+    if gone not in {each.name for each in store.deleted_topics()}:
+        if gone not in there:
+            store.create_topic(gone, partitions=1)
+        store.delete_topic(gone)
+    if entry_of(word) not in store.list_acls():
+        store.add_acls([entry_of(word)])
+    entity = QuotaEntity(user=f"{word}-user")
+    if entity not in {each.entity for each in store.quotas()}:
+        store.set_quota(entity, {"max_connections": 1.0})
+
+
+def entry_of(word: str) -> Acl:
+    """The entry of a tenant's access control list."""
+    return Acl(
+        principal=f"User:{word}",
+        resource_type="TOPIC",
+        resource_name=f"{word}-topic",
+        operation="READ",
+    )
+
+
+def _plant_group(cluster_id: str, word: str) -> str:
+    """A group that the keeper saw before the cluster went to sleep."""
+    group = f"{word}-group"
+    seen = {"group": group, "state": "Empty", "type": "classic", "protocol": ""}
+    nobody: dict[str, object] = {"coordinator": None, "members": [], "partitions": []}
+    nobody |= {"lag": 0, "lag_seconds": 0.0}
+    sample = Sample(taken_at_ms=SAMPLE_MS, content={"groups": [{**seen, **nobody}]})
+    cell_store().put_sample(cluster_id, sample)
+    return group
+
+
+def _plant_in_cluster(actor: Actor, cluster: Cluster, word: str) -> dict[str, str]:
+    store = cell_store().cluster(cluster.pk)
+    plant_metadata(store, word)
+    credential = credentials.create_credential(
+        actor=actor, cluster=cluster, name=f"{word}-credential", role="full"
+    )
+    gone = store.deleted_topics()[0].id
+    return {
+        "topics": f"{word}-topic",
+        "deleted-topics": gone,
+        "orphaned-topics": gone,
+        "acls": acl_id(entry_of(word)),
+        "quotas": ShownQuota(QuotaEntity(user=f"{word}-user"), {}).id,
+        "credentials": credential.credential.pk,
+        "groups": _plant_group(cluster.pk, word),
+    }
+
+
+def _plant_money(tenant: Tenant, actor: Actor, cluster: Cluster, word: str) -> dict[str, str]:
+    budget = create_budget(
+        actor=actor, name=f"{word}-budget", amount_minor=100, thresholds=[50], action="notify"
+    )
+    ours = Organization.objects.filter(pk=tenant.id)
+    ours.update(created_at=datetime(2026, 8, 1, tzinfo=UTC))
+    topic_id = TOPIC_IDS[word]
+    used = Used(tenant.id, cluster.pk, "ingress_bytes", 5, topic_id, f"User:{word}")
+    publish_day(date(2026, 11, 20 if word == "acme" else 21), [used])
+    name_topic(tenant.id, cluster.pk, f"{word}-topic", topic_id)
+    issue_month(
+        month=date(2026, 9, 1), by="fuzzing", organization_id=tenant.id, close_early="to plant"
+    )
+    numbers.confirm_blocks(document_store())
+    (invoice,) = invoices_of(tenant.id)
+    pdf = f"%PDF-1.7 {word}".encode()
+    store_document(organization_id=tenant.id, invoice_id=invoice.pk, pdf=pdf)
+    row = UsageRow.objects.get(organization_id=tenant.id, granularity="day")
+    return {"budgets": budget.pk, "invoices": invoice.pk, "rows": row.pk}
+
+
+def _plant_alert(actor: Actor, cluster: Cluster, word: str) -> str:
+    made = create_alert(
+        actor=actor,
+        cluster_id=cluster.pk,
+        name=f"{word}-alert",
+        kind="connections",
+        threshold=1,
+        for_s=0,
+    )
+    return made.pk
+
+
+def _plant_incident(tenant: Tenant, cluster: Cluster, word: str) -> str:
+    made = Incident.objects.create(
+        organization_id=tenant.id,
+        cluster_id=cluster.pk,
+        kind="brokers_crashing",
+        subject=cluster.pk,
+        state="open",
+        title=f"Brokers of {word} crash",
+    )
+    return str(made.pk)
+
+
+def _tables_of_tenants() -> list[type[Model]]:
+    """Models whose rows belong to an organisation."""
+    return [
+        model
+        for model in apps.get_models()
+        if any(field.attname == "organization_id" for field in model._meta.fields)
+    ]
