@@ -88,6 +88,8 @@ def test_it_fires_and_ends_with_a_mail_each_and_wakes_nobody(
         services.evaluate_alerts()
     run_outbox()
     assert [each.subject for each in mail.outbox] == ["Alert: slow", "Over: slow"]
+    over = state_of(api, made)
+    assert (over["state"], over["fired_at"]) == ("ok", shown["changed_at"])
     assert cell.wake(cluster_id) is None
     with organization_scope(tenant.id):
         entries = AuditEntry.objects.filter(target_id=made["id"]).order_by("created_at", "pk")

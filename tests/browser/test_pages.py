@@ -15,7 +15,7 @@ from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC
 pytestmark = pytest.mark.timeout(900)
 
 # A path, and a text that is there once the page has its data. `{c}`: the cluster's address,
-# `{i}`: an invoice's, `{row}`: a usage row's.
+# `{i}`: an invoice's, `{row}`: a usage row's, `{alert}`: an alert's.
 PAGES = {
     "overview": ("/", CLUSTER),
     "clusters": ("/clusters", CLUSTER),
@@ -32,6 +32,7 @@ PAGES = {
     "configuration": (f"{{c}}/topics/{TOPIC}/configuration", "retention.ms"),
     "groups": ("{c}/groups", "pages-group"),
     "group": ("{c}/groups/pages-group", "Lag by partition"),
+    "group-alert": ("{c}/groups/pages-group?panel=alert", "Create alert"),
     "reset": ("{c}/groups/pages-group?panel=reset", "See what would change"),
     "credentials": ("{c}/credentials", "SCRAM-SHA-512"),
     "new-credential": ("{c}/credentials?panel=new", "Create credential"),
@@ -41,6 +42,9 @@ PAGES = {
     "quotas": ("{c}/quotas", "every other credential"),
     "new-quota": ("{c}/quotas?panel=new", "Set quotas"),
     "cluster-settings": ("{c}/settings", "All limits, and requests for more"),
+    "alerts": ("/alerts", "Somebody falls behind"),
+    "alert": ("{alert}", "Last look"),
+    "new-alert": ("/alerts?panel=new", "Create alert"),
     "usage": ("/usage?range=1h", "Traffic"),
     "usage-by-topic": ("/usage?range=7d&by=topic", TOPIC),
     "usage-month": ("/usage?range=30d&by=principal&meter=ingress_bytes", "web-shop"),
@@ -92,11 +96,14 @@ PLANTED = (
     ("POST", "topics", {"name": "given-up", "partitions": 2}),
     ("DELETE", "topics/given-up", None),
 )
+ALERT = {"name": "Somebody falls behind", "kind": "group_lag", "threshold": 0, "for_s": 0}
 
 
 @pytest.fixture(scope="module")
 def addresses(people, account, invoice, tmp_path_factory):
-    """A session's own addresses: a cluster with a group that lags, an invoice, a usage row."""
+    """A session's own addresses: a cluster with a group that lags, an invoice, a usage row, an
+    alert.
+    """
     with people(account) as visitor:
         visitor.open("/")
         visitor.enter_cluster("Connect")
@@ -110,10 +117,17 @@ def addresses(people, account, invoice, tmp_path_factory):
         keep_awake(visitor.page, cluster)
         for method, path, data in PLANTED:
             change(visitor.page, method, f"{cluster}/{path}", data)
+        watched = {"cluster_id": cluster.removeprefix("/clusters/"), **ALERT}
+        alert = change(visitor.page, "POST", "/alerts", watched)["id"]
         visitor.create_budget("Team", "20")
         lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
         row = next(line["usage_row_ids"][0] for line in lines if line["usage_row_ids"])
-        return {"c": cluster, "i": f"/invoices/{invoice.id}", "row": f"/usage?panel={row}"}
+        return {
+            "c": cluster,
+            "i": f"/invoices/{invoice.id}",
+            "row": f"/usage?panel={row}",
+            "alert": f"/alerts?panel={alert}",
+        }
 
 
 def keep_awake(page, cluster):
@@ -122,7 +136,7 @@ def keep_awake(page, cluster):
 
 
 def change(page, method, path, data):
-    """Changes something by REST, as the person at the page."""
+    """Changes something by REST, as the person at the page; the answer, where it has a body."""
     cookies = {each["name"]: each["value"] for each in page.context.cookies()}
     answer = page.request.fetch(
         f"/api/v1{path}",
@@ -131,6 +145,7 @@ def change(page, method, path, data):
         headers={"X-CSRFToken": cookies["freshet_csrf"], "Referer": page.url},
     )
     assert answer.ok, answer.text()
+    return answer.json() if answer.body() else None
 
 
 @pytest.fixture(scope="module")

@@ -21,13 +21,14 @@ ALERT: dict[str, Any] = {
     "emails": [],
     "state": "firing",
     "changed_at": "2026-11-21T15:05:00Z",
+    "fired_at": "2026-11-21T15:05:00Z",
     "value": 93,
     "subject": "checkout",
     "evaluated_at": "2026-11-21T15:06:00Z",
     "generation": 1,
     "created_at": "2026-11-20T09:00:00Z",
 }
-FRESH = {"state": "ok", "value": None, "subject": "", "evaluated_at": None}
+FRESH = {"state": "ok", "fired_at": None, "value": None, "subject": "", "evaluated_at": None}
 
 
 def answer(name: str, value: object, status: int = 200) -> OpenApiExample:

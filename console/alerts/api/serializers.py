@@ -35,6 +35,9 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     emails = serializers.ListField(child=serializers.EmailField(), help_text=EMAILS_HELP)
     state = serializers.ChoiceField(choices=AlertState.choices)
     changed_at = serializers.DateTimeField(help_text="Since when it is in this state.")
+    fired_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it last began to fire; null: never yet."
+    )
     value = serializers.IntegerField(
         allow_null=True, help_text="The figure at the last look; null: not known."
     )
@@ -47,7 +50,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         model = Alert
         fields = (
             *("id", "cluster_id", "name", "kind", "group", "threshold", "for_s", "emails"),
-            *("state", "changed_at", "value", "subject", "evaluated_at"),
+            *("state", "changed_at", "fired_at", "value", "subject", "evaluated_at"),
             *("generation", "created_at"),
         )
         read_only_fields = fields

@@ -41,6 +41,8 @@ class Alert(models.Model):
     created_at = models.DateTimeField(default=now)
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OK.value)
     changed_at = models.DateTimeField(default=now)
+    # When it last went over to firing; a change of what is asked for leaves it.
+    fired_at = models.DateTimeField(null=True, blank=True)
     # Since when every look spoke against `state`.
     contrary_since = models.DateTimeField(null=True, blank=True)
     # The last look: what it found (None: it could not tell), and whose figure it is.

@@ -67,7 +67,7 @@ def send_alert_mail(
         minutes=f"{alert.for_s} seconds",
         cluster=alert.cluster.name,
         consequence=CONSEQUENCES[state],
-        link=f"{url}/clusters/{alert.cluster_id}",
+        link=f"{url}/alerts?panel={alert.pk}",
     )
     over = state == AlertState.OK.value
     domain = url.split("://")[-1].split("/")[0].split(":")[0]

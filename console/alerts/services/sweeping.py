@@ -19,7 +19,10 @@ from provisioning.choices import Intent
 
 logger = logging.getLogger(__name__)
 
-SEEN = ("state", "changed_at", "contrary_since", "evaluated_at", "value", "subject")
+SEEN = (
+    *("state", "changed_at", "fired_at", "contrary_since"),
+    *("evaluated_at", "value", "subject"),
+)
 
 
 def evaluate_alerts() -> int:
@@ -51,7 +54,10 @@ def _apply(alert: Alert, reading: Reading | None, at: datetime) -> bool:
     alert.contrary_since = after.contrary_since
     alert.evaluated_at, alert.value = at, value
     alert.subject = "" if reading is None else reading.subject
-    return after.state is not before.state
+    turned = after.state is not before.state
+    if turned and after.state is AlertState.FIRING:
+        alert.fired_at = at
+    return turned
 
 
 def _tell(alert: Alert) -> None:

@@ -12,6 +12,7 @@ import { Switcher } from "./Switcher";
 const TITLES: Record<string, string> = {
   "": "Overview",
   clusters: "Clusters",
+  alerts: "Alerts",
   usage: "Usage",
   prices: "Prices",
   invoices: "Invoices",

@@ -9,6 +9,7 @@ import { topicListQuery } from "@/features/topics/api/topics";
 const PAGES = [
   { to: "/", label: "Overview" },
   { to: "/clusters", label: "Clusters" },
+  { to: "/alerts", label: "Alerts" },
   { to: "/usage", label: "Usage" },
   { to: "/usage/costs", label: "Cost of this month" },
   { to: "/usage/budgets", label: "Budgets" },
@@ -33,6 +34,8 @@ const CLUSTER_PAGES = [
   { to: "/clusters/$clusterId/groups", label: "Consumer groups" },
   { to: "/clusters/$clusterId/credentials", label: "Credentials" },
   { to: "/clusters/$clusterId/acls", label: "ACLs" },
+  { to: "/clusters/$clusterId/quotas", label: "Quotas" },
+  { to: "/clusters/$clusterId/settings", label: "Settings of the cluster" },
 ] as const;
 
 /** Ctrl-K: every page, every cluster, and every topic of the cluster at hand. */

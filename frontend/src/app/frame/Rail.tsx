@@ -1,5 +1,6 @@
 import { Menu, UnstyledButton } from "@mantine/core";
 import {
+  IconBell,
   IconChartAreaLine,
   IconDatabase,
   IconFileInvoice,
@@ -26,6 +27,7 @@ import { ServiceDot } from "./ServiceDot";
 type Target =
   | "/"
   | "/clusters"
+  | "/alerts"
   | "/usage"
   | "/invoices"
   | "/access"
@@ -67,6 +69,7 @@ export function Rail({ session }: { session: Session }): ReactElement {
       <div className={classes.items}>
         <Item to="/" label="Overview" icon={IconLayoutDashboard} />
         <Item to="/clusters" label="Clusters" icon={IconDatabase} />
+        <Item to="/alerts" label="Alerts" icon={IconBell} />
         <Item to="/usage" label="Usage" icon={IconChartAreaLine} />
         <Item to="/invoices" label="Invoices" icon={IconFileInvoice} />
         <Item to="/access" label="Access" icon={IconKey} />

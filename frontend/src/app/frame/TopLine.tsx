@@ -2,6 +2,7 @@ import { ActionIcon, Kbd, Popover, Stack, UnstyledButton } from "@mantine/core";
 import { spotlight } from "@mantine/spotlight";
 import { IconHelp, IconSearch } from "@tabler/icons-react";
 import type { ReactElement } from "react";
+import { AlertMark } from "./AlertMark";
 import { Crumbs } from "./Crumbs";
 import { IncidentMark } from "./IncidentMark";
 import { TimeRange } from "./TimeRange";
@@ -14,6 +15,7 @@ export function TopLine(): ReactElement {
       <Crumbs />
       <div className={classes.tools}>
         <IncidentMark />
+        <AlertMark />
         <TimeRange />
         <UnstyledButton className={classes.search} onClick={spotlight.open}>
           <IconSearch size={14} aria-hidden="true" />

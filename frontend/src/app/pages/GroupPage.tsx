@@ -16,6 +16,7 @@ import { MemberTable } from "@/features/groups/components/MemberTable";
 import { PartitionLag } from "@/features/groups/components/PartitionLag";
 import { ResetPanel } from "@/features/groups/components/ResetPanel";
 import { formatLag, formatLagSeconds } from "@/lib/format/lag";
+import { GroupAlerts } from "./GroupAlerts";
 import { SampleNote } from "./SampleNote";
 import { useClusterRefusal } from "./useCluster";
 import { usePanel } from "./usePanel";
@@ -76,6 +77,7 @@ export function GroupPage(): ReactElement {
       <Section title="Lag by partition">
         {group ? <PartitionLag group={group} /> : <Skeleton height={140} />}
       </Section>
+      <GroupAlerts clusterId={clusterId} group={name} />
       <Section title="Members">
         {group?.members.length === 0 ? (
           <Empty title="Nobody is connected">

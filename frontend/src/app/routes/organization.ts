@@ -45,6 +45,13 @@ const apiKeys = createRoute({
   component: lazyRouteComponent(() => import("../pages/ApiKeysPage"), "ApiKeysPage"),
 });
 
+const alerts = createRoute({
+  getParentRoute: () => frame,
+  path: "/alerts",
+  validateSearch: panelSearch,
+  component: lazyRouteComponent(() => import("../pages/AlertsPage"), "AlertsPage"),
+});
+
 const audit = createRoute({
   getParentRoute: () => frame,
   path: "/audit",
@@ -107,6 +114,7 @@ const staff = createRoute({
 export const organizationRoutes = [
   overview,
   access.addChildren([members, projects, serviceAccounts, apiKeys]),
+  alerts,
   audit,
   mail,
   incidents,

@@ -51,6 +51,7 @@ export const keys = {
   costs: (month: string) => ["costs", month] as const,
   prices: ["prices"] as const,
   budgets: ["budgets"] as const,
+  alerts: ["alerts"] as const,
   billingDetails: ["billing-details"] as const,
   invoiceList: ["invoices", "list"] as const,
   invoice: (id: string) => ["invoices", "one", id] as const,

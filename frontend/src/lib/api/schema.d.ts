@@ -1841,6 +1841,11 @@ export interface components {
              * @description Since when it is in this state.
              */
             changed_at: string;
+            /**
+             * Format: date-time
+             * @description When it last began to fire; null: never yet.
+             */
+            fired_at: string | null;
             /** @description The figure at the last look; null: not known. */
             value: number | null;
             /** @description The group whose figure it is, of kinds of groups. */

@@ -60,6 +60,10 @@ export type MessageQuery = NonNullable<
   operations["clusters_topics_messages_retrieve"]["parameters"]["query"]
 >;
 
+export type Alert = Schemas["Alert"];
+export type AlertKind = Schemas["AlertKind"];
+export type AlertChange = Schemas["PatchedAlertUpdateRequest"];
+export type NewAlert = Schemas["AlertCreateRequest"];
 export type Budget = Schemas["Budget"];
 export type BudgetEvent = Schemas["BudgetEvent"];
 export type BudgetAction = Schemas["Budget"]["action"];

@@ -23,3 +23,33 @@ export function formatCount(value: number): string {
     .toString()
     .replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
+
+const SIZES: Record<string, number> = {
+  "": 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 1024,
+  mib: 1024 ** 2,
+  gib: 1024 ** 3,
+  tib: 1024 ** 4,
+};
+
+/** Bytes of what was typed: `10 MiB`, `2.5GB`, `1000000`. Undefined for what is no size. */
+export function parseBytes(text: string): number | undefined {
+  const [, amount, unit] = /^(\d+(?:[.,]\d+)?)\s*([a-z]*)$/.exec(text.trim().toLowerCase()) ?? [];
+  const size = unit === undefined ? undefined : SIZES[unit];
+  if (amount === undefined || size === undefined) return undefined;
+  return Math.round(Number(amount.replace(",", ".")) * size);
+}
+
+/** Bytes for a field: in the largest unit that says them exactly, `10 MiB`. */
+export function writeBytes(bytes: number): string {
+  for (const unit of ["TiB", "GiB", "MiB", "KiB"]) {
+    const size = SIZES[unit.toLowerCase()] ?? 1;
+    if (bytes >= size && (bytes * 10) % size === 0) return `${String(bytes / size)} ${unit}`;
+  }
+  return String(bytes);
+}

@@ -21,6 +21,21 @@ export function formatDuration(seconds: number): string {
   return parts.length > 0 ? parts.join(" ") : "0 s";
 }
 
+const LENGTHS: Record<string, number> = { "": 1, s: 1, m: 60, min: 60, h: 3_600, d: 86_400 };
+
+/** Seconds of what was typed: `90`, `5 min`, `1 h 30 min`. Undefined for what is no length. */
+export function parseDuration(text: string): number | undefined {
+  const typed = text.trim().toLowerCase();
+  if (!/^\d+\s*[a-z]*(\s+\d+\s*[a-z]+)*$/.test(typed)) return undefined;
+  let seconds = 0;
+  for (const [, count, unit] of typed.matchAll(/(\d+)\s*([a-z]*)/g)) {
+    const length = LENGTHS[unit ?? ""];
+    if (length === undefined) return undefined;
+    seconds += Number(count) * length;
+  }
+  return seconds;
+}
+
 /** How long ago, or how far ahead, an instant is: `12 s ago`, `in 3 min`. */
 export function formatRelative(instant: Date, now: Date): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000;

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import type { Alert, AlertKind } from "@/lib/api/types";
+import {
+  alertsOfGroup,
+  conditionWords,
+  durations,
+  formatFigure,
+  KINDS,
+  parseFigure,
+  standingOf,
+  writeFigure,
+} from "./figures";
+
+const alert = (given: Partial<Alert>): Alert => ({
+  id: "alr_1",
+  cluster_id: "cl_1",
+  name: "Checkout falls behind",
+  kind: "group_lag_seconds",
+  group: "checkout",
+  threshold: 60,
+  for_s: 300,
+  emails: [],
+  state: "ok",
+  changed_at: "2026-11-21T15:05:00Z",
+  fired_at: null,
+  value: 3,
+  subject: "checkout",
+  evaluated_at: "2026-11-21T15:06:00Z",
+  generation: 1,
+  created_at: "2026-11-20T09:00:00Z",
+  ...given,
+});
+
+test("a figure is read as it is written, of every kind", () => {
+  for (const { value: kind } of KINDS) {
+    for (const figure of [0, 1, 90, 3_600, 86_400, 90_061, 10 * 1024 ** 3]) {
+      expect(parseFigure(kind, writeFigure(kind, figure))).toBe(figure);
+    }
+  }
+});
+
+test("thresholds are typed as people write them", () => {
+  const cases: [AlertKind, string, number | undefined][] = [
+    ["group_lag", "1 000", 1_000],
+    ["group_lag", "many", undefined],
+    ["group_lag_seconds", "90", 90],
+    ["group_lag_seconds", "5 min", 300],
+    ["group_lag_seconds", "1 h 30 min", 5_400],
+    ["group_lag_seconds", "5 parsecs", undefined],
+    ["storage_bytes", "1.5 GiB", 1.5 * 1024 ** 3],
+    ["storage_growth_bytes", "", undefined],
+    ["connections", "-1", undefined],
+  ];
+  for (const [kind, text, figure] of cases) expect(parseFigure(kind, text)).toBe(figure);
+});
+
+test("an alert is said in one line", () => {
+  expect(conditionWords(alert({}))).toBe("Lag of checkout above 1 min for 5 min");
+  expect(conditionWords(alert({ kind: "group_lag", group: "", threshold: 1, for_s: 0 }))).toBe(
+    "Lag of any group above 1 record, at once",
+  );
+  expect(conditionWords(alert({ kind: "storage_bytes", group: "", threshold: 2048 }))).toBe(
+    "Stored bytes above 2.0 KiB for 5 min",
+  );
+  expect(formatFigure("connections", 1)).toBe("1 connection");
+});
+
+test("what is not known is not said to be well", () => {
+  expect(standingOf(alert({}))).toBe("ok");
+  expect(standingOf(alert({ value: null }))).toBe("unknown");
+  expect(standingOf(alert({ value: null, evaluated_at: null }))).toBe("new");
+  expect(standingOf(alert({ value: null, state: "firing" }))).toBe("firing");
+});
+
+test("a group is looked at by its name and by what looks at the worst", () => {
+  const all = [
+    alert({ id: "alr_1" }),
+    alert({ id: "alr_2", group: "" }),
+    alert({ id: "alr_3", group: "other" }),
+    alert({ id: "alr_4", kind: "connections", group: "" }),
+    alert({ id: "alr_5", cluster_id: "cl_2" }),
+  ];
+  expect(alertsOfGroup(all, "cl_1", "checkout").map(({ id }) => id)).toEqual(["alr_1", "alr_2"]);
+});
+
+test("the duration that is set is among the choices", () => {
+  expect(durations(300)).toHaveLength(durations(0).length);
+  expect(durations(77).map(({ value }) => value)).toContain("77");
+  expect(durations(0)[0]).toEqual({ value: "0", label: "At once" });
+});

@@ -1,0 +1,141 @@
+import type { Alert, AlertKind } from "@/lib/api/types";
+import { formatBytes, formatNumber, parseBytes, writeBytes } from "@/lib/format/bytes";
+import { formatDuration, parseDuration } from "@/lib/format/time";
+
+type Unit = "records" | "seconds" | "bytes" | "connections";
+
+interface Kind {
+  value: AlertKind;
+  label: string;
+  what: string;
+  unit: Unit;
+  /** Of a consumer group, by name or whichever is worst. */
+  ofGroups: boolean;
+}
+
+/** The figures that can be watched. */
+export const KINDS: readonly Kind[] = [
+  {
+    value: "group_lag_seconds",
+    label: "Lag of a group, in time",
+    what: "How long ago the next record to read was written",
+    unit: "seconds",
+    ofGroups: true,
+  },
+  {
+    value: "group_lag",
+    label: "Lag of a group, in records",
+    what: "How many records a group has not read yet",
+    unit: "records",
+    ofGroups: true,
+  },
+  {
+    value: "storage_bytes",
+    label: "Stored bytes",
+    what: "What all topics keep",
+    unit: "bytes",
+    ofGroups: false,
+  },
+  {
+    value: "storage_growth_bytes",
+    label: "Growth in 24 hours",
+    what: "How much more is stored than a day ago",
+    unit: "bytes",
+    ofGroups: false,
+  },
+  {
+    value: "connections",
+    label: "Connections",
+    what: "Clients that are connected at once",
+    unit: "connections",
+    ofGroups: false,
+  },
+];
+
+const BY_VALUE = new Map(KINDS.map((kind) => [kind.value, kind]));
+
+/** Tells whether a figure is one of consumer groups. */
+export function isOfGroups(kind: AlertKind): boolean {
+  return BY_VALUE.get(kind)?.ofGroups ?? false;
+}
+
+function unitOf(kind: AlertKind): Unit {
+  return BY_VALUE.get(kind)?.unit ?? "records";
+}
+
+/** A figure for reading: `1 min 30 s`, `4 096 records`, `1.5 GiB`, `1 connection`. */
+export function formatFigure(kind: AlertKind, value: number): string {
+  const unit = unitOf(kind);
+  if (unit === "seconds") return formatDuration(value);
+  if (unit === "bytes") return formatBytes(value);
+  return formatNumber(value, unit === "records" ? "record" : "connection");
+}
+
+/** What a threshold's field begins with; `parseFigure` reads the same figure from it. */
+export function writeFigure(kind: AlertKind, value: number): string {
+  const unit = unitOf(kind);
+  if (unit === "bytes") return writeBytes(value);
+  if (unit !== "seconds") return String(value);
+  // Two units do not say every length: 1 d 1 h 1 min is written as seconds.
+  const words = formatDuration(value);
+  return parseDuration(words) === value ? words : String(value);
+}
+
+/** The threshold that was typed: `90`, `5 min`, `10 GiB`, `1 000`. Undefined for what is none. */
+export function parseFigure(kind: AlertKind, text: string): number | undefined {
+  const unit = unitOf(kind);
+  if (unit === "bytes") return parseBytes(text);
+  if (unit === "seconds") return parseDuration(text);
+  const digits = text.replace(/\s/g, "");
+  return /^\d{1,15}$/.test(digits) ? Number(digits) : undefined;
+}
+
+/** How a threshold of this kind may be typed. */
+export function figureHint(kind: AlertKind): string {
+  return {
+    seconds: "Such as 90 s, 5 min or 1 h",
+    bytes: "Such as 500 MiB or 10 GiB",
+    records: "A number of records",
+    connections: "A number of connections",
+  }[unitOf(kind)];
+}
+
+/** When it fires: `Lag of checkout above 1 min for 5 min`. */
+export function conditionWords(
+  alert: Pick<Alert, "kind" | "group" | "threshold" | "for_s">,
+): string {
+  const { kind, group, threshold, for_s } = alert;
+  const what = isOfGroups(kind)
+    ? `Lag of ${group || "any group"}`
+    : (BY_VALUE.get(kind)?.label ?? kind);
+  const above = `above ${formatFigure(kind, threshold)}`;
+  return for_s > 0 ? `${what} ${above} for ${formatDuration(for_s)}` : `${what} ${above}, at once`;
+}
+
+/** How long a figure has to stay beyond its threshold. */
+const DURATIONS_S = [0, 60, 300, 900, 1_800, 3_600, 6 * 3_600, 24 * 3_600];
+
+/** Those durations as a field's choices, with the one that is set already. */
+export function durations(present: number): { value: string; label: string }[] {
+  const all = [...new Set([...DURATIONS_S, present])].sort((a, b) => a - b);
+  return all.map((s) => ({ value: String(s), label: s === 0 ? "At once" : formatDuration(s) }));
+}
+
+/** How an alert stands, as far as it is known. */
+export type Standing = "firing" | "ok" | "unknown" | "new";
+
+export function standingOf(alert: Pick<Alert, "state" | "value" | "evaluated_at">): Standing {
+  if (alert.state === "firing") return "firing";
+  if (alert.evaluated_at === null) return "new";
+  return alert.value === null ? "unknown" : "ok";
+}
+
+/** The alerts that look at a group: by its name, or at whichever group is worst. */
+export function alertsOfGroup(alerts: readonly Alert[], clusterId: string, group: string): Alert[] {
+  return alerts.filter(
+    (alert) =>
+      alert.cluster_id === clusterId &&
+      isOfGroups(alert.kind) &&
+      (alert.group === group || alert.group === ""),
+  );
+}
