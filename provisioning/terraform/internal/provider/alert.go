@@ -82,7 +82,7 @@ func alertSchema() schema.Schema {
 				MarkdownDescription: "Consumer group, of " + quoted(alertKindsOfGroups) + ". Default: " +
 					"whichever is worst.",
 				Validators: []validator.String{
-					stringvalidator.LengthBetween(1, alertGroupMax), groupOfLag{},
+					stringvalidator.LengthAtMost(alertGroupMax), groupOfLag{},
 				},
 			},
 			"threshold": schema.Int64Attribute{
@@ -125,8 +125,8 @@ func (v groupOfLag) ValidateString(
 ) {
 	var kind types.String
 	answer.Diagnostics.Append(request.Config.GetAttribute(ctx, path.Root("kind"), &kind)...)
-	known := !request.ConfigValue.IsNull() && !kind.IsNull() && !kind.IsUnknown()
-	if known && !slices.Contains(alertKindsOfGroups, kind.ValueString()) {
+	given := request.ConfigValue.ValueString() != "" && kind.ValueString() != ""
+	if given && !slices.Contains(alertKindsOfGroups, kind.ValueString()) {
 		answer.Diagnostics.AddAttributeError(request.Path, "An alert without groups",
 			fmt.Sprintf("%s: %s is not.", v.Description(ctx), kind.ValueString()))
 	}

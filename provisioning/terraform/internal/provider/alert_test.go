@@ -84,7 +84,6 @@ func TestAlertsThatMakeNoSenseAreRefusedBeforehand(t *testing.T) {
 	for _, wrong := range []object{
 		{"kind": "connections", "group": "payments"},
 		{"kind": "weather"},
-		{"group": ""},
 		{"threshold": -1},
 		{"for_s": 86401},
 		{"emails": []any{"Anna@example.org"}},
@@ -96,6 +95,7 @@ func TestAlertsThatMakeNoSenseAreRefusedBeforehand(t *testing.T) {
 	}
 	for _, right := range []object{
 		{"kind": "group_lag_seconds", "group": "payments"},
+		{"kind": "connections", "group": ""},
 		{"kind": "storage_growth_bytes", "emails": []any{"anna@example.org"}},
 	} {
 		if said := walk.validated("freshet_alert", alertConfig(right)); len(said) != 0 {
