@@ -14,6 +14,7 @@ type Alert struct {
 	Emails    []string `json:"emails"`
 	State     string   `json:"state"`
 	ChangedAt string   `json:"changed_at"`
+	FiredAt   *string  `json:"fired_at"`
 	Value     *int64   `json:"value"`
 	Subject   string   `json:"subject"`
 	CreatedAt string   `json:"created_at"`

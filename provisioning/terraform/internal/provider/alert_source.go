@@ -15,6 +15,7 @@ type shownAlert struct {
 	alertModel
 	State     types.String `tfsdk:"state"`
 	ChangedAt types.String `tfsdk:"changed_at"`
+	FiredAt   types.String `tfsdk:"fired_at"`
 	Value     types.Int64  `tfsdk:"value"`
 	Subject   types.String `tfsdk:"subject"`
 }
@@ -23,6 +24,7 @@ func showAlert(found api.Alert) shownAlert {
 	shown := shownAlert{
 		State:     types.StringValue(found.State),
 		ChangedAt: types.StringValue(found.ChangedAt),
+		FiredAt:   types.StringPointerValue(found.FiredAt),
 		Value:     types.Int64PointerValue(found.Value),
 		Subject:   types.StringValue(found.Subject),
 	}
@@ -42,6 +44,7 @@ func alertAttributes() map[string]schema.Attribute {
 		"emails":     shownTexts("Who gets mails; empty: those who manage the organisation."),
 		"state":      shownText("`ok` or `firing`."),
 		"changed_at": shownText("Since when it is in this state, RFC 3339."),
+		"fired_at":   shownText("When it last began to fire, RFC 3339; null: never yet."),
 		"value":      shownNumber("The figure at the last look; null: not known."),
 		"subject":    shownText("The group whose figure it is, of kinds of groups."),
 		"created_at": shownText("When it was set, RFC 3339."),
