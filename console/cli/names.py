@@ -17,6 +17,8 @@ from console.cli.session import Session
 CLUSTERS = "/clusters"
 # Members by which a thing is over: a name means one that goes on, where there is one.
 _OVER = ("deleted_at", "revoked_at", "replaced_by")
+# And states of invitations in which one is.
+_OVER_STATES = {"accepted", "revoked", "expired"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def find(
 
 
 def _is_over(item: dict[str, Any]) -> bool:
-    return any(item.get(member) for member in _OVER)
+    return any(item.get(member) for member in _OVER) or item.get("state") in _OVER_STATES
 
 
 def cluster_id(session: Session, given: str | None) -> str:

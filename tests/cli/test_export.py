@@ -69,13 +69,9 @@ def test_an_estate_is_written_with_references(freshet, make_cluster, tmp_path):
     late = ("--kind", "group_lag_seconds", "--threshold", "60", "--group", "pay")
     freshet("alert", "create", "Pay is late", "--cluster", "orders", *late)
     freshet("invitation", "create", "anna@example.org", "--role", "viewer")
-    freshet("invitation", "create", "gone@example.org")
-    [gone] = [
-        each["id"]
-        for each in freshet("invitation", "list", "-o", "json").json["items"]
-        if each["email"] == "gone@example.org"
-    ]
-    freshet("invitation", "revoke", gone, "--yes")
+    for _ in range(2):  # the second time the address is of two, of which one is over
+        freshet("invitation", "create", "gone@example.org")
+        assert freshet("invitation", "revoke", "gone@example.org", "--yes").code == 0
     freshet("organization", "update", "--two-factor-required")
 
     text = freshet("export", "terraform").out
