@@ -59,14 +59,16 @@ def enqueue_mail(event: BudgetEvent) -> None:
 
 
 def send_budget_mail(*, organization_id: str, event_id: str) -> None:
-    """Sends the mail of an event to the members who look after money; nothing if there are none.
+    """Sends the mail of an event to the members who look after money; nothing if there are none,
+    or no such event of the organisation.
 
     A repeated one has the same Message-ID, by which mailboxes know it.
     """
     with organization_scope(organization_id):
-        event = BudgetEvent.objects.select_related("budget").get(pk=event_id)
+        rows = BudgetEvent.objects.filter(organization_id=organization_id, pk=event_id)
+        event = rows.select_related("budget").first()
         addresses = billing_addresses(organization_id=organization_id)
-    if not addresses:
+    if event is None or not addresses:
         return
     subject, text = mail_text(event)
     send(subject=subject, text=text, to=addresses, key=event.pk)

@@ -91,7 +91,8 @@ def try_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
     except OSError:
         logger.exception("The mail of %s could not be sent", invoice_id)
     with organization_scope(organization_id):
-        InvoiceMail.objects.filter(pk=invoice_id, sent_at=None).update(failed_at=now())
+        ours = InvoiceMail.objects.filter(organization_id=organization_id)
+        ours.filter(pk=invoice_id, sent_at=None).update(failed_at=now())
     return False
 
 

@@ -70,7 +70,7 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
         # The row is locked from its reading on: whoever restores a cluster that is being purged
         # waits, and finds it gone.
         rows = Cluster.objects.not_purged().select_for_update(no_key=True)
-        cluster = rows.filter(pk=cluster_id).first()
+        cluster = rows.for_organization(organization_id).filter(pk=cluster_id).first()
         if cluster is None:
             return False
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
-from django.db import connections, transaction
+from django.db import transaction
 
 from console.accounts.models import ApiKey
 from console.common import rates
@@ -17,6 +17,7 @@ from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
 from tests.console.factories import make_project, make_project_key, make_project_member
+from tests.console.guards import without_row_security
 from tests.console.walk.calls import call, client_of
 from tests.console.walk.resolver import served_routes
 from tests.console.walk.routes import OF_ANOTHER, WhoCalls, absent
@@ -35,17 +36,11 @@ ADDRESSES = sorted({route.path for route in ROUTES if route.path.startswith("/ap
 
 
 @pytest.fixture
-def without_row_security(django_db_setup, django_db_blocker):
-    """Connects as a role that row-level security does not bind: only querysets guard."""
+def querysets_alone(django_db_setup, django_db_blocker):
+    """Only querysets guard."""
     del django_db_setup
-    with django_db_blocker.unblock():
-        settings = connections["default"].settings_dict
-        user = settings["USER"]
-        connections["default"].close()
-        settings["USER"] = "freshet_unguarded"
+    with django_db_blocker.unblock(), without_row_security():
         yield
-        connections["default"].close()
-        settings["USER"] = user
 
 
 def caller(who, tenant, other_tenant):
@@ -186,7 +181,7 @@ def check_of_another(route, client, response, parameters, tenant):
 @pytest.mark.parametrize(
     "route", [route for route in ROUTES if route.permission], ids=lambda route: route.name
 )
-def test_querysets_alone_keep_what_is_foreign(without_row_security, route, tenant, other_tenant):
+def test_querysets_alone_keep_what_is_foreign(querysets_alone, route, tenant, other_tenant):
     """Each of the two guards suffices; the walk has both."""
     parameters = route.parameters(tenant)
     foreign = call(route, ApiClient(other_tenant.key), parameters)

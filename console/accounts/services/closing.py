@@ -86,8 +86,8 @@ def close_organization(*, actor: Actor, name: str, code: str | None) -> Organiza
 def send_closing_mail(*, organization_id: str) -> None:
     """Tells who looks after the organisation's money that it was closed, and what comes."""
     with organization_scope(organization_id):
-        organization = Organization.objects.get(pk=organization_id)
-    if organization.closed_at is None:
+        organization = Organization.objects.for_organization(organization_id).first()
+    if organization is None or organization.closed_at is None:
         return
     body = TEXT.format(
         name=organization.name,

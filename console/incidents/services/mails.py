@@ -47,18 +47,20 @@ def enqueue_mail(incident: Incident) -> None:
 def send_incident_mail(*, organization_id: str, incident_id: str, state: str) -> None:
     """Sends the mail of an incident that opened or closed, to those whom it concerns.
 
-    Without an organisation: to staff. A repeated one has the same Message-ID.
+    Without an organisation: to staff. A repeated one has the same Message-ID. None of an incident
+    that there is not, or not in this organisation.
     """
+    rows = Incident.objects.filter(pk=incident_id)
     if organization_id:
         with organization_scope(organization_id):
-            incident = Incident.objects.get(pk=incident_id)
+            incident = rows.filter(organization_id=organization_id).first()
             addresses = managing_addresses(organization_id=organization_id)
     else:
         with system_scope():
-            incident = Incident.objects.get(pk=incident_id)
+            incident = rows.filter(organization_id=None).first()
         staff = User.objects.filter(is_staff=True, is_active=True)
         addresses = sorted(staff.values_list("email", flat=True))
-    if not addresses:
+    if incident is None or not addresses:
         return
     story = "\n".join(f"{each['at']}  {each['text']}" for each in incident.updates)
     url = config().web.public_url

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import io
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, cast
@@ -109,12 +111,21 @@ def send(case: AnyCase, client: ApiClient) -> Response:
 
 def leaked(response: Response, marks: set[str]) -> set[str]:
     """The texts of the other tenant that an answer has and its request had not."""
-    body = response.content.decode("utf-8", "replace")
+    body = text_of(response.content)
     found = {mark for mark in marks if mark in body}
     if not found:
         return found
     sent = _asked(response)
     return {mark for mark in found if mark not in sent}
+
+
+def text_of(content: bytes) -> str:
+    """All text of an answer, of each file of an archive too."""
+    if not content.startswith(b"PK\x03\x04"):
+        return content.decode("utf-8", "replace")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    return "\n".join(f"{name}\n{text_of(inner)}" for name, inner in files.items())
 
 
 def _asked(response: Response) -> str:

@@ -30,6 +30,11 @@ def lists() -> list[str]:
     return [path for path, item in document()["paths"].items() if "cursor" in _queried(item)]
 
 
+def files() -> list[str]:
+    """The addresses of what is no JSON: archives, tables, documents, metrics, streams."""
+    return [path for path, item in document()["paths"].items() if _other_types(item)]
+
+
 def parameters_of(path: str) -> dict[str, str]:
     """Each parameter of an address, and what it lies in: `clusters` of `/clusters/{id}:wake`."""
     parts = path.split("/")
@@ -38,6 +43,11 @@ def parameters_of(path: str) -> dict[str, str]:
         for place, part in enumerate(parts)
         for name in re.findall(r"^\{(\w+)\}", part)
     }
+
+
+def _other_types(item: dict[str, Any]) -> set[str]:
+    succeeded = item.get("get", {}).get("responses", {}).get("200", {})
+    return set(succeeded.get("content", {})) - {"application/json"}
 
 
 def _queried(item: dict[str, Any]) -> set[str]:

@@ -138,8 +138,11 @@ class Planted:
         self.ids["deleted-topics"] = self.ids["orphaned-topics"] = found[0].id
 
 
-def plant(name: str) -> Planted:
-    """Signs somebody up and makes one of everything. Within a transaction of the caller's."""
+def plant(name: str, *, document: bool = True) -> Planted:
+    """Signs somebody up and makes one of everything. Within a transaction of the caller's.
+
+    Without `document` the invoice has no PDF yet.
+    """
     tenant, word = make_tenant(name), name.lower()
     actor = system_actor(tenant.id)
     # Where Python knows somebody by a session, that of the owner.
@@ -150,7 +153,7 @@ def plant(name: str) -> Planted:
         ids = {
             **_plant_accounts(tenant, actor, word),
             **_plant_in_cluster(actor, cluster, word),
-            **_plant_money(tenant, actor, cluster, word),
+            **_plant_money(tenant, actor, cluster, word, document=document),
             "clusters": cluster.pk,
             "operations": cluster.operations.latest("created_at").pk,
             "alerts": _plant_alert(actor, cluster, word),
@@ -301,7 +304,9 @@ def _plant_in_cluster(actor: Actor, cluster: Cluster, word: str) -> dict[str, st
     }
 
 
-def _plant_money(tenant: Tenant, actor: Actor, cluster: Cluster, word: str) -> dict[str, str]:
+def _plant_money(
+    tenant: Tenant, actor: Actor, cluster: Cluster, word: str, *, document: bool
+) -> dict[str, str]:
     budget = create_budget(
         actor=actor, name=f"{word}-budget", amount_minor=100, thresholds=[50], action="notify"
     )
@@ -316,8 +321,9 @@ def _plant_money(tenant: Tenant, actor: Actor, cluster: Cluster, word: str) -> d
     )
     numbers.confirm_blocks(document_store())
     (invoice,) = invoices_of(tenant.id)
-    pdf = f"%PDF-1.7 {word}".encode()
-    store_document(organization_id=tenant.id, invoice_id=invoice.pk, pdf=pdf)
+    if document:
+        pdf = f"%PDF-1.7 {word}".encode()
+        store_document(organization_id=tenant.id, invoice_id=invoice.pk, pdf=pdf)
     row = UsageRow.objects.get(organization_id=tenant.id, granularity="day")
     return {"budgets": budget.pk, "invoices": invoice.pk, "rows": row.pk}
 

@@ -10,47 +10,42 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from console.accounts.models import User
 from console.common import rates
 from tests.console.browsers import signed_in
-from tests.console.clients import ApiClient
-from tests.console.fuzzing.cases import CHECKS, is_foreign, leaked, send, variants
-from tests.console.fuzzing.described import document, labels, parameters_of
+from tests.console.clients import ApiClient, content_of
+from tests.console.fuzzing.cases import CHECKS, is_foreign, leaked, send, text_of, variants
+from tests.console.fuzzing.described import document, files, labels, parameters_of
 from tests.console.fuzzing.generation import cases_of
 from tests.console.fuzzing.planted import NAMED, plant
+from tests.console.guards import without_row_security
 from tests.console.walk.tables import ROUTES
 
 EXAMPLES = int(os.environ.get("FRESHET_FUZZ_EXAMPLES", "0"))
 # One boundary in so many is tried where nobody asks for all.
 BOUNDARIES = 1 if EXAMPLES else 10
 ROUTE_OF = {re.sub(r"<(\w+)>", r"{\1}", route.name): route for route in ROUTES}
+# Files that a cluster's brokers write; it sleeps.
+OF_BROKERS = {"/api/v1/clusters/{cluster_id}/topics/{name}/messages/stream"}
 # What a part that is away answers; in these tests none is but the brokers of clusters that sleep.
 AWAY = "cluster_starting"
 
 
 @pytest.fixture(scope="module")
-def unguarded(django_db_setup, django_db_blocker):
-    """Connects as a role that row-level security does not bind: it would hide what a query forgets.
+def world(django_db_setup, django_db_blocker):
+    """Both tenants, for all operations: each request is taken back, and these at the end.
 
-    The walk tries both guards at once.
+    Querysets alone guard: row-level security would hide what one forgets. The walk tries both.
     """
     del django_db_setup
-    settings = connections["default"].settings_dict
-    user = settings["USER"]
-    with django_db_blocker.unblock():
-        connections["default"].close()
-        settings["USER"] = "freshet_unguarded"
-        yield
-        connections["default"].close()
-        settings["USER"] = user
-
-
-@pytest.fixture(scope="module")
-def world(unguarded):
-    """Both tenants, for all operations: each request is taken back, and these at the end."""
-    with pytest.MonkeyPatch.context() as patch, transaction.atomic():
+    with (
+        django_db_blocker.unblock(),
+        without_row_security(),
+        pytest.MonkeyPatch.context() as patch,
+        transaction.atomic(),
+    ):
         # Nobody is there to wake a cluster.
         patch.setattr("provisioning.services.brokers.WAKE_TIMEOUT_S", 0.0)
         rates.forget()
@@ -112,6 +107,21 @@ def test_every_answer_is_as_described_and_nothing_of_another_tenant(world, label
                 if each.method != "GET":
                     own.mend()
     assert foreign.metadata() == world[-1]
+
+
+@pytest.mark.parametrize("path", files())
+def test_a_file_has_what_is_ones_own_and_nothing_of_another_tenant(world, path):
+    own, _, marks, *_ = world
+    address = path.removeprefix("/api/v1")
+    for name, collection in parameters_of(path).items():
+        address = address.replace(f"{{{name}}}", own.ids[collection])
+    rates.forget()
+    with taken_back():
+        answer = ApiClient(own.tenant.key).get(address)
+        assert answer.status_code == (409 if path in OF_BROKERS else 200)
+        text = text_of(content_of(answer))
+    assert path in OF_BROKERS or own.word in text or own.tenant.id in text
+    assert {mark for mark in marks if mark in text} == set()
 
 
 def test_every_id_in_an_address_has_one_of_each_tenant(world):
