@@ -1,12 +1,12 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint fmt bench chaos sim fuzz clean
+.PHONY: help setup up test lint fmt bench chaos rehearsal sim fuzz clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## what `up` and `test` begin with: .venv, the extension, the console, Kafka's jars
 	@.ci/setup test
@@ -33,6 +33,11 @@ bench: ## B=<name>: run a bench against real Kafka; without B, list them
 chaos: ## kill a broker under idempotent clients, at length; ARGS="--records N --kills N --seed N"
 	@.ci/setup test
 	@.venv/bin/python -m tests.clients.chaos $(ARGS)
+
+MINUTES ?= 10
+rehearsal: ## MINUTES=<n>: back up, write for that long, lose all but storage, restore, count
+	@.ci/setup test
+	@.venv/bin/python -m tests.backup --minutes $(MINUTES)
 
 SEEDS ?= 10000
 sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did

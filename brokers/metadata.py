@@ -353,13 +353,17 @@ class ClusterStore:
         """Topics that can be restored, the last deleted one first."""
         return [DeletedTopic(**topic) for topic in self._call("deleted_topics")]
 
-    def undelete_topic(self, topic_id: str, name: str | None = None) -> Topic:
+    def undelete_topic(
+        self, topic_id: str, name: str | None = None, *, validate_only: bool = False
+    ) -> Topic:
         """Brings a deleted topic back with all that it had, under its old name or another one.
 
-        Raises `NotFoundError` where there is none or its time is over, `ExistsError` where the name
-        is taken, `InvalidError` with the field `name`.
+        With `validate_only` it gives what would come back, and changes nothing. Raises
+        `NotFoundError` where there is none or its time is over, `ExistsError` where the name is
+        taken, `InvalidError` with the field `name`.
         """
-        return Topic(**self._call("undelete_topic", id=topic_id, name=name))
+        wanted = {"id": topic_id, "name": name, "validate_only": validate_only}
+        return Topic(**self._call("undelete_topic", **wanted))
 
     def purge_topic(self, topic_id: str) -> Topic:
         """Gives up a deleted or orphaned topic: its records go. Raises `NotFoundError`."""
@@ -373,13 +377,17 @@ class ClusterStore:
         """
         return [OrphanedTopic(**topic) for topic in self._call("orphaned_topics")]
 
-    def attach_topic(self, topic_id: str, name: str | None = None) -> Topic:
+    def attach_topic(
+        self, topic_id: str, name: str | None = None, *, validate_only: bool = False
+    ) -> Topic:
         """Makes an orphaned topic one of the cluster's again, with its id and records.
 
-        Raises `NotFoundError`, `ExistsError`, and `InvalidError` with the field `name`, also where
-        storage does not tell the name and none is given.
+        `validate_only` as in `undelete_topic`. Raises `NotFoundError`, `ExistsError`, and
+        `InvalidError` with the field `name`, also where storage does not tell the name and none is
+        given.
         """
-        return Topic(**self._call("attach_topic", id=topic_id, name=name))
+        wanted = {"id": topic_id, "name": name, "validate_only": validate_only}
+        return Topic(**self._call("attach_topic", **wanted))
 
     def quotas(self) -> list[Quota]:
         """All quotas, sorted by entity, in one read of the store."""

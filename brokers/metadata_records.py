@@ -70,6 +70,8 @@ class ClusterStatus:
     connections: int = 0
     restarts: int = 0
     message: str = ""
+    started_for: str = ""
+    """What its brokers were started for, for logs: `WakeRequest.by`, or the spec's generation."""
     revision: int = field(default=0, compare=False)
 
 
@@ -79,6 +81,7 @@ class WakeRequest:
 
     requested_at_ms: int
     by: str
+    """For logs: a word for the kind of process, then ids of what made it ask."""
     revision: int = field(default=0, compare=False)
 
 
@@ -241,6 +244,8 @@ class ProtocolChange:
     """What stands before the dot."""
     target: str
     detail: Mapping[str, str]
+    connection: str = ""
+    """What the gateway called the client's connection; empty where it came through none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ def register() -> None:
     register_usage("acls", acls_used)
     register_usage("topics", topics_used)
     register_usage("partitions", partitions_used)
+    register_usage("quotas", quotas_used)
     register_usage("connections", connections_used)
     limit_granted.connect(tell_cells, dispatch_uid="provisioning")
 
@@ -68,6 +69,13 @@ def partitions_used(organization_id: str, cluster_id: str) -> int:
     """Their partitions."""
     del organization_id
     return sum(_partitions(cluster_id))
+
+
+def quotas_used(organization_id: str, cluster_id: str) -> int:
+    """Entities that have quotas."""
+    del organization_id
+    with metadata_errors():
+        return len(cluster_store(cluster_id).quotas())
 
 
 def connections_used(organization_id: str, cluster_id: str) -> int:

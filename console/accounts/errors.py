@@ -106,6 +106,18 @@ class SecondFactorRequired(PermissionDenied):
     title = "The organisation requires a second factor"
 
 
+class StaffSecondFactorRequired(SecondFactorRequired):
+    """Who runs the service sees every organisation: a password alone is not enough."""
+
+    title = "Staff need a second factor"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Add one under Account, Sign-in (POST /session/totp): this session has it then. Where "
+            "you have one, sign out, and in again with a code of it."
+        )
+
+
 class OrganizationClosed(PermissionDenied):
     """Its invoices can be read; nothing can be changed any more."""
 

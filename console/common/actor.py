@@ -96,7 +96,7 @@ class Actor:
     projects: Mapping[str, frozenset[Permission]] = field(default_factory=dict)
     # The person who acts, or who had the key made. None: nobody's in particular.
     user_id: str | None = None
-    # Whose key it is, of a service account's.
+    # The service account that acts, or that had the key made.
     service_account_id: str | None = None
 
     def may(self, permission: Permission, project_id: str | None = None) -> bool:

@@ -66,6 +66,9 @@ LIMITS: tuple[Limit, ...] = (
     Limit("topics", CLUSTER, "topics", FULL),
     Limit("partitions", CLUSTER, "partitions", FULL),
     Limit(
+        "quotas", CLUSTER, "quotas", "Quotas of another entity are refused (403, limit_reached)."
+    ),
+    Limit(
         "connections",
         CLUSTER,
         "connections",

@@ -220,5 +220,6 @@ class Limits:
     acls: int = setting(2000, "Entries of a cluster's access control list.")
     topics: int = setting(2000, "Topics of a cluster.")
     partitions: int = setting(4000, "Partitions of a cluster.")
+    quotas: int = setting(1000, "Users, client ids and addresses of a cluster that have quotas.")
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

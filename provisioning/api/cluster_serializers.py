@@ -249,6 +249,9 @@ class OperationSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=OperationState.choices)
     progress = serializers.IntegerField(help_text="In percent.")
     error = OperationErrorSerializer(allow_null=True)
+    request_id = serializers.CharField(
+        help_text="The request that began it, as its answer's `X-Request-Id` had it; `-` of none."
+    )
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 

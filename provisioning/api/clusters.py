@@ -53,7 +53,10 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     responses = dict.fromkeys(
         ["create", "destroy", "undelete", "wake", "sleep", "suspend", "resume"], ACCEPTED
     )
-    validates = ("create", "partial_update", "destroy", "undelete", "suspend", "resume")
+    validates = (
+        *("create", "partial_update", "destroy", "undelete"),
+        *("wake", "sleep", "suspend", "resume"),
+    )
     examples = examples.CLUSTERS
     lookup_value_regex = "cl_[a-z2-7]+"
 
@@ -110,12 +113,14 @@ class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAct
     def wake(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Starts brokers now, as a client that connects does."""
         del request, args, kwargs
-        return accepted(clusters.wake_cluster(actor=self.actor, cluster=self.get_object()))
+        instance = self.get_object()
+        return self._begin(lambda: clusters.wake_cluster(actor=self.actor, cluster=instance))
 
     def sleep(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Stops brokers as soon as nobody is connected, without waiting for the idle time."""
         del request, args, kwargs
-        return accepted(clusters.sleep_cluster(actor=self.actor, cluster=self.get_object()))
+        instance = self.get_object()
+        return self._begin(lambda: clusters.sleep_cluster(actor=self.actor, cluster=instance))
 
     def suspend(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Stops the cluster and keeps its data: it does not run, whoever connects, until resumed.

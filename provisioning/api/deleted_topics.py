@@ -70,6 +70,7 @@ class DeletedTopicViewSet(ClusterViewSet):
     input_serializers = {"undelete": NewNameSerializer}
     output_serializers = {"undelete": TopicSerializer}
     query_serializers = {"destroy": PurgeQuerySerializer}
+    validates = ("undelete",)
     examples = examples.DELETED_TOPICS
 
     def list(self, request: Request, **kwargs: Any) -> Response:
@@ -89,7 +90,11 @@ class DeletedTopicViewSet(ClusterViewSet):
         name = self.validated_input().get("name")
         return self.answer(
             deleted_topics.undelete_topic(
-                actor=self.actor, cluster=self.cluster, topic=topic, name=name
+                actor=self.actor,
+                cluster=self.cluster,
+                topic=topic,
+                name=name,
+                validate_only=self.validate_only,
             )
         )
 
@@ -107,6 +112,7 @@ class OrphanedTopicViewSet(ClusterViewSet):
     serializer_class = OrphanedTopicSerializer
     input_serializers = {"attach": NewNameSerializer}
     output_serializers = {"attach": TopicSerializer}
+    validates = ("attach",)
     examples = examples.ORPHANED_TOPICS
 
     def list(self, request: Request, **kwargs: Any) -> Response:
@@ -121,7 +127,11 @@ class OrphanedTopicViewSet(ClusterViewSet):
         name = self.validated_input().get("name")
         return self.answer(
             deleted_topics.attach_topic(
-                actor=self.actor, cluster=self.cluster, topic=topic, name=name
+                actor=self.actor,
+                cluster=self.cluster,
+                topic=topic,
+                name=name,
+                validate_only=self.validate_only,
             )
         )
 

@@ -27,6 +27,7 @@ OPERATION: dict[str, Any] = {
     "state": "running",
     "progress": 50,
     "error": None,
+    "request_id": "req_5v2jq7k3xw4mzn6yt2ba",
     "created_at": "2026-11-21T15:00:00Z",
     "finished_at": None,
 }

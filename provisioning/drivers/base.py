@@ -13,7 +13,7 @@ namespace, and pods to `BrokerObservation`s; `name` is then a pod's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -25,12 +25,20 @@ class BrokerPlan:
     """One broker that shall run.
 
     `settings` are those of `docs/reference/broker-settings.md`, by section. They hold secrets: a
-    driver hands them to the broker and to nobody else, and they do not show in `repr`.
+    driver hands them to the broker and to nobody else, and they do not show in `repr`. `cause`:
+    what it is started for, which a driver gives to the broker as `broker.started_for` when it
+    starts it, for its log. It makes no other plan.
     """
 
     cluster_id: str
     slot: int
     settings: Settings = field(repr=False)
+    cause: str = field(default="", compare=False)
+
+    def start_settings(self) -> Settings:
+        """What a broker that starts now is given."""
+        broker = {**self.settings.get("broker", {}), "started_for": self.cause}
+        return {**self.settings, "broker": broker} if self.cause else self.settings
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,10 @@ class ClusterPlan:
         if any(broker.cluster_id != self.cluster_id for broker in self.brokers):
             message = f"a broker of another cluster in the plan of {self.cluster_id}"
             raise ValueError(message)
+
+    def caused_by(self, cause: str) -> ClusterPlan:
+        """The same brokers, started for this."""
+        return replace(self, brokers=tuple(replace(each, cause=cause) for each in self.brokers))
 
 
 class Answer(StrEnum):

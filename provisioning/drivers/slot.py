@@ -230,7 +230,7 @@ class Slot:
         if self._failed or self._plan is None or _now() < self._waiting_until:
             return
         try:
-            self._files.write_settings(self._plan.settings)
+            self._files.write_settings(self._plan.start_settings())
             self._log.rotate(in_use=False)
             command = [*self._options.command, str(self._files.settings)]
             self._process = spawn(command, output=self._files.output, errors=self._files.log)

@@ -60,6 +60,7 @@ class CellRecords:
             connections=status.connections,
             restarts=status.restarts,
             message=status.message,
+            started_for=status.started_for,
         )
         with _as_store_error():
             self._store.put_status(cluster_id, record)
@@ -115,4 +116,5 @@ def _status(status: metadata.ClusterStatus) -> Status:
         connections=status.connections,
         restarts=status.restarts,
         message=status.message,
+        started_for=status.started_for,
     )

@@ -183,7 +183,7 @@ class Cluster:
         self._note_phase(view, decision.status)
         starts = Apply() in decision.actions
         if starts:
-            await self._apply()
+            await self._apply(self._cause(decision.status))
         if decision.status is not None:
             await self._tell(decision.status)
         for action in decision.actions:
@@ -247,6 +247,8 @@ class Cluster:
             metrics.count("wakes")
             self._woken_ms = wake.requested_at_ms
             LOGGER.info("%s: woken by %s", self.cluster_id, wake.by)
+        elif status.phase is Phase.STARTING and view.phase is not Phase.RUNNING:
+            LOGGER.info("%s: starts for %s", self.cluster_id, status.started_for)
         elif status.phase is Phase.RUNNING and self._woken_ms is not None:
             metrics.woke(max(view.now_ms - self._woken_ms, 0) / 1000)
             self._woken_ms = None
@@ -281,12 +283,24 @@ class Cluster:
             case ForgetWake(revision):
                 await self._forget_wake(revision)
 
-    async def _apply(self) -> None:
+    def _cause(self, status: Status | None) -> str:
+        """What brokers that start now are told that they start for."""
+        if status is None:
+            return ""
+        before = self._status
+        if before is None or before.phase is not Phase.RUNNING:
+            return status.started_for
+        if before.observed_generation == status.observed_generation:
+            return status.started_for
+        # Brokers that run keep theirs: what starts now is what the change asks for.
+        return f"generation {status.observed_generation}"
+
+    async def _apply(self, cause: str) -> None:
         plan = self._plan()
         if plan is None:
             return
         self._kept = True
-        outcome = await self._ask(self._cell.driver.apply(plan))
+        outcome = await self._ask(self._cell.driver.apply(plan.caused_by(cause)))
         self._refused = outcome.message if outcome.answer is Answer.REFUSED else ""
         self._applied = plan if outcome.answer is Answer.ACCEPTED else None
 

@@ -323,7 +323,18 @@ def _status(view: View, spec: Spec, phase: Phase, message: str = "") -> Status:
         connections=(connections or 0) if _serving(view) else 0,
         restarts=(0 if woke else before.restarts) + view.observed.restarts - view.restarts,
         message=message,
+        started_for=_started_for(view, spec, before, phase),
     )
+
+
+def _started_for(view: View, spec: Spec, before: Status, phase: Phase) -> str:
+    """Whoever asked for the wake, or the spec; for as long as the brokers are there."""
+    if phase is Phase.ASLEEP:
+        return ""
+    begins = phase is Phase.STARTING and before.phase not in {Phase.STARTING, Phase.RUNNING}
+    if before.started_for and not begins:
+        return before.started_for
+    return f"generation {spec.generation}" if view.wake is None else view.wake.by
 
 
 def _described(broker: BrokerObservation) -> BrokerStatus:

@@ -49,7 +49,9 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """What the keeper tells of a cluster. `restarts` counts since it woke up."""
+    """What the keeper tells of a cluster. `restarts` counts since it woke up; `started_for` says
+    for whom it did, for logs.
+    """
 
     observed_generation: int
     phase: Phase
@@ -58,6 +60,7 @@ class Status:
     connections: int = 0
     restarts: int = 0
     message: str = ""
+    started_for: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import time
 from brokers.errors import MetadataError
 from console.common.clock import now
 from console.common.errors import Unavailable
+from console.common.requests import current_request_id
 from provisioning.cells import broker_access, cell_store, metadata_errors
 from provisioning.choices import Intent, Phase
 from provisioning.errors import ClusterAsleep, ClusterDeleted, ClusterStarting, ClusterSuspended
@@ -49,7 +50,8 @@ def serving(observation: Observation) -> bool:
 def _wake(cluster: Cluster) -> Observation:
     moment_ms = int(now().timestamp() * 1000)
     with metadata_errors():
-        cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by="console")
+        by = f"console {current_request_id()}"
+        cell_store().request_wake(cluster.pk, requested_at_ms=moment_ms, by=by)
     deadline = time.monotonic() + WAKE_TIMEOUT_S
     while not serving(observation := observe_cluster(cluster)):
         if time.monotonic() >= deadline:

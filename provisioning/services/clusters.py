@@ -15,13 +15,8 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now, unix_ms
 from console.common.conf import config
-from console.common.errors import (
-    Conflict,
-    FieldError,
-    NameNotConfirmed,
-    NameTaken,
-    NotFound,
-)
+from console.common.errors import Conflict, FieldError, NameNotConfirmed, NotFound
+from console.common.names import require_free_name
 from console.common.outbox import enqueue_task
 from console.limits.services import require_room
 from provisioning.choices import Intent, OperationType, SampleData
@@ -388,6 +383,4 @@ def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
 
 def _require_free_name(organization_id: str, name: str) -> None:
     clusters = Cluster.objects.for_organization(organization_id).active()
-    if clusters.filter(name=name).exists():
-        detail = f"A cluster of this organisation is named {name}."
-        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+    require_free_name(clusters, name, "A cluster of this organisation")

@@ -19,12 +19,8 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import (
-    AppError,
-    FieldError,
-    NameTaken,
-    ValidationFailed,
-)
+from console.common.errors import AppError, FieldError, ValidationFailed
+from console.common.names import require_free_name
 from console.limits import services as limits
 from provisioning.acl_templates import acls_of_role
 from provisioning.cells import cluster_store, metadata_errors
@@ -214,9 +210,7 @@ def shown_moment(value: object) -> object:
 
 
 def _require_free_name(cluster: Cluster, name: str) -> None:
-    if cluster.credentials.named().filter(name=name).exists():
-        detail = f"A credential of this cluster is named {name}."
-        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+    require_free_name(cluster.credentials.named(), name, "A credential of this cluster")
 
 
 def audit_credential(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokers.errors import NotFoundError, UnknownOutcomeError
+from brokers.metadata import ClusterStore
 from brokers.metadata_records import DeletedTopic, OrphanedTopic, Topic
 from console.common import locks
 from console.common.actor import Actor
@@ -18,6 +19,7 @@ from provisioning.errors import (
 )
 from provisioning.models import Cluster
 from provisioning.services.effect import wait_topic_known
+from provisioning.services.topic_room import require_topic_room
 from provisioning.services.topics import ShownTopic, show_topic, writable_store
 from provisioning.services.unrecorded import is_back_unrecorded
 
@@ -37,18 +39,28 @@ def get_deleted_topic(*, cluster: Cluster, topic: str) -> DeletedTopic:
 
 
 def undelete_topic(
-    *, actor: Actor, cluster: Cluster, topic: str, name: str | None = None
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    topic: str,
+    name: str | None = None,
+    validate_only: bool = False,
 ) -> ShownTopic:
     """Brings a deleted topic back with all that it had, under another name where one is given.
 
-    Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
+    With `validate_only` it gives what would come back, and changes nothing. Raises `NotFound`,
+    `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
     """
     locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
     restored = _restored_before(cluster, topic, name)
-    if restored is None:
-        get_deleted_topic(cluster=cluster, topic=topic)
     store = writable_store(cluster)
+    if restored is None:
+        found = get_deleted_topic(cluster=cluster, topic=topic)
+        _require_room(cluster, store, found)
     with metadata_errors():
+        if validate_only:
+            would_be = restored or store.undelete_topic(topic, name, validate_only=True)
+            return ShownTopic(would_be, ())
         try:
             restored = restored or store.undelete_topic(topic, name)
         except (UnknownOutcomeError, NotFoundError):
@@ -94,21 +106,45 @@ def list_orphaned_topics(*, cluster: Cluster) -> list[OrphanedTopic]:
         return cluster_store(cluster.pk).orphaned_topics()
 
 
+def get_orphaned_topic(*, cluster: Cluster, topic: str) -> OrphanedTopic:
+    """One of them by its id. Raises `NotFound`."""
+    for found in list_orphaned_topics(cluster=cluster):
+        if found.id == topic:
+            return found
+    raise NotFound
+
+
 def attach_topic(
-    *, actor: Actor, cluster: Cluster, topic: str, name: str | None = None
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    topic: str,
+    name: str | None = None,
+    validate_only: bool = False,
 ) -> ShownTopic:
     """Makes an orphaned topic one of the cluster's again, with its id and records.
 
-    Raises `NotFound`, `NameTaken`, `ValidationFailed`, `OutcomeUnknown`.
+    With `validate_only` it gives what would come back, and changes nothing. Raises `NotFound`,
+    `NameTaken`, `LimitReached`, `ValidationFailed`, `OutcomeUnknown`.
     """
-    if topic not in {each.id for each in list_orphaned_topics(cluster=cluster)}:
-        raise NotFound
+    found = get_orphaned_topic(cluster=cluster, topic=topic)
     store = writable_store(cluster)
+    _require_room(cluster, store, found)
     with metadata_errors():
+        if validate_only:
+            return ShownTopic(store.attach_topic(topic, name, validate_only=True), ())
         attached = store.attach_topic(topic, name)
     _audit(actor, cluster, "topic.attach", attached.name, topic)
     wait_topic_known(cluster=cluster, name=attached.name)
     return show_topic(cluster=cluster, store=store, topic=attached)
+
+
+def _require_room(
+    cluster: Cluster, store: ClusterStore, topic: DeletedTopic | OrphanedTopic
+) -> None:
+    """A topic that comes back takes the room of a new one. Raises `LimitReached`."""
+    with metadata_errors():
+        require_topic_room(cluster=cluster, store=store, topics=1, partitions=topic.partitions)
 
 
 def _audit(actor: Actor, cluster: Cluster, action: str, name: str, topic: str) -> None:

@@ -76,7 +76,7 @@ def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> A
         actor_id=change.principal[:ACTOR_CHARS_MAX],
         target_type=change.target_type,
         target_id=target[:TARGET_CHARS_MAX],
-        request_id=NO_REQUEST,
+        request_id=change.connection or NO_REQUEST,
         address=change.address[:ADDRESS_CHARS_MAX],
         detail=detail,
     )

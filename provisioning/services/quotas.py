@@ -13,15 +13,14 @@ from brokers.metadata_records import Quota, QuotaEntity
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.errors import AppError, FieldError, LimitReached, NotFound, ValidationFailed
-from console.common.errors import Quota as LimitQuota
+from console.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.common.ids import RANDOM_CHARS
+from console.limits.services import require_room
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
-QUOTAS_MAX = 1_000
 # Our names of values → Kafka's; `max_connections` is this service's own.
 KAFKA_NAMES = {
     "produce_bytes_per_second": "producer_byte_rate",
@@ -86,8 +85,13 @@ def set_quota(
     told = {KAFKA_NAMES[name]: value for name, value in values.items()}
     with metadata_errors():
         there = {quota.entity for quota in store.quotas()}
-    if len(there | {entity}) > QUOTAS_MAX:
-        raise LimitReached(quota=LimitQuota("quotas", QUOTAS_MAX, len(there)))
+    if entity not in there:
+        require_room(
+            "quotas",
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+            used=len(there),
+        )
     if not validate_only:
         try:
             with metadata_errors():

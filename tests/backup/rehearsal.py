@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,12 +184,8 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def wait_for_orphan(api: Api, cluster_id: str) -> dict[str, Any]:
-    """The one orphan, once a broker has found it."""
-    wait_until(partial(_is_one, api, cluster_id), "the younger topic is an orphan", WITHIN_S)
-    (orphan,) = orphans(api, cluster_id)
-    return orphan
-
-
-def _is_one(api: Api, cluster_id: str) -> bool:
-    return len(orphans(api, cluster_id)) == 1
+def wait_for_orphans(api: Api, cluster_id: str, count: int) -> None:
+    """Waits until a broker has found so many."""
+    wait_until(
+        lambda: len(orphans(api, cluster_id)) == count, f"{count} younger topics found", WITHIN_S
+    )

@@ -54,7 +54,8 @@ def test_a_restore_loses_nothing_and_uses_nothing_twice(run):
 
     # The same key, the same credential, and every record that was ever acknowledged.
     rehearsal.wake(api, cluster_id)
-    orphan = rehearsal.wait_for_orphan(api, cluster_id)
+    rehearsal.wait_for_orphans(api, cluster_id, 1)
+    (orphan,) = rehearsal.orphans(api, cluster_id)
     assert (orphan["name"], orphan["partitions"]) == ("younger", 1)
     rehearsal.read_all(connection, "orders", "all", before | after)
     assert rehearsal.attach(api, cluster_id, orphan["id"])["name"] == "younger"

@@ -48,6 +48,8 @@ def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer):
     visitor.open("/settings/sign-in")
     visitor.press("Set up an authenticator app")
     panel = page.get_by_role("dialog", name="Set up an authenticator app")
+    panel.get_by_label("Password", exact=True).fill(PASSWORD)
+    panel.get_by_role("button", name="Go on").click()
     expect(panel.get_by_role("img", name="QR code of the secret")).to_be_visible(
         timeout=PATIENCE_MS
     )

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from console.accounts import keys as secrets
 from console.accounts import services
 from console.accounts.choices import PrincipalType
-from console.accounts.models import ApiKey, Membership, Organization, Project, User
+from console.accounts.models import ApiKey, Membership, Organization, Project, User, UserSession
 from console.common.actor import Role, system_actor
 from console.common.clock import now
 from console.common.tenancy import organization_scope
 
 PASSWORD = "correct horse battery"
+# Of somebody who is asked for it though they are signed in.
+AGAIN = {"password": PASSWORD}
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Tenant:
     def key(self) -> str:
         """The secret of an owner's key."""
         return self.keys[Role.OWNER]
+
+
+def with_second_factor(user: User) -> None:
+    """Has the user's sessions be begun with a second factor."""
+    UserSession.objects.filter(user=user).update(second_factor=True)
 
 
 def make_user(email: str) -> User:

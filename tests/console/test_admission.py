@@ -15,6 +15,7 @@ from console.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
+from tests.console.factories import AGAIN
 
 CURRENT = "/organizations/current"
 HERE = "127.0.0.1"
@@ -162,7 +163,7 @@ def require_second_factor(tenant):
 
 
 def enrol(browser):
-    secret = browser.post("/session/totp").json()["secret"]
+    secret = browser.post("/session/totp", AGAIN).json()["secret"]
     body = {"code": pyotp.TOTP(secret).at(now())}
     confirmed = browser.post("/session/totp/confirm", body)
     assert confirmed.status_code == 200
@@ -208,7 +209,7 @@ def test_who_removes_the_second_factor_is_out_again(tenant):
     codes = enrol(browser)
     require_second_factor(tenant)
     assert browser.get(CURRENT).status_code == 200
-    assert browser.delete("/session/totp", body={"code": codes[0]}).status_code == 204
+    assert browser.delete("/session/totp", body={**AGAIN, "code": codes[0]}).status_code == 204
     assert_problem(browser.get(CURRENT), 403, "second_factor_required")
 
 

@@ -21,7 +21,7 @@ from tests.console import cases
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
-from tests.console.factories import PASSWORD, make_member, make_tenant, make_user
+from tests.console.factories import PASSWORD, make_member, make_project, make_tenant, make_user
 from tests.console.outbox import run_outbox
 
 LIMIT_S = 60
@@ -316,3 +316,47 @@ def test_an_acceptance_is_audited(api, tenant, mailoutbox):
     with organization_scope(tenant.id):
         entry = AuditEntry.objects.get(action="invitation.accept")
     assert (entry.actor_id, entry.target_id) == (user.pk, invitation["id"])
+
+
+def test_an_invitation_carries_roles_in_projects(api, tenant, mailoutbox):
+    project, gone = make_project(tenant), make_project(tenant, "Gone")
+    roles = [
+        {"project_id": project.pk, "role": "developer"},
+        {"project_id": gone.pk, "role": "viewer"},
+    ]
+    body = {"email": ADA, "role": "member", "project_roles": roles}
+    made = api().post("/invitations", body)
+    assert made.status_code == 201, made.content
+    assert made.json()["project_roles"] == roles
+    assert api().delete(f"/projects/{gone.pk}").status_code == 204
+    browser = Browser()
+    joined = accept(browser, sent_token(mailoutbox), password=PASSWORD)
+    assert joined.status_code == 201, joined.content
+    user_id = joined.json()["member"]["user_id"]
+    query = {"principal_id": user_id}
+    (binding,) = api().get("/role-bindings", query=query).json()["items"]
+    assert (binding["project_id"], binding["role"]) == (project.pk, "developer")
+    (entry,) = api().get("/audit-log", query={"action": "role_binding.create"}).json()["items"]
+    assert (entry["actor"]["id"], entry["target"]["id"]) == (user_id, binding["id"])
+
+
+@pytest.mark.parametrize(
+    ("roles", "status", "code", "pointer"),
+    [
+        ([("prj_" + "a" * 20, "viewer")], 422, "unknown_project", "/project_roles/0/project_id"),
+        ([("own", "owner")], 403, "role_too_high", "/project_roles/0/role"),
+        ([("own", "viewer")] * 2, 409, "already_bound", None),
+    ],
+)
+def test_nobody_invites_into_what_they_do_not_have(api, tenant, roles, status, code, pointer):
+    own = make_project(tenant).pk
+    wanted = [
+        {"project_id": own if project == "own" else project, "role": role}
+        for project, role in roles
+    ]
+    body = {"email": ADA, "role": "member", "project_roles": wanted}
+    response = api(tenant.keys[Role.ADMIN]).post("/invitations", body)
+    document = assert_problem(response, status, code)
+    if pointer is not None:
+        assert document["errors"][0]["pointer"] == pointer
+    assert api().get("/invitations").json()["items"] == []

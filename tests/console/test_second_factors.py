@@ -11,7 +11,7 @@ from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
-from tests.console.factories import PASSWORD
+from tests.console.factories import AGAIN, PASSWORD
 from tests.console.outbox import run_outbox
 
 # Codes and waits are of the time that the test says, however slow the machine.
@@ -30,7 +30,7 @@ class App:
 
 def enrol(browser):
     """Gives the app, and the recovery codes."""
-    begun = browser.post("/session/totp")
+    begun = browser.post("/session/totp", AGAIN)
     assert begun.status_code == 200, begun.content
     app = App(begun.json()["secret"])
     confirmed = browser.post("/session/totp/confirm", {"code": app.code()})
@@ -51,7 +51,7 @@ def subjects():
 
 def test_an_enrolment_shows_a_secret_that_an_app_takes(tenant):
     browser = signed_in(tenant.owner)
-    shown = browser.post("/session/totp").json()
+    shown = browser.post("/session/totp", AGAIN).json()
     parsed = pyotp.parse_uri(shown["otpauth_uri"])
     assert (parsed.secret, parsed.name, parsed.issuer) == (
         shown["secret"],
@@ -162,12 +162,14 @@ def test_recovery_codes_are_made_anew_with_a_code(tenant, later):
 def test_a_second_factor_is_removed_with_a_code(tenant):
     browser = signed_in(tenant.owner)
     _, codes = enrol(browser)
-    assert_problem(browser.delete("/session/totp", body={"code": "123"}), 422, "code_wrong")
-    assert browser.delete("/session/totp", body={"code": codes[0]}).status_code == 204
+    assert_problem(
+        browser.delete("/session/totp", body={**AGAIN, "code": "123"}), 422, "code_wrong"
+    )
+    assert browser.delete("/session/totp", body={**AGAIN, "code": codes[0]}).status_code == 204
     assert browser.get("/session").json()["user"]["two_factor"] is False
     assert Browser().sign_in(tenant.owner).status_code == 200
     assert "The second factor of your account was removed" in subjects()
-    assert_problem(browser.delete("/session/totp", body={"code": codes[1]}), 409)
+    assert_problem(browser.delete("/session/totp", body={**AGAIN, "code": codes[1]}), 409)
     assert not RecoveryCode.objects.exists()
 
 
@@ -175,15 +177,37 @@ def test_guesses_of_who_is_signed_in_are_limited(tenant):
     browser = signed_in(tenant.owner)
     _, codes = enrol(browser)
     for _ in range(5):
-        assert browser.delete("/session/totp", body={"code": "123"}).status_code == 422
-    response = browser.delete("/session/totp", body={"code": codes[0]})
+        assert browser.delete("/session/totp", body={**AGAIN, "code": "123"}).status_code == 422
+    response = browser.delete("/session/totp", body={**AGAIN, "code": codes[0]})
     assert_problem(response, 429, "too_many_requests")
+
+
+def test_the_password_is_asked_for_again(tenant):
+    browser = signed_in(tenant.owner)
+    wrong = {"password": "not the password"}
+    document = assert_problem(browser.post("/session/totp", wrong), 422, "current_password_wrong")
+    assert document["errors"][0]["pointer"] == "/password"
+    assert_problem(browser.post("/session/totp", {}), 422)
+    assert not SecondFactor.objects.exists()
+    _, codes = enrol(browser)
+    response = browser.delete("/session/totp", body={**wrong, "code": codes[0]})
+    assert_problem(response, 422, "current_password_wrong")
+    assert browser.get("/session").json()["user"]["two_factor"] is True
+    # The code was not used up.
+    assert browser.delete("/session/totp", body={**AGAIN, "code": codes[0]}).status_code == 204
+
+
+def test_guesses_of_the_password_are_limited(tenant):
+    browser = signed_in(tenant.owner)
+    for _ in range(5):
+        assert browser.post("/session/totp", {"password": "a guess"}).status_code == 422
+    assert_problem(browser.post("/session/totp", AGAIN), 429, "too_many_requests")
 
 
 def test_a_wrong_first_code_confirms_nothing(tenant):
     browser = signed_in(tenant.owner)
     assert_problem(browser.post("/session/totp/confirm", {"code": "123456"}), 409)
-    browser.post("/session/totp")
+    browser.post("/session/totp", AGAIN)
     document = assert_problem(
         browser.post("/session/totp/confirm", {"code": "12345"}), 422, "code_wrong"
     )
@@ -194,15 +218,15 @@ def test_a_wrong_first_code_confirms_nothing(tenant):
 def test_there_is_one_second_factor(tenant):
     browser = signed_in(tenant.owner)
     app, _ = enrol(browser)
-    assert_problem(browser.post("/session/totp"), 409, "second_factor_exists")
+    assert_problem(browser.post("/session/totp", AGAIN), 409, "second_factor_exists")
     response = browser.post("/session/totp/confirm", {"code": app.code(1)})
     assert_problem(response, 409, "second_factor_exists")
 
 
 def test_an_enrolment_that_was_given_up_begins_anew(tenant):
     browser = signed_in(tenant.owner)
-    old = App(browser.post("/session/totp").json()["secret"])
-    new = App(browser.post("/session/totp").json()["secret"])
+    old = App(browser.post("/session/totp", AGAIN).json()["secret"])
+    new = App(browser.post("/session/totp", AGAIN).json()["secret"])
     assert_problem(browser.post("/session/totp/confirm", {"code": old.code()}), 422, "code_wrong")
     assert browser.post("/session/totp/confirm", {"code": new.code()}).status_code == 200
 

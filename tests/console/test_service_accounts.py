@@ -90,6 +90,34 @@ def test_keys_of_a_deleted_account_are_revoked(api, account, tenant):
     assert api().post("/service-accounts", {"name": "deploy"}).status_code == 201
 
 
+@pytest.mark.parametrize("end", ["disabled", "deleted"])
+def test_what_an_account_made_ends_with_it(api, end):
+    made = api().post("/service-accounts", {"name": "admin", "role": "admin"}).json()
+    other = api().post("/service-accounts", {"name": "other", "role": "viewer"}).json()
+    program = api(key_for(api(), made).json()["secret"])
+    key = program.post("/api-keys", {"name": "made", "role": "admin"}).json()
+    second = api(key["secret"]).post("/api-keys", {"name": "by a key of its making"}).json()
+    foreign = key_for(program, other).json()
+    body = {"email": "ada@acme.example", "role": "viewer"}
+    invitation = program.post("/invitations", body).json()
+    path = f"/service-accounts/{made['id']}"
+    if end == "disabled":
+        assert api().patch(path, {"disabled": True}).status_code == 200
+    else:
+        assert api().delete(path).status_code == 204
+    for each in (key, second):
+        assert_problem(api(each["secret"]).get("/api-keys"), 401, "not_authenticated")
+    # As where a member leaves: another account's keys stay, and the audit log names them.
+    assert api(foreign["secret"]).get("/clusters").status_code == 200
+    (shown,) = api().get("/invitations").json()["items"]
+    assert (shown["id"], shown["state"]) == (invitation["id"], "revoked")
+    action = "service_account.update" if end == "disabled" else "service_account.delete"
+    (entry,) = api().get("/audit-log", query={"action": action}).json()["items"]
+    assert set(entry["detail"]["revoked_made_keys"]) == {key["id"], second["id"]}
+    assert entry["detail"]["revoked_invitations"] == [invitation["id"]]
+    assert entry["detail"]["service_account_keys_seen"] == [foreign["id"]]
+
+
 def actor_of(tenant, secret):
     """Who a key stands for, and the same renewed as an open stream does."""
     actor = services.authenticate_key(text=secret, address="192.0.2.1")

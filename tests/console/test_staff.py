@@ -1,10 +1,12 @@
 """What staff sees and answers, and that nobody else does."""
 
+import pyotp
 import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from console.accounts.models import User
+from console.accounts.models import User, UserSession
+from console.common.clock import now
 from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope, system_scope
 from console.incidents.models import Incident
@@ -12,7 +14,7 @@ from console.limits import services as limits
 from tests.console.browsers import Browser
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
-from tests.console.factories import make_user
+from tests.console.factories import AGAIN, make_user, with_second_factor
 from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import made_cluster
 from tests.provisioning.control.world import failing
@@ -27,6 +29,7 @@ def staff(db):
     User.objects.filter(pk=user.pk).update(is_staff=True)
     browser = Browser()
     assert browser.sign_in(user).status_code == 200
+    with_second_factor(user)
     return browser
 
 
@@ -65,6 +68,17 @@ def test_whoever_is_staff_no_more_is_out_at_once(staff):
     assert items(staff, "incidents") == []
     User.objects.update(is_staff=False)
     assert_problem(staff.get("/staff/incidents"), 403, "permission_denied")
+
+
+def test_staff_without_a_second_factor_is_told_what_to_do(staff):
+    UserSession.objects.update(second_factor=False)
+    document = assert_problem(staff.get("/staff/incidents"), 403, "second_factor_required")
+    assert document["title"] == "Staff need a second factor"
+    assert "/session/totp" in document["detail"]
+    secret = staff.post("/session/totp", AGAIN).json()["secret"]
+    code = pyotp.TOTP(secret).at(now())
+    assert staff.post("/session/totp/confirm", {"code": code}).status_code == 200
+    assert items(staff, "incidents") == []
 
 
 def test_staff_needs_the_token_of_the_page(staff, tenant):

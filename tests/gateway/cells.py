@@ -105,6 +105,7 @@ class KeeperStandIn:
         self.broker = cell.broker(spec.id)
         self.link = _setting(self.broker, "listener.link")
         self.starts = 0
+        self.asked_by = ""
         self.failure: BaseException | None = None
         self._leaving = threading.Event()
         self._changed = threading.Condition()
@@ -137,6 +138,7 @@ class KeeperStandIn:
         self._say("running")
         wake = self.cell.store.wake(self.spec.id)
         if wake is not None:
+            self.asked_by = wake.by
             self.cell.store.remove_wake(self.spec.id, wake.revision)
         with self._changed:
             self.starts += 1

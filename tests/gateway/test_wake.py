@@ -1,6 +1,7 @@
 """Clients of a cluster that sleeps, or whose broker is killed."""
 
 import random
+import re
 import sys
 import threading
 
@@ -45,6 +46,7 @@ def test_many_clients_wake_a_cluster_once_and_all_are_served(cell):
         address = gateway.ready["metrics"]
         assert metric(address, f'freshet_gateway_wakes_total{{cluster="{spec.id}"}}') == 1
         assert metric(address, "freshet_gateway_wake_seconds_count") >= 1
+        assert re.fullmatch(r"gateway con_[0-9a-f]{16}", keeper.asked_by)
 
 
 def test_a_cluster_that_is_not_there_yet_is_served_once_it_is(cell):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -170,6 +171,7 @@ def sleeps_and_wakes(run: Run) -> None:
         produce_one(connection, "made-asleep", logger)
     assert complaints.lines == []
     wait_for_phase(api, cluster_id, "running")
+    one_connection_is_followed(run, cluster_id)
     api.close()
 
 
@@ -365,22 +367,54 @@ def everybody_is_gone(run: Run) -> None:
 
 
 def one_request_is_followed(run: Run) -> None:
-    """The id that a REST call came with is in the logs of web, worker and keeper."""
+    """The id that a REST call came with is in the logs of all five kinds of processes."""
     name = f"trace-{os.urandom(6).hex()}"
     api = Api.sign_up(run.address)
     api.http.headers["X-Request-Id"] = name
     cluster_id = api.create_cluster("followed")
-    for process, line in {
-        "web": f"[{name} op_",
-        "worker": f"[{name} op_",
-        "keeper": f"{cluster_id}: woken by control-plane op_",
-    }.items():
-        log = run.home / "log" / f"{process}.log"
-        wait_until(partial(_has, log, line, name), f"{process} tells of the request")
+    operation = api.call("GET", f"/operations?resource_id={cluster_id}")["items"][0]
+    assert operation["request_id"] == name
+    asker = f"control-plane {operation['id']} {name}"
+    logs_tell(
+        run,
+        cluster_id,
+        {
+            "web": f"[{name} {operation['id']}]",
+            "worker": f"[{name} {operation['id']}]",
+            "keeper": f"{cluster_id}: woken by {asker}",
+            "broker": f'cluster="{cluster_id}" slot=0 started_for="{asker}"',
+            "gateway": f'cluster="{cluster_id}" started_for="{asker}"',
+        },
+    )
     api.close()
 
 
-def _has(log: Path, begin: str, name: str) -> bool:
-    """Tells whether a line has both."""
-    lines = log.read_text(errors="replace").splitlines()
-    return any(begin in line and name in line for line in lines)
+def one_connection_is_followed(run: Run, cluster_id: str) -> None:
+    """What the gateway calls the connection that woke a cluster is in all logs behind it."""
+    gateway = (run.home / "log" / "gateway.log").read_text(errors="replace")
+    found = re.findall(rf'cluster="{cluster_id}" connection="(con_[0-9a-f]+)"', gateway)
+    assert found, gateway[-2000:]
+    asker = f"gateway {found[-1]}"
+    logs_tell(
+        run,
+        cluster_id,
+        {
+            "keeper": f"{cluster_id}: woken by {asker}",
+            "broker": f'cluster="{cluster_id}" slot=0 started_for="{asker}"',
+            "gateway": f'cluster="{cluster_id}" started_for="{asker}"',
+        },
+    )
+
+
+def logs_tell(run: Run, cluster_id: str, lines: Mapping[str, str]) -> None:
+    """Waits until the log of each kind of process has a line with this in it."""
+    for process, line in lines.items():
+        log = run.home / "log" / f"{process}.log"
+        if process == "broker":
+            log = run.home / "keeper" / "run" / cluster_id / "slot-0" / "broker.log"
+        wait_until(partial(_has, log, line), f"{process} tells of {line}")
+
+
+def _has(log: Path, part: str) -> bool:
+    """Tells whether it is in a line of a log."""
+    return part in log.read_text(errors="replace")

@@ -44,7 +44,7 @@ def test_clients_see_nothing_of_a_control_plane_that_is_away(run):
     scenarios.clients_outlive_the_control_plane(run, SECONDS)
 
 
-def test_one_request_is_followed_through_web_worker_and_keeper(run):
+def test_one_request_is_followed_through_all_processes(run):
     scenarios.one_request_is_followed(run)
 
 

@@ -219,6 +219,9 @@ struct Started {
 
 impl Started {
     async fn start(settings: &Settings) -> Result<Self, ProcessError> {
+        let (cluster, broker) = (&settings.storage.cluster, &settings.broker);
+        let (slot, started_for) = (broker.node_id, &broker.started_for);
+        tracing::info!(cluster, slot, started_for, "starts");
         let environment = real_environment(settings)?;
         // Listen before taking over, so that an address in use costs the present broker nothing;
         // clients that connect meanwhile wait in the kernel.

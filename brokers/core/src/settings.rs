@@ -74,6 +74,8 @@ impl Default for StorageSettings {
 pub struct BrokerSettings {
     /// Kafka's `node.id`: the broker's slot in its cluster.
     pub node_id: u32,
+    /// What it is started for, for its log; empty where nobody says.
+    pub started_for: String,
 }
 
 /// `[listener]`.

@@ -28,7 +28,8 @@ MEMBER = {
 INVITATION = {
     "id": "ivt_v3nz7xw4mjt6ybac2qk5",
     "email": "ada@example.com",
-    "role": "developer",
+    "role": "member",
+    "project_roles": [{"project_id": PROJECT["id"], "role": "developer"}],
     "state": "pending",
     "invited_by": "usr_7xw4mjt6ybac2qk5v3nz",
     "expires_at": "2026-11-28T15:00:00Z",
@@ -84,7 +85,14 @@ MEMBERS = {
 INVITATIONS = {
     "list": [_answer("Invitations", INVITATION)],
     "create": [
-        _body("Invite a developer", {"email": "ada@example.com", "role": "developer"}),
+        _body(
+            "Invite somebody who develops in one project",
+            {
+                "email": "ada@example.com",
+                "role": "member",
+                "project_roles": [{"project_id": PROJECT["id"], "role": "developer"}],
+            },
+        ),
         _answer("Invited", INVITATION, 201),
     ],
     "resend": [_answer("Sent anew", INVITATION)],

@@ -19,6 +19,7 @@ LABELS_MAX = 32
 LABEL_CHARS_MAX = 63
 USER_NAME_CHARS_MAX = 100
 TOKEN_CHARS_MAX = 128
+PROJECT_ROLES_MAX = 50
 PERMISSIONS = [(each.value, each.value.capitalize()) for each in Permission]
 OWN_ROLE = "Grants at most what the caller's own grants."
 
@@ -119,6 +120,15 @@ class MemberUpdateSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=ROLES, help_text=OWN_ROLE)
 
 
+class InvitedRoleSerializer(serializers.Serializer[Any]):
+    """A role in a project that comes with an invitation."""
+
+    project_id = serializers.CharField(max_length=ID_CHARS_MAX)
+    role = serializers.ChoiceField(
+        choices=PROJECT_ROLES, help_text="Grants at most what the caller may in the project."
+    )
+
+
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
     """An invitation. Its token is in the mail only."""
 
@@ -127,10 +137,14 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
     invited_by = serializers.CharField(
         source="invited_by_id", allow_null=True, help_text="The user's id."
     )
+    project_roles = InvitedRoleSerializer(many=True)
 
     class Meta:
         model = Invitation
-        fields = ("id", "email", "role", "state", "invited_by", "expires_at", "created_at")
+        fields = (
+            *("id", "email", "role", "project_roles", "state", "invited_by"),
+            *("expires_at", "created_at"),
+        )
         read_only_fields = fields
 
 
@@ -139,6 +153,13 @@ class InvitationCreateSerializer(serializers.Serializer[Any]):
 
     email = serializers.EmailField(max_length=254)
     role = serializers.ChoiceField(choices=ROLES, default=Role.MEMBER.value, help_text=OWN_ROLE)
+    project_roles = InvitedRoleSerializer(
+        many=True,
+        required=False,
+        default=list,
+        max_length=PROJECT_ROLES_MAX,
+        help_text="Roles in projects that come with it.",
+    )
 
 
 class InvitationAcceptSerializer(serializers.Serializer[Any]):

@@ -44,7 +44,9 @@ PASSWORD_RESET_CONFIRM = [
         },
     ),
 ]
+SENTENCE = "a sentence that only Ada knows"
 ENROLMENT = [
+    OpenApiExample("The password again", request_only=True, value={"password": SENTENCE}),
     OpenApiExample(
         "A new secret",
         response_only=True,
@@ -66,7 +68,9 @@ TOTP_CONFIRM = [
         value={"recovery_codes": ["k3zv-5n7x-2mwl-4ahd", "tc6y-b3e7-fgu5-ijo2"]},
     ),
 ]
-CODE = [OpenApiExample("The app's code", request_only=True, value={"code": "492039"})]
+PASSWORD_AND_CODE = [
+    OpenApiExample("Both again", request_only=True, value={"password": SENTENCE, "code": "492039"}),
+]
 CLOSE = [
     OpenApiExample("Close Acme", request_only=True, value={"name": "Acme", "code": "492039"}),
     OpenApiExample(

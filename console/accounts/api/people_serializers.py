@@ -50,6 +50,22 @@ class CodeSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(max_length=40)
 
 
+class PasswordSerializer(serializers.Serializer[Any]):
+    """The password of who is signed in, asked for again."""
+
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+
+
+class PasswordAndCodeSerializer(PasswordSerializer):
+    """Both, for what takes a safeguard away."""
+
+    code = serializers.CharField(
+        max_length=40, help_text="Of the authenticator app, or a recovery code."
+    )
+
+
 class RecoveryCodesSerializer(serializers.Serializer[Any]):
     """Codes that stand in for the app, each of them once. They are shown this once."""
 

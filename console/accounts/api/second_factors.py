@@ -9,7 +9,7 @@ from console.accounts import services
 from console.accounts.api import people_examples as examples
 from console.accounts.api import people_serializers as shapes
 from console.accounts.api.people import PersonMixin
-from console.accounts.errors import SecondFactorCodeWrong
+from console.accounts.errors import CurrentPasswordWrong, SecondFactorCodeWrong
 from console.common.api.views import ApiView
 
 
@@ -17,22 +17,36 @@ class TotpView(PersonMixin, ApiView):
     """The authenticator app of who is signed in."""
 
     serializer_class = shapes.EnrolmentSerializer
-    input_serializers = {"DELETE": shapes.CodeSerializer}
-    examples = {"POST": examples.ENROLMENT, "DELETE": examples.CODE}
+    input_serializers = {
+        "POST": shapes.PasswordSerializer,
+        "DELETE": shapes.PasswordAndCodeSerializer,
+    }
+    examples = {"POST": examples.ENROLMENT, "DELETE": examples.PASSWORD_AND_CODE}
 
     def post(self, request: Request) -> Response:
-        """A new secret. It counts once a code of it was sent to `/session/totp/confirm`."""
+        """A new secret. It counts once a code of it was sent to `/session/totp/confirm`.
+
+        Needs the password again.
+        """
         del request
-        return self.answer(services.begin_enrolment(user=self.person, address=self.address))
+        data = self.validated_input()
+        try:
+            begun = services.begin_enrolment(user=self.person, **data, address=self.address)
+        except CurrentPasswordWrong as error:
+            return self.refuse(error)
+        return self.answer(begun)
 
     def delete(self, request: Request) -> Response:
-        """Has signing in ask for the password alone. Needs a code; a mail tells the person."""
+        """Has signing in ask for the password alone; a mail tells the person.
+
+        Needs the password again, and a code.
+        """
         del request
         try:
             services.remove_second_factor(
                 session=self.session, **self.validated_input(), address=self.address
             )
-        except SecondFactorCodeWrong as error:
+        except (CurrentPasswordWrong, SecondFactorCodeWrong) as error:
             return self.refuse(error)
         return Response(status=204)
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 
 from console.accounts.choices import ROLES, InvitationState
 from console.accounts.models.organization import Organization
+from console.accounts.models.service_account import ServiceAccount
 from console.accounts.querysets import InvitationQuerySet
 from console.common.clock import now
 from console.common.ids import ID_CHARS_MAX, new_id
@@ -38,6 +39,12 @@ class Invitation(models.Model):
     invited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    # The service account whose key, or a key of whose making, did: it ends with that.
+    invited_by_account = models.ForeignKey(
+        ServiceAccount, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # `{project_id, role}`: what else who accepts it gets, where the project is there still.
+    project_roles = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(default=now)
     sent_at = models.DateTimeField(default=now)
     expires_at = models.DateTimeField()

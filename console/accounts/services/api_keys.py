@@ -20,7 +20,7 @@ from console.common import locks
 from console.common.actor import Actor, Permission, Role
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import FieldError, ValidationFailed
+from console.common.errors import FieldError, NotAuthenticated, ValidationFailed
 from console.limits.services import require_room
 
 # For rotation: the old one and the new one.
@@ -49,6 +49,7 @@ def create_api_key(
     roles in projects. Raises `RoleTooHigh`, `ExpiryInThePast`, `LimitReached`, `TwoKeysAlready`,
     `UnknownServiceAccount`, and `ValidationFailed` for a role beside an account.
     """
+    hold_maker(actor)
     account = _account(actor, service_account_id, role)
     own_role = "" if account else (role or Role.ADMIN.value)
     if account is None:
@@ -62,6 +63,7 @@ def create_api_key(
         role=own_role,
         expires_at=expires_at,
         created_by_id=actor.user_id,
+        created_by_account_id=actor.service_account_id,
     )
     made = _save(key)
     record_audit(
@@ -128,6 +130,20 @@ def end_keys(*, actor: Actor, keys: Iterable[ApiKey]) -> list[str]:
         key.save(update_fields=["revoked_at"])
         record_audit(actor=actor, action="api_key.revoke", target_type="api_key", target_id=key.pk)
     return [key.pk for key in ended]
+
+
+def hold_maker(actor: Actor) -> None:
+    """Has the service account that acts, if one does, stay as it is until the transaction ends.
+
+    Whoever ends it comes before us and is seen, or after us and finds what we made. Raises
+    `NotAuthenticated`.
+    """
+    if actor.service_account_id is None:
+        return
+    accounts = ServiceAccount.objects.for_organization(actor.organization_id).current()
+    rows = accounts.select_for_update(no_key=True).filter(disabled=False)
+    if not rows.filter(pk=actor.service_account_id).exists():
+        raise NotAuthenticated
 
 
 def rights_of_account(account: ServiceAccount) -> dict[str, frozenset[Permission]]:

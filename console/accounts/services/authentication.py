@@ -51,7 +51,7 @@ def actor_of_key(key: ApiKey, *, address: str) -> Actor:
         access=access_of(key.organization),
         projects={} if account is None else granted_projects(account.role_bindings.all()),
         user_id=key.created_by_id,
-        service_account_id=key.service_account_id,
+        service_account_id=key.service_account_id or key.created_by_account_id,
     )
 
 

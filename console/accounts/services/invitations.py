@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -24,8 +24,10 @@ from console.accounts.errors import (
 from console.accounts.invitation_tokens import digest_of, token_of
 from console.accounts.models import Invitation, Membership, Organization, User
 from console.accounts.models.user import normal_email
+from console.accounts.services.api_keys import hold_maker
 from console.accounts.services.passwords import check_password
-from console.accounts.services.rights import require_role
+from console.accounts.services.rights import require_role, require_role_in
+from console.accounts.services.role_bindings import ProjectRole, bind_invited, check_project_roles
 from console.common import locks
 from console.common.actor import Actor, ActorKind, Role
 from console.common.audit import record_audit
@@ -64,12 +66,21 @@ class Accepted:
     new_user: bool
 
 
-def create_invitation(*, actor: Actor, email: str, role: str) -> Invitation:
-    """Invites an address, with a role that grants no more than the actor's.
+def create_invitation(
+    *,
+    actor: Actor,
+    email: str,
+    role: str,
+    project_roles: Sequence[ProjectRole] = (),
+) -> Invitation:
+    """Invites an address, with a role and roles in projects that grant no more than the actor's.
 
-    Raises `RoleTooHigh`, `NotVerified`, `AlreadyMember`, `AlreadyInvited`, `LimitReached`.
+    Raises `RoleTooHigh`, `UnknownProject`, `NotVerified`, `AlreadyMember`, `AlreadyInvited`,
+    `LimitReached`.
     """
+    hold_maker(actor)
     require_role(actor, role)
+    check_project_roles(actor=actor, wanted=project_roles)
     email = normal_email(email)
     _require_verified(actor)
     locks.lock("members", actor.organization_id)
@@ -89,13 +100,16 @@ def create_invitation(*, actor: Actor, email: str, role: str) -> Invitation:
         organization_id=actor.organization_id,
         email=email,
         role=role,
+        project_roles=list(project_roles),
         invited_by_id=actor.user_id,
+        invited_by_account_id=actor.service_account_id,
         expires_at=now() + VALID,
     )
     _renew_token(invitation)
     invitation.save(force_insert=True)
     _enqueue(invitation)
-    _audit(actor, invitation, "invitation.create", {"email": email, "role": role})
+    detail = {"email": email, "role": role, "project_roles": invitation.project_roles}
+    _audit(actor, invitation, "invitation.create", detail)
     return invitation
 
 
@@ -104,7 +118,10 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
 
     Links of earlier mails end. Raises `RoleTooHigh`, `InvitationClosed`, `TooManyRequests`.
     """
+    hold_maker(actor)
     require_role(actor, invitation.role)
+    for each in invitation.project_roles:
+        require_role_in(actor, each["role"], each["project_id"])
     if invitation.state != InvitationState.PENDING:
         raise InvitationClosed(f"It is {invitation.state}.")
     wait = invitation.sent_at + RESEND_AFTER - now()
@@ -116,6 +133,7 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
     invitation.sent_at, invitation.expires_at = now(), now() + VALID
     # Whoever sends it anew answers for it: it ends when they leave.
     invitation.invited_by_id = actor.user_id
+    invitation.invited_by_account_id = actor.service_account_id
     invitation.save()
     _enqueue(invitation)
     _audit(actor, invitation, "invitation.resend", {"email": invitation.email})
@@ -223,6 +241,7 @@ def _join(invitation: Invitation, user: User, *, new_user: bool, address: str) -
     )
     detail = {"email": invitation.email, "role": invitation.role, "member_id": member.pk}
     _audit(actor, invitation, "invitation.accept", detail)
+    bind_invited(actor=actor, member=member, wanted=invitation.project_roles)
     return Accepted(organization=invitation.organization, member=member, new_user=new_user)
 
 

@@ -73,13 +73,21 @@ def _end_what_exceeds(actor: Actor, member: Membership, role: Role | None) -> di
     sent = Invitation.objects.for_organization(member.organization_id).filter(
         state=InvitationState.PENDING, invited_by=member.user_id
     )
-    exceeding = [each.pk for each in sent if not _fits(each.role, allowed)]
+    exceeding = [
+        each.pk
+        for each in sent
+        if not all(_fits(role, allowed) for role in (each.role, *_roles_in_projects(each)))
+    ]
     sent.filter(pk__in=exceeding).update(state=InvitationState.REVOKED)
     return {
         "revoked_keys": end_keys(actor=actor, keys=own),
         "revoked_invitations": exceeding,
         "service_account_keys_seen": list(seen),
     }
+
+
+def _roles_in_projects(invitation: Invitation) -> list[str]:
+    return [each["role"] for each in invitation.project_roles]
 
 
 def _fits(role: str, allowed: frozenset[Permission]) -> bool:

@@ -103,6 +103,20 @@ def reset_password(*, token: str, password: str, address: str) -> User:
     return user
 
 
+def require_password(*, user: User, password: str, pointer: str) -> None:
+    """Asks somebody who is signed in for the password again: a session may be another's by now.
+
+    Failed attempts count on where the caller does not clear them: a code may be asked for as well.
+    Raises `TooManyRequests`, and `CurrentPasswordWrong`, before which the attempt has been counted.
+    """
+    subject = person_subject(user.pk)
+    check_attempts(subject)
+    if not user.check_password(password):
+        note_failure(subject)
+        wrong = FieldError(pointer, "wrong", CurrentPasswordWrong.title)
+        raise CurrentPasswordWrong(errors=[wrong])
+
+
 def change_password(
     *, request: HttpRequest, session: UserSession, current_password: str, new_password: str
 ) -> None:
@@ -112,14 +126,9 @@ def change_password(
     attempt has been counted.
     """
     user, address = session.user, client_address(request)
-    subject = person_subject(user.pk)
-    check_attempts(subject)
-    if not user.check_password(current_password):
-        note_failure(subject)
-        wrong = FieldError("/current_password", "wrong", CurrentPasswordWrong.title)
-        raise CurrentPasswordWrong(errors=[wrong])
+    require_password(user=user, password=current_password, pointer="/current_password")
     check_password(password=new_password, user=user, pointer="/new_password")
-    clear_attempts(subject)
+    clear_attempts(person_subject(user.pk))
     user.set_password(new_password)
     user.save(update_fields=["password"])
     renew_session(request=request, session=session)

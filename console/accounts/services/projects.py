@@ -17,10 +17,8 @@ from console.common import locks
 from console.common.actor import Actor, Permission
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import (
-    FieldError,
-    NameTaken,
-)
+from console.common.errors import FieldError
+from console.common.names import require_free_name
 from console.limits.services import require_room
 
 
@@ -109,9 +107,8 @@ def project_for(*, actor: Actor, project_id: str | None) -> Project:
 
 
 def _require_free_name(organization_id: str, name: str) -> None:
-    if Project.objects.for_organization(organization_id).current().filter(name=name).exists():
-        detail = f"A project of this organisation is named {name}."
-        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+    current = Project.objects.for_organization(organization_id).current()
+    require_free_name(current, name, "A project of this organisation")
 
 
 def _audit(actor: Actor, project: Project, action: str, detail: Mapping[str, object]) -> None:

@@ -14,10 +14,10 @@ def require_role(actor: Actor, role: str) -> None:
     require_rights(actor, role, {})
 
 
-def require_role_in(actor: Actor, role: str, project_id: str) -> None:
+def require_role_in(actor: Actor, role: str, project_id: str, pointer: str = "/role") -> None:
     """The actor could hand out a role in a project. Raises `RoleTooHigh`."""
     if not GRANTS[Role(role)] <= actor.granted(project_id):
-        raise _too_high()
+        raise _too_high(pointer)
 
 
 def require_rights(actor: Actor, role: str, projects: Mapping[str, frozenset[Permission]]) -> None:
@@ -26,5 +26,5 @@ def require_rights(actor: Actor, role: str, projects: Mapping[str, frozenset[Per
         raise _too_high()
 
 
-def _too_high() -> RoleTooHigh:
-    return RoleTooHigh(errors=[FieldError("/role", "role_too_high", RoleTooHigh.title)])
+def _too_high(pointer: str = "/role") -> RoleTooHigh:
+    return RoleTooHigh(errors=[FieldError(pointer, "role_too_high", RoleTooHigh.title)])

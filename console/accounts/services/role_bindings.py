@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from console.accounts.choices import PrincipalType
 from console.accounts.errors import AlreadyBound, UnknownPrincipal, UnknownProject
@@ -13,6 +14,13 @@ from console.common.actor import Actor, Permission, denied
 from console.common.audit import record_audit
 from console.common.errors import FieldError
 from console.limits.services import require_room
+
+
+class ProjectRole(TypedDict):
+    """A role in a project that somebody is to have."""
+
+    project_id: str
+    role: str
 
 
 def create_role_binding(
@@ -33,13 +41,49 @@ def create_role_binding(
     bindings = RoleBinding.objects.for_organization(actor.organization_id)
     if bindings.filter(project=project, role=role, **principal).exists():
         raise AlreadyBound
-    used = role_bindings_used(actor.organization_id)
-    require_room("role_bindings", organization_id=actor.organization_id, used=used)
+    _require_room(actor.organization_id, 1)
     binding = RoleBinding.objects.create(
         organization_id=actor.organization_id, project=project, role=role, **principal
     )
     _audit(actor, binding, "role_binding.create")
     return binding
+
+
+def check_project_roles(*, actor: Actor, wanted: Sequence[ProjectRole]) -> None:
+    """Raises for roles in projects that the actor could not give, at their place in the list.
+
+    `UnknownProject`, `PermissionDenied`, `RoleTooHigh`, `LimitReached`; `AlreadyBound` for one that
+    is there twice.
+    """
+    seen = set()
+    for place, each in enumerate(wanted):
+        project_id, role = each["project_id"], each["role"]
+        project = _project(actor, project_id, pointer=f"/project_roles/{place}/project_id")
+        if not actor.may(Permission.MANAGE, project.pk):
+            raise denied(actor, Permission.MANAGE)
+        require_role_in(actor, role, project.pk, pointer=f"/project_roles/{place}/role")
+        if (project_id, role) in seen:
+            raise AlreadyBound
+        seen.add((project_id, role))
+    _require_room(actor.organization_id, len(wanted))
+
+
+def bind_invited(*, actor: Actor, member: Membership, wanted: Sequence[ProjectRole]) -> None:
+    """Gives a new member the roles in projects that the invitation was sent with.
+
+    A project that is gone by now is left out. Raises `LimitReached`.
+    """
+    there = Project.objects.for_organization(actor.organization_id).current()
+    there = there.select_for_update(no_key=True)
+    found = {project.pk for project in there.filter(pk__in={each["project_id"] for each in wanted})}
+    given = [each for each in wanted if each["project_id"] in found]
+    locks.lock("role-bindings", actor.organization_id)
+    _require_room(actor.organization_id, len(given))
+    for each in given:
+        binding = RoleBinding.objects.create(
+            organization_id=actor.organization_id, membership=member, **each
+        )
+        _audit(actor, binding, "role_binding.create")
 
 
 def delete_role_binding(*, actor: Actor, binding: RoleBinding) -> None:
@@ -55,14 +99,17 @@ def role_bindings_used(organization_id: str, cluster_id: str = "") -> int:
     return RoleBinding.objects.for_organization(organization_id).count()
 
 
-def _project(actor: Actor, project_id: str) -> Project:
+def _require_room(organization_id: str, adding: int) -> None:
+    used = role_bindings_used(organization_id)
+    require_room("role_bindings", organization_id=organization_id, used=used, adding=adding)
+
+
+def _project(actor: Actor, project_id: str, pointer: str = "/project_id") -> Project:
     """The project, which stays until the transaction ends, if the actor may see it."""
     projects = Project.objects.for_organization(actor.organization_id).current()
     project = projects.select_for_update(no_key=True).filter(pk=project_id).first()
     if project is None or not actor.may(Permission.READ, project.pk):
-        raise UnknownProject(
-            errors=[FieldError("/project_id", "unknown_project", UnknownProject.title)]
-        )
+        raise UnknownProject(errors=[FieldError(pointer, "unknown_project", UnknownProject.title)])
     return project
 
 

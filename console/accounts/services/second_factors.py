@@ -30,6 +30,7 @@ from console.accounts.services.attempts import (
     note_failure,
     person_subject,
 )
+from console.accounts.services.passwords import require_password
 from console.accounts.services.people import audit_person, tell_person
 from console.accounts.services.sessions import end_sessions, renew_session
 from console.common.clock import now
@@ -73,13 +74,16 @@ def has_second_factor(user: User) -> bool:
     return SecondFactor.objects.filter(user=user).exclude(confirmed_at=None).exists()
 
 
-def begin_enrolment(*, user: User, address: str) -> Enrolment:
-    """Makes a secret, which counts once a code of it was shown. Raises `SecondFactorExists`.
+def begin_enrolment(*, user: User, password: str, address: str) -> Enrolment:
+    """Makes a secret, which counts once a code of it was shown.
 
-    A secret that was not confirmed is replaced.
+    A secret that was not confirmed is replaced. Raises `SecondFactorExists`, `TooManyRequests`, and
+    `CurrentPasswordWrong`, before which the attempt has been counted.
     """
     if has_second_factor(user):
         raise SecondFactorExists
+    require_password(user=user, password=password, pointer="/password")
+    clear_attempts(person_subject(user.pk))
     secret = pyotp.random_base32()
     SecondFactor.objects.update_or_create(
         user=user,
@@ -119,13 +123,17 @@ def confirm_enrolment(*, request: HttpRequest, session: UserSession, code: str) 
     return codes
 
 
-def remove_second_factor(*, session: UserSession, code: str, address: str) -> None:
+def remove_second_factor(*, session: UserSession, password: str, code: str, address: str) -> None:
     """Has signing in ask for the password alone. A recovery code will do.
 
-    Raises `SecondFactorMissing`, `TooManyRequests`, and `SecondFactorCodeWrong`, before which the
-    attempt has been counted.
+    Raises `SecondFactorMissing`, `TooManyRequests`, and `CurrentPasswordWrong` and
+    `SecondFactorCodeWrong`, before which the attempt has been counted.
     """
     user = session.user
+    if not has_second_factor(user):
+        raise SecondFactorMissing
+    # Before the code, which is used up with its use.
+    require_password(user=user, password=password, pointer="/password")
     require_code(user=user, code=code)
     _remove(user)
     audit_person(user=user, action="second_factor.remove", address=address)
@@ -133,7 +141,7 @@ def remove_second_factor(*, session: UserSession, code: str, address: str) -> No
 
 
 def renew_recovery_codes(*, session: UserSession, code: str, address: str) -> list[str]:
-    """New recovery codes; the older ones end. Raises as `remove_second_factor` does."""
+    """New recovery codes; the older ones end. Raises as `require_code` does."""
     user = session.user
     require_code(user=user, code=code)
     codes = _make_recovery_codes(user)

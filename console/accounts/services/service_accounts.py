@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from console.accounts.models import ServiceAccount
+from console.accounts.choices import InvitationState
+from console.accounts.models import ApiKey, Invitation, ServiceAccount
 from console.accounts.services.api_keys import end_keys, rights_of_account
 from console.accounts.services.rights import require_rights, require_role
 from console.common import locks
 from console.common.actor import Actor, Role
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import (
-    FieldError,
-    NameTaken,
-)
+from console.common.names import require_free_name
 from console.limits.services import require_room
 
 
@@ -44,7 +42,8 @@ def update_service_account(
     """Changes name, description, role or `disabled` of a row that the caller has locked.
 
     Whoever manages accounts may disable each of them; its role is changed, and it is enabled
-    again, only by who has all of its rights. Raises `RoleTooHigh`, `NameTaken`.
+    again, only by who has all of its rights. Disabling it ends for good what it made for others.
+    Raises `RoleTooHigh`, `NameTaken`.
     """
     changed = {name: value for name, value in changes.items() if getattr(account, name) != value}
     if not changed:
@@ -60,17 +59,21 @@ def update_service_account(
         setattr(account, name, value)
     account.generation += 1
     account.save(update_fields=[*changed, "generation"])
-    _audit(actor, account, "service_account.update", changed)
+    ended = _end_what_it_made(actor, account) if changed.get("disabled") else {}
+    _audit(actor, account, "service_account.update", {**changed, **ended})
     return account
 
 
 def delete_service_account(*, actor: Actor, account: ServiceAccount) -> None:
-    """Ends one whose row the caller has locked, with its keys and its roles in projects."""
+    """Ends one whose row the caller has locked, with its keys, its roles in projects, and the keys
+    and invitations that it made for others.
+    """
     ended = end_keys(actor=actor, keys=account.api_keys.all())
+    made = _end_what_it_made(actor, account)
     account.role_bindings.all().delete()
     account.deleted_at = now()
     account.save(update_fields=["deleted_at"])
-    detail = {"name": account.name, "revoked_keys": ended}
+    detail = {"name": account.name, "revoked_keys": ended, **made}
     _audit(actor, account, "service_account.delete", detail)
 
 
@@ -80,11 +83,30 @@ def service_accounts_used(organization_id: str, cluster_id: str = "") -> int:
     return ServiceAccount.objects.for_organization(organization_id).current().count()
 
 
+def _end_what_it_made(actor: Actor, account: ServiceAccount) -> dict[str, object]:
+    """Ends keys and invitations that it made, or that keys of its making did. Says which.
+
+    Keys of other service accounts stay, as where a member leaves: the audit log names those whose
+    secrets it saw.
+    """
+    keys = ApiKey.objects.for_organization(account.organization_id).unexpired()
+    keys = keys.filter(created_by_account=account)
+    seen = keys.exclude(service_account=None).exclude(service_account=account).order_by("id")
+    sent = Invitation.objects.for_organization(account.organization_id).filter(
+        state=InvitationState.PENDING, invited_by_account=account
+    )
+    invitations = list(sent.order_by("id").values_list("id", flat=True))
+    sent.filter(pk__in=invitations).update(state=InvitationState.REVOKED)
+    return {
+        "revoked_made_keys": end_keys(actor=actor, keys=keys.filter(service_account=None)),
+        "revoked_invitations": invitations,
+        "service_account_keys_seen": list(seen.values_list("id", flat=True)),
+    }
+
+
 def _require_free_name(organization_id: str, name: str) -> None:
     current = ServiceAccount.objects.for_organization(organization_id).current()
-    if current.filter(name=name).exists():
-        detail = f"A service account of this organisation is named {name}."
-        raise NameTaken(detail, errors=[FieldError("/name", "name_taken", detail)])
+    require_free_name(current, name, "A service account of this organisation")
 
 
 def _audit(

@@ -80,7 +80,9 @@ class AuditEntrySerializer(serializers.Serializer[Any]):
     action = serializers.CharField(help_text="`<noun>.<verb>`.")
     actor = AuditActorSerializer()
     target = AuditTargetSerializer()
-    request_id = serializers.CharField(help_text="`-` of what no request did.")
+    request_id = serializers.CharField(
+        help_text="Of a Kafka client the id of its connection, `con_…`; `-` of what neither did."
+    )
     address = serializers.CharField(help_text="Where the request came from; may be empty.")
     detail = serializers.DictField(help_text="What changed. Never a secret.")
     source = serializers.ChoiceField(  # type: ignore[assignment]

@@ -111,7 +111,7 @@ COMMANDS = (
         "Operations, newest first.",
         (text("resource_id", "Only of this id, such as a cluster's.", query=True, option="of"),),
         Shape.PAGES,
-        "id type resource_id state progress created_at finished_at",
+        "id type resource_id state progress request_id created_at finished_at",
         items_max=50,
     ),
     Command("operation describe", "GET /operations/{id}", "An operation, and why it failed."),

@@ -11,6 +11,7 @@ from console.common.clock import now
 from console.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.factories import (
+    AGAIN,
     PASSWORD,
     Tenant,
     make_member,
@@ -167,8 +168,15 @@ ROUTES = [
         body={"current_password": PASSWORD, "new_password": PASSWORD},
         session=True,
     ),
-    Route("POST", "/api/v1/session/totp", None, session=True),
-    Route("DELETE", "/api/v1/session/totp", None, body=CODE, session=True, succeeds=CONFLICT),
+    Route("POST", "/api/v1/session/totp", None, body=AGAIN, session=True),
+    Route(
+        "DELETE",
+        "/api/v1/session/totp",
+        None,
+        body={**AGAIN, **CODE},
+        session=True,
+        succeeds=CONFLICT,
+    ),
     Route("POST", "/api/v1/session/totp/confirm", None, body=CODE, session=True, succeeds=CONFLICT),
     Route(
         "POST", "/api/v1/session/recovery-codes", None, body=CODE, session=True, succeeds=CONFLICT

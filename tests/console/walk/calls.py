@@ -7,7 +7,7 @@ from typing import Any
 from console.accounts.models import User
 from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient
-from tests.console.factories import Tenant
+from tests.console.factories import Tenant, with_second_factor
 from tests.console.walk.routes import Parameters, Route
 
 
@@ -26,4 +26,7 @@ def client_of(route: Route, tenant: Tenant) -> ApiClient:
         return ApiClient(tenant.key)
     if route.staff:
         User.objects.filter(pk=tenant.owner.pk).update(is_staff=True)
-    return signed_in(tenant.owner)
+    client = signed_in(tenant.owner)
+    if route.staff:
+        with_second_factor(tenant.owner)
+    return client

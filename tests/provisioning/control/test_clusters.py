@@ -46,12 +46,14 @@ class TestClusters(cases.ListCases, cases.CreateCases, cases.UpdateCases):
 
 
 def test_a_new_cluster_is_provisioned_then_runs_then_sleeps(api, reconcile, cell):
-    operation = api().post("/clusters", {"name": "orders", "region": "local"}).json()
+    answer = api().post("/clusters", {"name": "orders", "region": "local"})
+    operation = answer.json()
     assert (operation["type"], operation["state"], operation["error"]) == (
         "create_cluster",
         "queued",
         None,
     )
+    assert operation["request_id"] == answer.headers["X-Request-Id"]
     cluster_id = operation["resource_id"]
     path, operations = f"/clusters/{cluster_id}", f"/operations/{operation['id']}"
     assert api().get(path).json()["status"]["phase"] == "provisioning"

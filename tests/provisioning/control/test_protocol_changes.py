@@ -126,3 +126,9 @@ def test_what_is_too_long_is_cut_off():
     entry = entry_of("org_a", "cl_a", long)
     assert len(entry.target_id) == 512
     assert len(entry.actor_id) == 255
+
+
+def test_what_came_through_a_gateway_names_its_connection(tenant):
+    through = ProtocolChange(**{**vars_of(CHANGE), "connection": "con_0123456789abcdef"})
+    assert entry_of(tenant.id, "cl_1", through).request_id == "con_0123456789abcdef"
+    assert entry_of(tenant.id, "cl_1", CHANGE).request_id == "-"

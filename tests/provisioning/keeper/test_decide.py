@@ -37,7 +37,7 @@ SPEC = Spec(
     scale=1,
     idle_timeout_ms=IDLE,
 )
-WAKE = Wake(requested_at_ms=NOW - 50, by="gateway", revision=17)
+WAKE = Wake(requested_at_ms=NOW - 50, by="gateway con_1", revision=17)
 FORGET = ForgetWake(17)
 ENDPOINTS = Endpoints("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")
 
@@ -288,6 +288,27 @@ def test_table(name):
     decision = decide(given_view, RULES)
     assert list(decision.actions) == actions
     assert (decision.status and decision.status.phase) == phase
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "expected"),
+    [
+        ("asleep, woken", "", "gateway con_1"),
+        ("stopping, woken after the stop", "before", "gateway con_1"),
+        ("failed, a new spec", "before", "generation 4"),
+        ("failed, woken later", "before", "gateway con_1"),
+        ("stopping, woken before the stop", "before", "before"),
+        ("it ends again and again", "before", "before"),
+        ("failed, and it serves after all", "", "gateway con_1"),
+        ("leaving", "before", "before"),
+        ("stopping, gone", "before", ""),
+    ],
+)
+def test_for_whom_brokers_were_started_is_told_while_they_are_there(name, told, expected):
+    given_view = CASES[name][0]
+    assert given_view.status is not None
+    known = replace(given_view, status=replace(given_view.status, started_for=told))
+    assert status_of(known).started_for == expected
 
 
 def status_of(given_view):

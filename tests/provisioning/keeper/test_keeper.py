@@ -40,7 +40,11 @@ def test_a_wake_request_starts_a_cluster_that_never_ran(world):
             assert connections_in(metrics) == 0
             await until(lambda: world.store.peek_wake(CLUSTER) is None)
             assert world.phases() == [Phase.ASLEEP, Phase.STARTING, Phase.RUNNING]
+            assert world.status().started_for == "test"
+            log = world.folder / f"keeper/run/{CLUSTER}/slot-0/broker.log"
+            assert 'started_for="test"' in log.read_text()
         assert world.status().phase is Phase.ASLEEP
+        assert world.status().started_for == ""
         assert world.status().brokers == ()
         assert not alive(broker.pid)
 

@@ -78,10 +78,12 @@ enum ClusterCall {
     UndeleteTopic {
         id: String,
         name: Option<String>,
+        validate_only: bool,
     },
     AttachTopic {
         id: String,
         name: Option<String>,
+        validate_only: bool,
     },
     PurgeTopic {
         id: String,
@@ -261,11 +263,11 @@ async fn call_topics(admin: &ClusterAdmin, call: ClusterCall) -> Result<String, 
         ClusterCall::TopicConfigs { name } => text(&admin.topic_configs(name.as_deref()).await?),
         ClusterCall::DeletedTopics => text(&admin.deleted_topics().await?),
         ClusterCall::OrphanedTopics => text(&admin.orphaned_topics().await?),
-        ClusterCall::UndeleteTopic { id, name } => {
-            text(&admin.undelete_topic(&id, name.as_deref()).await?)
+        ClusterCall::UndeleteTopic { id, name, validate_only } => {
+            text(&admin.undelete_topic(&id, name.as_deref(), validate_only).await?)
         }
-        ClusterCall::AttachTopic { id, name } => {
-            text(&admin.attach_topic(&id, name.as_deref()).await?)
+        ClusterCall::AttachTopic { id, name, validate_only } => {
+            text(&admin.attach_topic(&id, name.as_deref(), validate_only).await?)
         }
         ClusterCall::PurgeTopic { id } => text(&admin.purge_topic(&id).await?),
         ClusterCall::TopicsHistory => text(&admin.topics_history().await?),

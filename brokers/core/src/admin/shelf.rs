@@ -86,7 +86,8 @@ impl ClusterAdmin {
         Ok(facts)
     }
 
-    /// Brings a deleted topic back, under its old name or another one.
+    /// Brings a deleted topic back, under its old name or another one. With `validate_only` it
+    /// gives what would come back, and changes nothing.
     ///
     /// # Errors
     /// [`AdminError::NotFound`] where there is none, or its time is over; [`AdminError::Exists`]
@@ -95,11 +96,13 @@ impl ClusterAdmin {
         &self,
         id: &str,
         name: Option<&str>,
+        validate_only: bool,
     ) -> Result<TopicFacts, AdminError> {
-        self.restore(id, name, false).await
+        self.restore(id, name, false, validate_only).await
     }
 
-    /// Makes a topic that was found on storage one of the cluster's again.
+    /// Makes a topic that was found on storage one of the cluster's again. `validate_only` as in
+    /// [`ClusterAdmin::undelete_topic`].
     ///
     /// # Errors
     /// As [`ClusterAdmin::undelete_topic`]; [`AdminError::Invalid`] where storage does not tell its
@@ -108,8 +111,9 @@ impl ClusterAdmin {
         &self,
         id: &str,
         name: Option<&str>,
+        validate_only: bool,
     ) -> Result<TopicFacts, AdminError> {
-        self.restore(id, name, true).await
+        self.restore(id, name, true, validate_only).await
     }
 
     async fn restore(
@@ -117,6 +121,7 @@ impl ClusterAdmin {
         id: &str,
         name: Option<&str>,
         orphaned: bool,
+        validate_only: bool,
     ) -> Result<TopicFacts, AdminError> {
         if let Some(name) = name {
             refuse_internal(name)?;
@@ -126,6 +131,10 @@ impl ClusterAdmin {
         if name.is_none() && shelved.topic.name.is_empty() {
             let message = "storage does not tell its name: give one";
             return Err(AdminError::invalid("name", message));
+        }
+        if validate_only {
+            let stored = self.metadata.restored_topic(id, name).await?;
+            return Ok(Found::default().facts(&stored.record));
         }
         let stored = self.metadata.restore_topic(None, id, name).await?;
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))

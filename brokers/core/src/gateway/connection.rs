@@ -15,10 +15,12 @@ use super::reach::Unreached;
 use super::view::{Target, check_usable};
 use crate::auth::principal::Principal;
 use crate::env::Stream;
-use crate::link::{LinkedClient, ListenerKind};
+use crate::link::{LinkedClient, ListenerKind, encode_hex};
 
 /// What a client that is held may have said meanwhile: its first request, or a part of it.
 const EARLY_BYTES: usize = 4 << 10;
+/// Random bytes in the id of a connection.
+const ID_BYTES: usize = 8;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -54,15 +56,22 @@ impl Closed {
     }
 }
 
-/// A connection on its way in.
-struct Arrival {
-    stream: Box<dyn Stream>,
+/// A connection that has a place, and has said nothing yet.
+struct Entry {
     peer: SocketAddr,
-    kind: ListenerKind,
-    target: Target,
+    /// What it is called here, and by all that it causes: the wake, the keeper, the broker.
+    id: Arc<str>,
     place: Place,
     /// When it must have authenticated.
     due: Instant,
+}
+
+/// A connection on its way in.
+struct Arrival {
+    stream: Box<dyn Stream>,
+    kind: ListenerKind,
+    target: Target,
+    entry: Entry,
 }
 
 impl Gateway {
@@ -74,11 +83,11 @@ impl Gateway {
         port: u16,
     ) {
         let gateway = Arc::clone(self);
-        self.spawn(peer, move |place, due| async move {
+        self.spawn(peer, move |entry| async move {
             let target = gateway.view.borrow().of_port(port);
             let target = target.ok_or_else(|| Closed::NoCluster(port.to_string()))?;
             let kind = ListenerKind::SaslPlaintext;
-            gateway.serve(Arrival { stream, peer, kind, target, place, due }).await
+            gateway.serve(Arrival { stream, kind, target, entry }).await
         });
     }
 
@@ -90,46 +99,54 @@ impl Gateway {
         acceptor: TlsAcceptor,
     ) {
         let gateway = Arc::clone(self);
-        self.spawn(peer, move |place, due| async move {
-            let accepted = timeout_at(due, acceptor.accept(stream)).await;
+        self.spawn(peer, move |entry| async move {
+            let accepted = timeout_at(entry.due, acceptor.accept(stream)).await;
             let stream = accepted.map_err(|_| Closed::NotAuthenticated)?.map_err(Closed::Tls)?;
             let name = stream.get_ref().1.server_name().unwrap_or_default().to_owned();
             let target = gateway.view.borrow().of_name(&name, &gateway.names.domain);
             let target = target.ok_or(Closed::NoCluster(name))?;
             let (stream, kind) = (Box::new(stream), ListenerKind::SaslSsl);
-            gateway.serve(Arrival { stream, peer, kind, target, place, due }).await
+            gateway.serve(Arrival { stream, kind, target, entry }).await
         });
     }
 
-    fn spawn<F>(self: &Arc<Self>, peer: SocketAddr, serve: impl FnOnce(Place, Instant) -> F)
+    fn spawn<F>(self: &Arc<Self>, peer: SocketAddr, serve: impl FnOnce(Entry) -> F)
     where
         F: Future<Output = Result<Ended, Closed>> + Send + 'static,
     {
         let due = Instant::now() + self.authentication_time;
+        let id = self.connection_id();
         let place = match self.gate.admit(peer.ip()) {
             Ok(place) => place,
-            Err(full) => return self.report(peer, &Closed::Full(full)),
+            Err(full) => return self.report(peer, &id, &Closed::Full(full)),
         };
-        let serving = serve(place, due);
+        let serving = serve(Entry { peer, id: Arc::clone(&id), place, due });
         let gateway = Arc::clone(self);
         self.connections.spawn(async move {
             let closed = serving.await.map_or_else(|closed| closed, Closed::Forwarded);
-            gateway.report(peer, &closed);
+            gateway.report(peer, &id, &closed);
         });
     }
 
+    /// An id that no other connection has: `con_` and 16 hexadecimal digits.
+    fn connection_id(&self) -> Arc<str> {
+        let mut bytes = [0; ID_BYTES];
+        self.randomness.fill(&mut bytes);
+        format!("con_{}", encode_hex(&bytes)).into()
+    }
+
     async fn serve(&self, arrival: Arrival) -> Result<Ended, Closed> {
-        let Arrival { mut stream, peer, kind, target, mut place, due } = arrival;
+        let Arrival { mut stream, kind, target, mut entry } = arrival;
         let login = Login::new(self, &target.cluster);
-        let authenticating = login.run(stream.as_mut(), |_| self.admit(&target, &mut place));
-        let authenticating = timeout_at(due, authenticating);
+        let admitted = |_: &Principal| self.admit(&target, &mut entry.place);
+        let authenticating = timeout_at(entry.due, login.run(stream.as_mut(), admitted));
         let principal = tokio::select! {
             biased;
             () = self.drain.cancelled() => return Ok(Ended::Stopping),
             principal = authenticating => principal.map_err(|_| Closed::NotAuthenticated)??,
         };
         let session = self.sessions.register(&target.cluster, principal.name());
-        let client = self.linked_client(&target, principal, peer, kind);
+        let client = self.linked_client(&target, principal, &entry, kind);
         let mut early = vec![0; EARLY_BYTES];
         let (broker, read) = tokio::select! {
             biased;
@@ -161,13 +178,14 @@ impl Gateway {
         &self,
         target: &Target,
         principal: Principal,
-        address: SocketAddr,
+        entry: &Entry,
         listener: ListenerKind,
     ) -> LinkedClient {
         let view = self.view.borrow().clone();
         let spec = view.spec(&target.cluster);
         let advertised = spec.map(|spec| self.names.advertised(spec, listener)).unwrap_or_default();
-        LinkedClient { principal, listener, address, advertised }
+        let (address, connection) = (entry.peer, Arc::clone(&entry.id));
+        LinkedClient { principal, listener, address, advertised, connection }
     }
 
     /// Holds a client until its broker is reached, unless it leaves. Gives the link, and how much
@@ -192,7 +210,7 @@ impl Gateway {
         Ok((reaching.await?, read))
     }
 
-    fn report(&self, peer: SocketAddr, closed: &Closed) {
+    fn report(&self, peer: SocketAddr, connection: &str, closed: &Closed) {
         match closed {
             Closed::Full(full) => self.metrics.refused(full.label()),
             Closed::NoCluster(_) => self.metrics.refused("no_cluster"),
@@ -201,9 +219,9 @@ impl Gateway {
             _ => {}
         }
         if !closed.is_remarkable() {
-            tracing::debug!(%peer, reason = %closed, "connection ended");
+            tracing::debug!(%peer, connection, reason = %closed, "connection ended");
         } else if let Some(suppressed) = self.closings.admit() {
-            tracing::warn!(%peer, reason = %closed, suppressed, "closed a connection");
+            tracing::warn!(%peer, connection, reason = %closed, suppressed, "closed a connection");
         }
     }
 }

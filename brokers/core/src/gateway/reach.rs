@@ -46,6 +46,8 @@ impl Gateway {
         if held {
             self.wakes.reached(&target.cluster).await;
             self.metrics.held(began.elapsed());
+            let (cluster, connection) = (&target.cluster, &client.connection);
+            tracing::debug!(%cluster, %connection, "reached after a wait");
         }
         Ok(stream)
     }
@@ -59,7 +61,7 @@ impl Gateway {
         let mut changes = self.view.clone();
         let began = Instant::now();
         let mut pause = RETRY_FIRST;
-        let mut asking = pin!(self.keep_asking(&target.cluster));
+        let mut asking = pin!(self.keep_asking(&target.cluster, &client.connection));
         loop {
             let view = changes.borrow_and_update().clone();
             check_usable(view.spec(&target.cluster)).map_err(Unreached::NotUsable)?;
@@ -68,7 +70,8 @@ impl Gateway {
                 match self.link(&target.cluster, address, client).await {
                     Ok(stream) => return Ok(stream),
                     Err(error) => {
-                        tracing::debug!(cluster = %target.cluster, address, %error, "not reached");
+                        let (cluster, connection) = (&target.cluster, &client.connection);
+                        tracing::debug!(%cluster, %connection, address, %error, "not reached");
                     }
                 }
             }
@@ -90,11 +93,11 @@ impl Gateway {
     }
 
     /// Asks for the cluster to be woken until this is dropped, or the cluster is gone.
-    async fn keep_asking(&self, cluster: &str) {
+    async fn keep_asking(&self, cluster: &str, connection: &str) {
         loop {
             let spec = self.view.borrow().spec(cluster).cloned();
             let Some(spec) = spec else { return };
-            self.wakes.ask(&spec).await;
+            self.wakes.ask(&spec, connection).await;
             sleep(UNREACHED_TIME).await;
         }
     }

@@ -269,6 +269,7 @@ impl Cell {
             connections: 0,
             restarts: 0,
             message: String::new(),
+            started_for: "gateway con_1".to_owned(),
         };
         self.metadata.put_status(cluster, &status).await.unwrap();
     }

@@ -23,11 +23,12 @@ async fn a_client_wakes_its_cluster_and_is_forwarded_as_who_it_is() {
     client.log_in("alice", "secret").await.unwrap();
     client.stream.write_all(b"first request").await.unwrap();
     let wake = cell.next_wake("cl_1").await;
-    assert_eq!(wake.record.by, "gateway");
     let mut broker = cell.broker_at("cl_1", "127.0.0.1:7000");
     cell.runs("cl_1", "127.0.0.1:7000").await;
     let (mut stream, linked) = broker.accept().await;
     assert_eq!(linked.principal.as_str(), "User:alice");
+    assert!(linked.connection.strip_prefix("con_").is_some_and(|id| id.len() == 16));
+    assert_eq!(wake.record.by, format!("gateway {}", linked.connection));
     assert_eq!(linked.listener, ListenerKind::SaslPlaintext);
     assert_eq!(linked.address, SocketAddr::from(([192, 0, 2, 1], 50_000)));
     assert_eq!(linked.advertised, ["127.0.0.1:9092"]);

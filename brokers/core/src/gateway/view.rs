@@ -98,6 +98,10 @@ impl CellView {
         broker.map(|broker| broker.link.clone())
     }
 
+    fn runs(&self, cluster: &str) -> bool {
+        self.statuses.get(cluster).is_some_and(|status| status.phase == Phase::Running)
+    }
+
     fn apply(&mut self, changes: Vec<CellChange>) {
         let mut specs_changed = false;
         for CellChange { cluster, record, .. } in changes {
@@ -229,6 +233,7 @@ impl Follower {
         loop {
             match watch.next().await {
                 Ok(changes) => {
+                    changes.iter().for_each(|change| self.tell(change));
                     self.view.send_modify(|view| Arc::make_mut(view).apply(changes));
                     self.readable();
                 }
@@ -241,6 +246,16 @@ impl Follower {
                     watch = self.reload().await;
                 }
             }
+        }
+    }
+
+    /// Has the log say when a cluster begins to run, and for whom.
+    fn tell(&self, change: &CellChange) {
+        let CellRecord::Status(Some(status)) = &change.record else { return };
+        let ran = self.view.borrow().runs(&change.cluster);
+        if status.phase == Phase::Running && !ran {
+            let (cluster, started_for) = (&change.cluster, &status.started_for);
+            tracing::info!(cluster, started_for, "the cluster runs");
         }
     }
 

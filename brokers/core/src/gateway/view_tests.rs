@@ -40,6 +40,7 @@ fn running(slots: &[u32]) -> ClusterStatus {
         connections: 0,
         restarts: 0,
         message: String::new(),
+        started_for: String::new(),
     }
 }
 

@@ -43,10 +43,10 @@ impl Wakes {
         Self { cell, clock, metrics, clusters: Mutex::default() }
     }
 
-    /// Returns once the keeper was asked to wake the cluster, by this client or another. Only for
-    /// clients that have authenticated. Waits for as long as the cluster may not be woken again;
-    /// the caller bounds the time.
-    pub(super) async fn ask(&self, spec: &ClusterSpec) {
+    /// Returns once the keeper was asked to wake the cluster, by this connection or another. Only
+    /// for clients that have authenticated. Waits for as long as the cluster may not be woken
+    /// again; the caller bounds the time.
+    pub(super) async fn ask(&self, spec: &ClusterSpec, connection: &str) {
         let of_cluster = self.of_cluster(spec);
         let mut wake = of_cluster.lock().await;
         match wake.asked_at {
@@ -60,23 +60,31 @@ impl Wakes {
                 }
             }
         }
-        let by = "gateway".to_owned();
+        let by = format!("gateway {connection}");
         loop {
             let request = WakeRequest { requested_at_ms: self.clock.now_ms(), by: by.clone() };
             match self.cell.request_wake(&spec.id, &request).await {
-                Ok((_, written)) => {
-                    if written {
-                        self.metrics.wake_requested(&spec.id);
-                        tracing::info!(cluster = spec.id, "asked for the cluster to be woken");
-                    }
+                Ok((stored, written)) => {
+                    self.note(&spec.id, connection, &stored.record, written);
                     wake.asked_at = Some(Instant::now());
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(cluster = spec.id, %error, "cannot ask for a wake");
+                    let cluster = &spec.id;
+                    tracing::warn!(cluster, connection, %error, "cannot ask for a wake");
                     sleep(REST * 10).await;
                 }
             }
+        }
+    }
+
+    fn note(&self, cluster: &str, connection: &str, stands: &WakeRequest, written: bool) {
+        if written {
+            self.metrics.wake_requested(cluster);
+            tracing::info!(cluster, connection, "asked for the cluster to be woken");
+        } else {
+            // So that one finds from here to the request that the keeper logs.
+            tracing::info!(cluster, connection, by = stands.by, "is being woken already");
         }
     }
 
@@ -139,14 +147,14 @@ mod tests {
     async fn many_clients_make_one_request() {
         let fixture = Fixture::new();
         let spec = spec("cl_1", 1);
-        join_all((0..100).map(|_| fixture.wakes.ask(&spec))).await;
+        join_all((0..100).map(|_| fixture.wakes.ask(&spec, "con_1"))).await;
         let stored = fixture.cell.wake("cl_1").await.unwrap().unwrap();
-        assert_eq!(stored.record, WakeRequest { requested_at_ms: 7, by: "gateway".into() });
+        assert_eq!(stored.record, WakeRequest { requested_at_ms: 7, by: "gateway con_1".into() });
         assert!(fixture.taken().await);
-        fixture.wakes.ask(&spec).await;
+        fixture.wakes.ask(&spec, "con_1").await;
         assert!(!fixture.taken().await, "asked for a moment ago");
         advance(AGAIN).await;
-        fixture.wakes.ask(&spec).await;
+        fixture.wakes.ask(&spec, "con_1").await;
         assert!(fixture.taken().await, "still not reached");
     }
 
@@ -156,14 +164,15 @@ mod tests {
         let spec = spec("cl_1", 1);
         assert_eq!(spec.wakes_per_minute_max, 6);
         for _ in 0..6 {
-            fixture.wakes.ask(&spec).await;
+            fixture.wakes.ask(&spec, "con_1").await;
             assert!(fixture.taken().await);
             fixture.wakes.reached("cl_1").await;
         }
-        let seventh = timeout(Duration::from_millis(9_500), fixture.wakes.ask(&spec)).await;
+        let seventh =
+            timeout(Duration::from_millis(9_500), fixture.wakes.ask(&spec, "con_1")).await;
         assert!(seventh.is_err());
         assert!(!fixture.taken().await);
-        timeout(Duration::from_secs(1), fixture.wakes.ask(&spec)).await.unwrap();
+        timeout(Duration::from_secs(1), fixture.wakes.ask(&spec, "con_1")).await.unwrap();
         assert!(fixture.taken().await);
     }
 
@@ -172,10 +181,10 @@ mod tests {
         let fixture = Fixture::new();
         let spec = spec("cl_1", 1);
         fixture.store.turn_off();
-        assert!(timeout(Duration::from_secs(3), fixture.wakes.ask(&spec)).await.is_err());
+        assert!(timeout(Duration::from_secs(3), fixture.wakes.ask(&spec, "con_1")).await.is_err());
         fixture.store.turn_on();
         // It took a turn that led to nothing; the next one is there.
-        fixture.wakes.ask(&spec).await;
+        fixture.wakes.ask(&spec, "con_1").await;
         assert!(fixture.taken().await);
     }
 }

@@ -42,6 +42,8 @@ pub struct ClientFacts {
     pub payer: Arc<str>,
     /// Its address.
     pub host: IpAddr,
+    /// What the gateway calls its connection; empty without one.
+    pub connection: Arc<str>,
     /// Whether it is the service itself, which no quota holds.
     pub exempt: bool,
 }
@@ -57,7 +59,14 @@ impl ClientFacts {
         let payer = principal.as_str().into();
         let authorizer = broker.settings.authorizer.as_ref();
         let exempt = authorizer.is_some_and(|settings| settings.super_users.contains(&principal));
-        Self { broker, listener, principal, payer, host: host.to_canonical(), exempt }
+        let (host, connection) = (host.to_canonical(), "".into());
+        Self { broker, listener, principal, payer, host, connection, exempt }
+    }
+
+    /// The same client, on a connection that its gateway calls `connection`.
+    #[must_use]
+    pub fn through(self, connection: Arc<str>) -> Self {
+        Self { connection, ..self }
     }
 }
 
@@ -169,6 +178,7 @@ impl RequestContext {
             principal: self.client.principal.as_str().to_owned(),
             client_id: self.client_id.to_string(),
             address: self.client.host.to_string(),
+            connection: self.client.connection.to_string(),
         })
     }
 

@@ -123,6 +123,7 @@ mod tests {
             listener: ListenerKind::SaslPlaintext,
             address: "127.0.0.1:50000".parse().unwrap(),
             advertised: vec!["127.0.0.1:9092".into()],
+            connection: "con_1".into(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ use crate::settings::split_address;
 const VERSION: u32 = 1;
 /// The only type of principal that a gateway authenticates.
 const USER_TYPE: &str = "User";
+/// The most characters of a connection's id.
+const CONNECTION_CHARS_MAX: usize = 64;
 
 /// How a client came to the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,6 +56,9 @@ pub struct LinkedClient {
     pub address: SocketAddr,
     /// `host:port` by slot: where it finds each broker of the cluster.
     pub advertised: Vec<String>,
+    /// What the gateway calls its connection, for logs and the audit; empty from a gateway that
+    /// names none. At most 64 of `[A-Za-z0-9_-]`.
+    pub connection: Arc<str>,
 }
 
 /// The JSON object. Unknown fields are overlooked, so that a gateway may be newer than a broker.
@@ -63,6 +69,8 @@ struct Fields {
     listener: ListenerKind,
     client_address: SocketAddr,
     advertised: Vec<String>,
+    #[serde(default)]
+    connection: String,
     gateway_nonce: String,
 }
 
@@ -78,6 +86,7 @@ impl LinkedClient {
             listener: self.listener,
             client_address: self.address,
             advertised: self.advertised.clone(),
+            connection: self.connection.to_string(),
             gateway_nonce: encode_hex(&nonce),
         };
         let bytes = serde_json::to_vec(&fields).expect("a preamble is a JSON object");
@@ -106,12 +115,27 @@ impl LinkedClient {
         if let Some(wrong) = fields.advertised.iter().find(|at| split_address(at).is_none()) {
             return Err(refused(format!("{wrong:?} as an address")));
         }
+        if !is_harmless(&fields.connection) {
+            return Err(refused(format!("{:?} as the id of a connection", fields.connection)));
+        }
         let nonce = decode_hex(&fields.gateway_nonce)
             .and_then(|nonce| <[u8; NONCE_BYTES]>::try_from(nonce).ok())
             .ok_or_else(|| refused(format!("a nonce has {NONCE_BYTES} bytes")))?;
-        let (listener, address) = (fields.listener, fields.client_address);
-        Ok((Self { principal, listener, address, advertised: fields.advertised }, nonce))
+        let client = Self {
+            principal,
+            listener: fields.listener,
+            address: fields.client_address,
+            advertised: fields.advertised,
+            connection: fields.connection.into(),
+        };
+        Ok((client, nonce))
     }
+}
+
+/// Whether an id of a connection can stand in any log.
+fn is_harmless(id: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.len() <= CONNECTION_CHARS_MAX && id.chars().all(allowed)
 }
 
 #[cfg(test)]
@@ -126,6 +150,7 @@ mod tests {
             listener: ListenerKind::SaslSsl,
             address: "[2001:db8::1]:50000".parse().unwrap(),
             advertised: vec!["b0-one.example:9443".into(), "[::1]:9443".into()],
+            connection: "con_0123456789abcdef".into(),
         }
     }
 
@@ -144,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn an_older_gateway_names_no_connection() {
+        let bytes = client().encode([7; NONCE_BYTES]).unwrap();
+        let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        value.as_object_mut().unwrap().remove("connection").unwrap();
+        let (read, _) = LinkedClient::decode(value.to_string().as_bytes()).unwrap();
+        assert_eq!(read, LinkedClient { connection: "".into(), ..client() });
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let cases = [
             ("v", serde_json::json!(2)),
@@ -156,6 +190,8 @@ mod tests {
             ("client_address", serde_json::json!(null)),
             ("advertised", serde_json::json!(["example.org"])),
             ("advertised", serde_json::json!("example.org:1")),
+            ("connection", serde_json::json!("con_1\nINFO")),
+            ("connection", serde_json::json!("x".repeat(CONNECTION_CHARS_MAX + 1))),
             ("gateway_nonce", serde_json::json!("00")),
         ];
         let bytes = client().encode([7; NONCE_BYTES]).unwrap();

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Server;
 use super::connection::{Ended, serve};
-use super::service::{LinkService, Service};
+use super::service::{LinkService, Peer, Service};
 use crate::env::{Listener, Stream};
 use crate::link::LinkError;
 
@@ -71,7 +71,7 @@ impl Server {
             Some(async move {
                 let ended = serve(server, stream, session).await;
                 drop(place);
-                (peer, ended)
+                (Peer::direct(peer), ended)
             })
         })
         .await;
@@ -92,8 +92,10 @@ impl Server {
                 let patience = server.limits.authentication_time;
                 let greeted = timeout(patience, service.greet(stream.as_mut())).await;
                 match greeted.unwrap_or(Err(LinkError::TooSlow)) {
-                    Err(error) => (peer, Ended::Link(error)),
-                    Ok((client, _)) if !place.claim(client, true) => (client, Ended::TooMany),
+                    Err(error) => (Peer::direct(peer), Ended::Link(error)),
+                    Ok((client, _)) if !place.claim(client.address, true) => {
+                        (client, Ended::TooMany)
+                    }
                     Ok((client, session)) => {
                         let ended = serve(server, stream, session).await;
                         drop(place);
@@ -110,7 +112,7 @@ impl Server {
         mut listener: Box<dyn Listener>,
         mut admit: impl FnMut(Box<dyn Stream>, SocketAddr) -> Option<C>,
     ) where
-        C: Future<Output = (SocketAddr, Ended)> + Send + 'static,
+        C: Future<Output = (Peer, Ended)> + Send + 'static,
     {
         let mut tasks = JoinSet::new();
         loop {
@@ -157,14 +159,20 @@ impl Server {
         }
     }
 
-    fn report(&self, ended: Result<(SocketAddr, Ended), JoinError>) {
+    fn report(&self, ended: Result<(Peer, Ended), JoinError>) {
         match ended {
             Ok((peer, reason)) if reason.is_suspicious() => {
                 if let Some(suppressed) = self.closings.admit() {
-                    tracing::warn!(%peer, %reason, suppressed, "closed a connection");
+                    let (address, connection) = (peer.address, peer.connection());
+                    tracing::warn!(
+                        peer = %address, connection, %reason, suppressed, "closed a connection"
+                    );
                 }
             }
-            Ok((peer, reason)) => tracing::debug!(%peer, %reason, "connection ended"),
+            Ok((peer, reason)) => {
+                let (address, connection) = (peer.address, peer.connection());
+                tracing::debug!(peer = %address, connection, %reason, "connection ended");
+            }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => {
                     let message = panic_message(panic.as_ref());

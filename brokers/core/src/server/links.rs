@@ -1,12 +1,11 @@
 //! Sessions of clients that a gateway has authenticated.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::dispatch::KafkaSession;
-use super::service::LinkService;
+use super::service::{LinkService, Peer};
 use crate::env::Stream;
 use crate::handlers::{Broker, ClientFacts, ListenerFacts};
 use crate::link::{self, LinkError, LinkSecret, LinkedClient};
@@ -43,7 +42,8 @@ impl KafkaLinks {
             sasl_mechanisms: Vec::new(),
         };
         let (broker, from) = (Arc::clone(&self.broker), client.address.ip());
-        Ok(ClientFacts::new(broker, Arc::new(listener), client.principal, from))
+        let facts = ClientFacts::new(broker, Arc::new(listener), client.principal, from);
+        Ok(facts.through(client.connection))
     }
 }
 
@@ -51,20 +51,21 @@ impl KafkaLinks {
 impl LinkService for KafkaLinks {
     type Session = KafkaSession;
 
-    async fn greet(
-        &self,
-        stream: &mut dyn Stream,
-    ) -> Result<(SocketAddr, KafkaSession), LinkError> {
+    async fn greet(&self, stream: &mut dyn Stream) -> Result<(Peer, KafkaSession), LinkError> {
         let engine = &self.broker.engine;
         let metrics = &engine.settings.metrics;
         let randomness = engine.environment.randomness.as_ref();
         let accepted = link::accept(stream, &self.secret, randomness, |client| {
-            let address = client.address;
-            Ok((address, KafkaSession::authenticated(self.facts(client)?)))
+            let (address, connection) = (client.address, Arc::clone(&client.connection));
+            let session = KafkaSession::authenticated(self.facts(client)?);
+            Ok((Peer { address, connection }, session))
         });
         let accepted = accepted.await;
         match &accepted {
-            Ok(_) => metrics.connected(),
+            Ok((peer, _)) => {
+                metrics.connected();
+                tracing::debug!(peer = %peer.address, connection = peer.connection(), "linked");
+            }
             Err(LinkError::Unproven) => metrics.authentication_failed(),
             Err(_) => {}
         }

@@ -30,7 +30,7 @@ mod tests;
 
 pub use budget::{Budget, Share};
 pub use log_limit::LogLimit;
-pub use service::{LinkService, Outcome, Reply, Service, Session};
+pub use service::{LinkService, Outcome, Peer, Reply, Service, Session};
 
 /// Bounds of what clients can take from a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

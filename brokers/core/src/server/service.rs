@@ -1,6 +1,7 @@
 //! What answers requests, as connections see it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,6 +10,27 @@ use tokio::time::Instant;
 
 use crate::env::Stream;
 use crate::link::LinkError;
+
+/// Who is at the other end of a connection, for limits and logs.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The client's own address, also behind a gateway.
+    pub address: SocketAddr,
+    /// What the gateway calls the connection; empty where there is none, or none that names it.
+    pub connection: Arc<str>,
+}
+
+impl Peer {
+    /// A client that connected by itself.
+    pub fn direct(address: SocketAddr) -> Self {
+        Self { address, connection: "".into() }
+    }
+
+    /// What the gateway calls the connection, if it does.
+    pub fn connection(&self) -> Option<&str> {
+        Some(self.connection.as_ref()).filter(|id| !id.is_empty())
+    }
+}
 
 /// Makes a session for each connection of a listener.
 pub trait Service: Send + Sync + 'static {
@@ -25,15 +47,12 @@ pub trait LinkService: Send + Sync + 'static {
     /// The session's type.
     type Session: Session;
 
-    /// A gateway connected: asks it for which client. Gives the client's address and its session.
-    /// The caller bounds the time.
+    /// A gateway connected: asks it for which client. Gives the client and its session. The caller
+    /// bounds the time.
     ///
     /// # Errors
     /// The connection is to be closed without a word.
-    async fn greet(
-        &self,
-        stream: &mut dyn Stream,
-    ) -> Result<(SocketAddr, Self::Session), LinkError>;
+    async fn greet(&self, stream: &mut dyn Stream) -> Result<(Peer, Self::Session), LinkError>;
 }
 
 /// One connection's requests, one after another.

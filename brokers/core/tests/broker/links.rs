@@ -37,6 +37,7 @@ fn alice() -> LinkedClient {
         listener: ListenerKind::SaslSsl,
         address: "192.0.2.1:50000".parse().unwrap(),
         advertised: vec!["b0-one.kafka.example:9443".into(), "b1-one.kafka.example:9443".into()],
+        connection: "con_0123456789abcdef".into(),
     }
 }
 
@@ -70,6 +71,16 @@ async fn a_linked_client_is_who_the_gateway_says_and_needs_no_password() {
     assert!(!may_describe(&mut client).await);
     let again = SaslHandshakeRequest::default().with_mechanism(text("PLAIN"));
     assert_eq!(client.call(1, again).await.error_code, E::IllegalSaslState.code());
+}
+
+#[tokio::test]
+async fn what_a_linked_client_changes_is_told_of_with_its_connection() {
+    let broker = TestBroker::with(setup()).await;
+    allow(&broker, ResourceType::Topic, "t", "*").await;
+    broker.linked(&alice()).await.unwrap().create_topic("t", 1, &[]).await;
+    let told = broker.engine.metadata.changes(0, 10).await.unwrap();
+    assert_eq!(told[0].action, "topic.create");
+    assert_eq!(told[0].connection, "con_0123456789abcdef");
 }
 
 #[tokio::test]

@@ -191,6 +191,7 @@ fn linked(user: &str, address: &str) -> LinkedClient {
         listener: ListenerKind::SaslSsl,
         address: address.parse().unwrap(),
         advertised: vec!["b0-one.kafka.example:9443".into()],
+        connection: "".into(),
     }
 }
 

@@ -265,6 +265,7 @@ async fn changes_that_nobody_reads_are_bounded_and_the_gap_shows() {
         principal: "User:alice".to_owned(),
         client_id: String::new(),
         address: "192.0.2.1".to_owned(),
+        connection: String::new(),
     };
     let metadata = broker.engine.metadata.on_behalf_of(actor());
     for _ in 0..CHANGES_KEPT_MAX + 5 {

@@ -125,12 +125,15 @@ fn topic_and_partition_samples_are_read() {
         principal: "User:alice".to_owned(),
         client_id: "rdkafka".to_owned(),
         address: "192.0.2.1".to_owned(),
+        connection: String::new(),
         action: "topic.create".to_owned(),
         target_type: "topic".to_owned(),
         target: "orders.v1".to_owned(),
         detail: [("partitions".to_owned(), "12".to_owned())].into(),
     };
     assert_sample("change.json", &change);
+    let connection = "con_0123456789abcdef".to_owned();
+    assert_sample("change_through_gateway.json", &ChangeRecord { connection, ..change });
     let extent = |epoch, incarnation, end| Extent { epoch, incarnation, end };
     let partition = PartitionRecord {
         leader: Some(Incarnation(17)),
@@ -198,8 +201,11 @@ fn samples_of_a_cell_are_read() {
         connections: 12,
         restarts: 1,
         message: "slot 1 was started anew".to_owned(),
+        started_for: String::new(),
     };
     assert_sample("cell_status.json", &status);
+    let started_for = "control-plane op_1 req_1".to_owned();
+    assert_sample("cell_status_started_for.json", &ClusterStatus { started_for, ..status });
     let (requested_at_ms, by) = (1_700_000_000_124, "gateway".to_owned());
     assert_sample("cell_wake.json", &WakeRequest { requested_at_ms, by });
     let content = serde_json::json!({ "groups": [{ "group": "g", "lag_seconds": 1.5 }] });

@@ -143,6 +143,7 @@ fn on_behalf(metadata: &ClusterMetadata) -> ClusterMetadata {
         principal: "User:alice".to_owned(),
         client_id: "tests".to_owned(),
         address: "192.0.2.1".to_owned(),
+        connection: "con_1".to_owned(),
     })
 }
 

@@ -1431,9 +1431,17 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description A new secret. It counts once a code of it was sent to `/session/totp/confirm`. */
+        /**
+         * @description A new secret. It counts once a code of it was sent to `/session/totp/confirm`.
+         *
+         *     Needs the password again.
+         */
         post: operations["session_totp_create"];
-        /** @description Has signing in ask for the password alone. Needs a code; a mail tells the person. */
+        /**
+         * @description Has signing in ask for the password alone; a mail tells the person.
+         *
+         *     Needs the password again, and a code.
+         */
         delete: operations["session_totp_destroy"];
         options?: never;
         head?: never;
@@ -1973,7 +1981,7 @@ export interface components {
             action: string;
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
-            /** @description `-` of what no request did. */
+            /** @description Of a Kafka client the id of its connection, `con_…`; `-` of what neither did. */
             request_id: string;
             /** @description Where the request came from; may be empty. */
             address: string;
@@ -2418,6 +2426,7 @@ export interface components {
             /** Format: email */
             readonly email: string;
             role: components["schemas"]["Role"];
+            project_roles: components["schemas"]["InvitedRole"][];
             state: components["schemas"]["InvitationState"];
             /** @description The user's id. */
             invited_by: string | null;
@@ -2443,9 +2452,23 @@ export interface components {
              * @default member
              */
             role?: components["schemas"]["Role"];
+            /** @description Roles in projects that come with it. */
+            project_roles?: components["schemas"]["InvitedRoleRequest"][];
         };
         /** @enum {string} */
         InvitationState: "pending" | "accepted" | "revoked" | "expired";
+        /** @description A role in a project that comes with an invitation. */
+        InvitedRole: {
+            project_id: string;
+            /** @description Grants at most what the caller may in the project. */
+            role: components["schemas"]["ProjectRole"];
+        };
+        /** @description A role in a project that comes with an invitation. */
+        InvitedRoleRequest: {
+            project_id: string;
+            /** @description Grants at most what the caller may in the project. */
+            role: components["schemas"]["ProjectRole"];
+        };
         /** @description An invoice or a credit note, with all that it says. */
         Invoice: {
             id: string;
@@ -2745,6 +2768,8 @@ export interface components {
             /** @description In percent. */
             progress: number;
             error: components["schemas"]["OperationError"] | null;
+            /** @description The request that began it, as its answer's `X-Request-Id` had it; `-` of none. */
+            request_id: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3068,10 +3093,20 @@ export interface components {
             registration: string;
             email: string;
         };
+        /** @description Both, for what takes a safeguard away. */
+        PasswordAndCodeRequest: {
+            password: string;
+            /** @description Of the authenticator app, or a recovery code. */
+            code: string;
+        };
         /** @description The password now, and the one to be. */
         PasswordChangeRequest: {
             current_password: string;
             new_password: string;
+        };
+        /** @description The password of who is signed in, asked for again. */
+        PasswordRequest: {
+            password: string;
         };
         /** @description The token behind `#` in the mail's link, and the new password. */
         PasswordResetConfirmRequest: {
@@ -3645,6 +3680,8 @@ export interface components {
             /** @description In percent. */
             progress: number;
             error: components["schemas"]["OperationError"] | null;
+            /** @description The request that began it, as its answer's `X-Request-Id` had it; `-` of none. */
+            request_id: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -5327,7 +5364,10 @@ export interface operations {
     };
     "clusters_deleted_topics_:undelete_create": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;
@@ -5576,7 +5616,10 @@ export interface operations {
     };
     "clusters_orphaned_topics_:attach_create": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;
@@ -6423,7 +6466,10 @@ export interface operations {
     };
     "clusters_:sleep_create": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;
@@ -6435,6 +6481,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description With `validate_only`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Validated"];
+                };
+            };
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6549,7 +6604,10 @@ export interface operations {
     };
     "clusters_:wake_create": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check everything, change nothing. */
+                validate_only?: boolean;
+            };
             header?: {
                 /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
                 "Idempotency-Key"?: string;
@@ -6561,6 +6619,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description With `validate_only`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Validated"];
+                };
+            };
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -8167,7 +8234,11 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordRequest"];
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -8181,6 +8252,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
@@ -8195,7 +8268,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CodeRequest"];
+                "application/json": components["schemas"]["PasswordAndCodeRequest"];
             };
         };
         responses: {

@@ -22,6 +22,7 @@ fn status(generation: u64, phase: Phase) -> ClusterStatus {
         connections: 0,
         restarts: 0,
         message: String::new(),
+        started_for: String::new(),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Actor {
     pub client_id: String,
     /// The client's own address, also behind a gateway.
     pub address: String,
+    /// What the gateway calls its connection; empty without one.
+    pub connection: String,
 }
 
 /// What is told of one change.
@@ -185,6 +187,7 @@ impl ClusterMetadata {
                 principal: actor.principal.clone(),
                 client_id: actor.client_id.clone(),
                 address: actor.address.clone(),
+                connection: actor.connection.clone(),
                 action: note.action.to_owned(),
                 target_type: note.target_type.to_owned(),
                 target: note.target.clone(),

@@ -50,18 +50,12 @@ impl ClusterMetadata {
         let shelf = Key::ShelvedTopic(id);
         let mut retry = self.retry();
         loop {
-            let now_ms = self.clock.now_ms();
-            let stored = self.read::<ShelvedTopicRecord>(&shelf).await?;
-            let stored = stored.filter(|stored| !stored.record.is_due(now_ms));
-            let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
-            let record = stored.record.restored(name.unwrap_or(&stored.record.topic.name), now_ms);
-            check_topic_name(&record.name)?;
-            self.check_name_free(&record.name).await?;
+            let Stored { record, revision } = self.restored_topic(id, name).await?;
             let (topic, collision) =
                 (Key::Topic(record.name.clone()), Key::collision_of(&record.name));
             let index = TopicNameRecord { name: record.name.clone() };
             let compares = vec![
-                compare_revision(&shelf, stored.revision),
+                compare_revision(&shelf, revision),
                 compare_absent(&topic),
                 compare_absent(&collision),
             ];
@@ -76,6 +70,26 @@ impl ClusterMetadata {
                 Err(error) => retry.after(error).await?,
             }
         }
+    }
+
+    /// What [`Self::restore_topic`] would make of a topic now, with the revision of what is put by;
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// As [`Self::restore_topic`].
+    pub async fn restored_topic(
+        &self,
+        id: TopicId,
+        name: Option<&str>,
+    ) -> Result<Stored<TopicRecord>, ClusterError> {
+        let now_ms = self.clock.now_ms();
+        let stored = self.read::<ShelvedTopicRecord>(&Key::ShelvedTopic(id)).await?;
+        let stored = stored.filter(|stored| !stored.record.is_due(now_ms));
+        let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
+        let record = stored.record.restored(name.unwrap_or(&stored.record.topic.name), now_ms);
+        check_topic_name(&record.name)?;
+        self.check_name_free(&record.name).await?;
+        Ok(Stored { record, revision: stored.revision })
     }
 
     /// Gives a topic up that was put by: its records may go. Gives what it was, with the revision

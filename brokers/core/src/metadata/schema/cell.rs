@@ -233,6 +233,10 @@ pub struct ClusterStatus {
     pub restarts: u32,
     /// For people; empty where there is nothing to say.
     pub message: String,
+    /// What its brokers were started for, for logs: who asked for the wake, by [`WakeRequest::by`],
+    /// or the generation of the spec. Empty while it is asleep.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub started_for: String,
 }
 
 impl Record for ClusterStatus {
@@ -252,7 +256,7 @@ impl Record for ClusterStatus {
 pub struct WakeRequest {
     /// When, milliseconds since 1970.
     pub requested_at_ms: i64,
-    /// Who, for logs.
+    /// Who, for logs: a word for the kind of process, then ids of what made it ask.
     pub by: String,
 }
 
@@ -374,6 +378,7 @@ pub(crate) mod tests {
             connections: 0,
             restarts: 0,
             message: String::new(),
+            started_for: "gateway con_1".to_owned(),
         };
         assert_eq!(status.check(), Ok(()));
         status.brokers[1].slot = 0;

@@ -19,6 +19,9 @@ pub struct ChangeRecord {
     pub client_id: String,
     /// The client's own address.
     pub address: String,
+    /// What the gateway called its connection; empty where it came through none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub connection: String,
     /// What was done, as `topic.create`.
     pub action: String,
     /// To what, as `topic`.

@@ -70,8 +70,14 @@ export function useResetPassword(): UseMutationResult<
 }
 
 /** Makes a secret for an authenticator app. It counts once a code of it was confirmed. */
-export function useEnrol(): UseMutationResult<Enrolment, Error, void> {
-  return useMutation({ mutationFn: () => body(api.POST("/api/v1/session/totp")) });
+export function useEnrol(): UseMutationResult<Enrolment, Error, Password> {
+  return useMutation({
+    mutationFn: (input: Password) => body(api.POST("/api/v1/session/totp", { body: input })),
+  });
+}
+
+interface Password {
+  password: string;
 }
 
 interface Code {
@@ -89,10 +95,11 @@ export function useConfirmApp(): UseMutationResult<string[], Error, Code> {
 }
 
 /** Has signing in ask for the password alone. */
-export function useRemoveApp(): UseMutationResult<void, Error, Code> {
+export function useRemoveApp(): UseMutationResult<void, Error, Password & Code> {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (input: Code) => done(api.DELETE("/api/v1/session/totp", { body: input })),
+    mutationFn: (input: Password & Code) =>
+      done(api.DELETE("/api/v1/session/totp", { body: input })),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.session }),
   });
 }

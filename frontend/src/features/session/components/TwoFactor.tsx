@@ -2,13 +2,13 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
-import { ErrorPanel } from "@/components/ErrorPanel";
 import { SidePanel } from "@/components/SidePanel";
 import { StateMark } from "@/components/StateMark";
 import { keys } from "@/lib/api/keys";
 import { useEnrol, useRecoveryCodes, useRemoveApp } from "../api/safety";
 import { CodeForm } from "./CodeForm";
 import { EnrolApp } from "./EnrolApp";
+import { PasswordAgain, PasswordAndCode } from "./PasswordAgain";
 import { RecoveryCodes } from "./RecoveryCodes";
 
 type Step = "enrol" | "codes" | "remove";
@@ -24,13 +24,6 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
     // Only now: the codes are shown while the page still says that there is no second factor.
     void client.invalidateQueries({ queryKey: keys.session });
   };
-  const begin = (): void => {
-    enrol.mutate(undefined, {
-      onSuccess: () => {
-        setStep("enrol");
-      },
-    });
-  };
   return (
     <Stack gap="sm" align="flex-start">
       <StateMark tone={enabled ? "running" : "quiet"}>{enabled ? "On" : "Off"}</StateMark>
@@ -39,7 +32,6 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
           ? "Signing in asks for a code of your authenticator app beside the password."
           : "With it a stolen password is not enough: signing in asks for a code of an app too."}
       </Text>
-      {enrol.error && <ErrorPanel error={enrol.error} what="The app was not set up" />}
       {enabled ? (
         <Group gap="xs">
           <Button
@@ -60,12 +52,22 @@ export function TwoFactor({ enabled }: { enabled: boolean }): ReactElement {
           </Button>
         </Group>
       ) : (
-        <Button onClick={begin} loading={enrol.isPending}>
+        <Button
+          onClick={() => {
+            setStep("enrol");
+          }}
+        >
           Set up an authenticator app
         </Button>
       )}
       <SidePanel opened={step === "enrol"} onClose={close} title="Set up an authenticator app">
-        {enrol.data && <EnrolApp enrolment={enrol.data} onDone={close} />}
+        {enrol.data ? (
+          <EnrolApp enrolment={enrol.data} onDone={close} />
+        ) : (
+          <PasswordAgain mutation={enrol} onCancel={close} failure="The app was not set up">
+            Nobody but you shall be able to do this: enter your password again.
+          </PasswordAgain>
+        )}
       </SidePanel>
       <SidePanel opened={step === "codes"} onClose={close} title="New recovery codes">
         <RenewCodes onDone={close} />
@@ -95,7 +97,7 @@ function RenewCodes({ onDone }: { onDone: () => void }): ReactElement {
 function TurnOff({ onDone }: { onDone: () => void }): ReactElement {
   const remove = useRemoveApp();
   return (
-    <CodeForm
+    <PasswordAndCode
       mutation={remove}
       onCancel={onDone}
       onDone={() => {
@@ -107,6 +109,6 @@ function TurnOff({ onDone }: { onDone: () => void }): ReactElement {
     >
       Signing in will ask for the password alone. The app&apos;s entry and the recovery codes lose
       their effect.
-    </CodeForm>
+    </PasswordAndCode>
   );
 }

@@ -1,0 +1,84 @@
+import { PasswordInput, Text, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import type { UseMutationResult } from "@tanstack/react-query";
+import type { ReactElement, ReactNode } from "react";
+import { MutationForm } from "@/components/MutationForm";
+
+interface Props<Result> {
+  mutation: UseMutationResult<Result, Error, { password: string }>;
+  onCancel: () => void;
+  failure: string;
+  /** Why it is asked for. */
+  children: ReactNode;
+}
+
+const entered = (password: string): string | null => (password ? null : "Enter your password");
+
+/** Asks for the password again, before something that whoever found the browser open must not do. */
+export function PasswordAgain<Result>(props: Props<Result>): ReactElement {
+  const { mutation, onCancel, failure, children } = props;
+  const form = useForm({ initialValues: { password: "" }, validate: { password: entered } });
+  return (
+    <MutationForm
+      form={form}
+      mutation={mutation}
+      input={(values) => values}
+      onCancel={onCancel}
+      action="Go on"
+      failure={failure}
+    >
+      <Text size="sm">{children}</Text>
+      <PasswordInput
+        label="Password"
+        autoComplete="current-password"
+        data-autofocus
+        {...form.getInputProps("password")}
+      />
+    </MutationForm>
+  );
+}
+
+interface WithCode<Result> {
+  mutation: UseMutationResult<Result, Error, { password: string; code: string }>;
+  onDone: () => void;
+  onCancel: () => void;
+  action: string;
+  failure: string;
+  /** What will happen. */
+  children: ReactNode;
+}
+
+/** Asks for password and code, before a safeguard is taken away. */
+export function PasswordAndCode<Result>(props: WithCode<Result>): ReactElement {
+  const { mutation, onDone, onCancel, action, failure, children } = props;
+  const form = useForm({
+    initialValues: { password: "", code: "" },
+    validate: { password: entered, code: (code) => (code.trim() ? null : "Enter a code") },
+  });
+  return (
+    <MutationForm
+      form={form}
+      mutation={mutation}
+      input={({ password, code }) => ({ password, code: code.trim() })}
+      onDone={onDone}
+      onCancel={onCancel}
+      action={action}
+      failure={failure}
+    >
+      <Text size="sm">{children}</Text>
+      <PasswordInput
+        label="Password"
+        autoComplete="current-password"
+        data-autofocus
+        {...form.getInputProps("password")}
+      />
+      <TextInput
+        label="Code"
+        description="Of the app, or a recovery code"
+        autoComplete="one-time-code"
+        spellCheck={false}
+        {...form.getInputProps("code")}
+      />
+    </MutationForm>
+  );
+}
