@@ -2,7 +2,9 @@
 
 `full` may do everything with topics, groups and transactions, and look at the cluster. It may not
 alter the cluster: whoever may can give any user a password, the service's own among them. Users and
-ACLs are managed through the API.
+ACLs are managed through the API. Nor may it alter configs of the cluster, which would let every
+application raise its own quotas: who administers them with Kafka's tools gets an ACL for it,
+`ALTER_CONFIGS` on `CLUSTER`.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ class Disaster:
         self._wait(since + self.seconds)
         acked = load.finish()
         self.written.acked[TOPIC] |= acked
-        young = sum(len(values) for topic, values in self.written.acked.items() if topic != TOPIC)
-        self.summary.records_after_backup = len(acked) + young
+        younger = (values for topic, values in self.written.acked.items() if topic != TOPIC)
+        self.summary.records_after_backup = len(acked) + sum(map(len, younger))
 
     def _wait(self, until: float) -> None:
         threading.Event().wait(max(until - time.monotonic(), 0))

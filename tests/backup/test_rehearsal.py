@@ -58,6 +58,8 @@ def test_a_restore_loses_nothing_and_uses_nothing_twice(run):
     (orphan,) = rehearsal.orphans(api, cluster_id)
     assert (orphan["name"], orphan["partitions"]) == ("younger", 1)
     rehearsal.read_all(connection, "orders", "all", before | after)
+    path = f"/clusters/{cluster_id}/orphaned-topics/{orphan['id']}:attach?validate_only=true"
+    assert api.call("POST", path, {})["name"] == "younger"
     assert rehearsal.attach(api, cluster_id, orphan["id"])["name"] == "younger"
     rehearsal.read_all(connection, "younger", "young", young)
     assert rehearsal.orphans(api, cluster_id) == []

@@ -153,8 +153,8 @@ class InvitationCreateSerializer(serializers.Serializer[Any]):
 
     email = serializers.EmailField(max_length=254)
     role = serializers.ChoiceField(choices=ROLES, default=Role.MEMBER.value, help_text=OWN_ROLE)
-    project_roles = InvitedRoleSerializer(
-        many=True,
+    project_roles = serializers.ListField(
+        child=InvitedRoleSerializer(),
         required=False,
         default=list,
         max_length=PROJECT_ROLES_MAX,

@@ -46,6 +46,23 @@ def test_a_name_that_was_taken_asks_for_another(api, path):
     assert (back["id"], back["name"]) == (first["id"], "t-old")
 
 
+def test_validate_only_tells_what_would_come_back(api, path):
+    query = {"validate_only": "true"}
+    made = api().post(f"{path}/topics", {"name": "t", "partitions": 2}).json()
+    api().delete(f"{path}/topics/t")
+    item = f"{path}/deleted-topics/{made['id']}"
+    for name, body in (("t", {}), ("t-old", {"name": "t-old"})):
+        shown = api().post(f"{item}:undelete", body, query=query)
+        assert shown.status_code == 200, shown.content
+        told = {key: shown.json()[key] for key in ("id", "name", "partitions")}
+        assert told == {"id": made["id"], "name": name, "partitions": 2}
+    api().post(f"{path}/topics", {"name": "t"})
+    cases.assert_problem(api().post(f"{item}:undelete", query=query), 409, "name_taken")
+    assert api().get(item).status_code == 200
+    assert [topic["name"] for topic in api().get(f"{path}/topics").json()["items"]] == ["t"]
+    assert not AuditEntry.objects.filter(action="topic.undelete").exists()
+
+
 def test_a_purge_takes_the_name(api, path, cluster_id):
     made = api().post(f"{path}/topics", {"name": "t"}).json()
     api().delete(f"{path}/topics/t")

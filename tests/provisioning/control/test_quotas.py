@@ -5,6 +5,7 @@ from confluent_kafka import Producer
 
 from brokers.errors import UnavailableError
 from brokers.metadata_records import QuotaEntity
+from console.common.conf import config
 from provisioning.cells import cluster_store
 from tests.console import cases
 from tests.provisioning.control.world import access_of, failing, lost, running_broker
@@ -150,3 +151,26 @@ def test_a_broker_that_runs_keeps_to_it(api, quotas, cluster_id):
         assert max(held_ms) > 0
         producer.purge()
         producer.flush(30)
+
+
+@pytest.fixture
+def one_quota():
+    """One entity alone may have quotas, in this process."""
+    limits = config().limits
+    before = limits.quotas
+    object.__setattr__(limits, "quotas", 1)
+    yield
+    object.__setattr__(limits, "quotas", before)
+
+
+@pytest.mark.usefixtures("one_quota")
+def test_quotas_are_a_limit_like_the_others(api, quotas, cluster_id):
+    body = {"user": "alice", "produce_bytes_per_second": 1024}
+    assert put(api(), quotas, body).status_code == 200
+    document = cases.assert_problem(put(api(), quotas, {**body, "user": "bob"}), 403)
+    assert document["quota"] == {"name": "quotas", "limit": 1, "used": 1}
+    # Another value for who has some takes no room.
+    assert put(api(), quotas, {**body, "produce_bytes_per_second": 5}).status_code == 200
+    listed = api().get("/limits", query={"cluster_id": cluster_id}).json()["items"]
+    (shown,) = [each for each in listed if each["name"] == "quotas"]
+    assert (shown["limit"], shown["used"], shown["scope"]) == (1, 1, "cluster")

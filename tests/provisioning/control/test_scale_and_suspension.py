@@ -110,6 +110,8 @@ def test_validate_only_changes_no_cluster(api, cluster_id, row):
     for call in (
         api().delete(path, query={**query, "name": row(cluster_id).name}),
         api().post(f"{path}:suspend", query=query),
+        api().post(f"{path}:wake", query=query),
+        api().post(f"{path}:sleep", query=query),
     ):
         assert (call.status_code, call.json()) == (200, {"valid": True})
     cases.assert_problem(api().delete(path, query=query), 422, "name_not_confirmed")

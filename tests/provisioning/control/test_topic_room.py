@@ -5,6 +5,7 @@ from unittest import mock
 import pytest
 
 from brokers.metadata import ClusterStore
+from brokers.metadata_records import OrphanedTopic
 from console.common.conf import config
 from provisioning.cells import cluster_store
 from provisioning.services import topic_room
@@ -72,3 +73,22 @@ def test_near_the_limit_others_topics_count_at_once(api, topics, cluster_id, lim
         api().post(topics, {"name": "more", "partitions": 2}), 403, "limit_reached"
     )
     assert document["quota"] == {"name": "partitions", "limit": 10, "used": 9}
+
+
+def test_topics_that_come_back_need_room(api, topics, cluster_id, limits, monkeypatch):
+    limits(partitions=10)
+    made = api().post(topics, {"name": "back", "partitions": 6}).json()
+    assert api().delete(f"{topics}/back").status_code == 204
+    assert api().post(topics, {"name": "more", "partitions": 5}).status_code == 201
+    undelete = f"/clusters/{cluster_id}/deleted-topics/{made['id']}:undelete"
+    for query in ({}, {"validate_only": "true"}):
+        response = api().post(undelete, query=query)
+        document = cases.assert_problem(response, 403, "limit_reached")
+        assert document["quota"] == {"name": "partitions", "limit": 10, "used": 5}
+    orphan = OrphanedTopic(id="A" * 22, name="found", partitions=6, found_at_ms=1)
+    monkeypatch.setattr(ClusterStore, "orphaned_topics", lambda _: [orphan])
+    attach = f"/clusters/{cluster_id}/orphaned-topics/{orphan.id}:attach"
+    cases.assert_problem(api().post(attach), 403, "limit_reached")
+    assert api().delete(f"{topics}/more").status_code == 204
+    topic_room.forget()
+    assert api().post(undelete).status_code == 200

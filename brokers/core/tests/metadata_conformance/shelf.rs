@@ -37,6 +37,11 @@ async fn a_deleted_topic_is_led_and_not_seen_until_it_comes_back() {
     assert!(matches!(collision, ClusterError::TopicCollision { .. }), "{collision}");
     let invalid = metadata.restore_topic(None, made.id, Some("a/b")).await.unwrap_err();
     assert!(matches!(invalid, ClusterError::InvalidTopicName(_)), "{invalid}");
+    let would_be = metadata.restored_topic(made.id, Some("c")).await.unwrap().record;
+    assert_eq!((would_be.name.as_str(), would_be.id), ("c", made.id));
+    assert!(metadata.topic("c").await.unwrap().is_none(), "nothing has changed");
+    let collision = metadata.restored_topic(made.id, None).await.unwrap_err();
+    assert!(matches!(collision, ClusterError::TopicCollision { .. }), "{collision}");
     metadata.restore_topic(None, made.id, Some("c")).await.unwrap();
     let restored = metadata.topic("c").await.unwrap().unwrap().record;
     let deletions = restored.deletions.clone();

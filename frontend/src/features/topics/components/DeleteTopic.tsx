@@ -19,8 +19,9 @@ export function DeleteTopic({ clusterId, topic, onDeleted, refused }: Props): Re
       onDeleted={onDeleted}
       refused={refused}
     >
-      Clients that use <code>{topic}</code> get an error from now on. For seven days it can be
-      restored with its records, below the list of topics; then they go for good.
+      Clients that use <code>{topic}</code> get an error from now on. It can be restored with its
+      records, below the list of topics, until the moment that is shown there; then they go for
+      good.
     </DeleteButton>
   );
 }
