@@ -17,6 +17,7 @@ from console.cli.tables.shorthand import (
     listed,
     moment,
     name,
+    pairs,
     reference,
     text,
 )
@@ -30,6 +31,11 @@ ABOUT = {
     "role-binding": "Roles in projects.",
     "api-key": "Keys of the REST interface, such as this command line's.",
 }
+
+
+def _project_roles(given: dict[str, str]) -> list[dict[str, str]]:
+    return [{"project_id": project_id, "role": role} for project_id, role in given.items()]
+
 
 ORGANIZATION = (
     Command("organization describe", "GET /organizations/current", "The organisation."),
@@ -122,6 +128,12 @@ PEOPLE = (
         (
             Field("email", "Whom.", argument=True),
             choice("role", "At most your own. Default: member.", ROLES),
+            pairs(
+                "project_roles",
+                "A role in a project that comes with it: the project's id, and the role.",
+                "project-role",
+                parse=_project_roles,
+            ),
         ),
     ),
     Command(

@@ -79,8 +79,8 @@ COMMANDS = (
         "Bound the number of brokers.",
         (*_scale(), validate_only()),
     ),
-    _starts("wake", "Start its brokers, if it sleeps."),
-    _starts("sleep", "Stop its brokers, until a client connects."),
+    _starts("wake", "Start its brokers, if it sleeps.", validate_only()),
+    _starts("sleep", "Stop its brokers, until a client connects.", validate_only()),
     _starts("suspend", "Stop it, and let no client in until it is resumed.", validate_only()),
     _starts("resume", "End a suspension.", validate_only()),
     Command(

@@ -153,7 +153,7 @@ COMMANDS = (
         "deleted-topic undelete",
         f"POST {DELETED}/{{topic}}:undelete",
         "Restore a deleted topic with its records.",
-        (text("name", "Another name, where its own was taken."),),
+        (text("name", "Another name, where its own was taken."), validate_only()),
     ),
     Command(
         "deleted-topic purge",
@@ -173,7 +173,7 @@ COMMANDS = (
         "orphaned-topic attach",
         f"POST {ORPHANED}/{{topic}}:attach",
         "Make an unknown topic one of the cluster's again.",
-        (text("name", "A name, where its own is unknown or was taken."),),
+        (text("name", "A name, where its own is unknown or was taken."), validate_only()),
     ),
     Command(
         "message list",
