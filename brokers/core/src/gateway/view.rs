@@ -233,7 +233,9 @@ impl Follower {
         loop {
             match watch.next().await {
                 Ok(changes) => {
-                    changes.iter().for_each(|change| self.tell(change));
+                    for change in &changes {
+                        self.tell(change);
+                    }
                     self.view.send_modify(|view| Arc::make_mut(view).apply(changes));
                     self.readable();
                 }
