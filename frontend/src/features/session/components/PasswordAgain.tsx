@@ -14,7 +14,7 @@ interface Props<Result> {
 
 const entered = (password: string): string | null => (password ? null : "Enter your password");
 
-/** Asks for the password again, before something that whoever found the browser open must not do. */
+/** Asks for the password again, before what whoever finds the browser open must not do. */
 export function PasswordAgain<Result>(props: Props<Result>): ReactElement {
   const { mutation, onCancel, failure, children } = props;
   const form = useForm({ initialValues: { password: "" }, validate: { password: entered } });
