@@ -58,6 +58,7 @@ var shapes = map[string]any{
 	"FieldError":                         FieldError{},
 	"Invitation":                         Invitation{},
 	"InvitationCreateRequest":            NewInvitation{},
+	"InvitedRole":                        InvitedRole{},
 	"Member":                             Member{},
 	"PatchedMemberUpdateRequest":         RoleChange{},
 	"NewTopicRequest":                    NewTopic{},

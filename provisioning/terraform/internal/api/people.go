@@ -31,19 +31,25 @@ type Member struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// Invitation is a mail that somebody may join by. State is "pending" for as long as they may.
-type Invitation struct {
-	ID        string `json:"id"`
-	Email     string `json:"email"`
+// InvitedRole is a role in a project that who accepts an invitation has from then on.
+type InvitedRole struct {
+	ProjectID string `json:"project_id"`
 	Role      string `json:"role"`
-	State     string `json:"state"`
-	CreatedAt string `json:"created_at"`
 }
 
 // NewInvitation is whom to invite.
 type NewInvitation struct {
-	Email string `json:"email"`
-	Role  string `json:"role"`
+	Email        string        `json:"email"`
+	Role         string        `json:"role"`
+	ProjectRoles []InvitedRole `json:"project_roles,omitempty"`
+}
+
+// Invitation is a mail that somebody may join by. State is "pending" for as long as they may.
+type Invitation struct {
+	ID        string `json:"id"`
+	State     string `json:"state"`
+	CreatedAt string `json:"created_at"`
+	NewInvitation
 }
 
 // RoleChange gives a member another role.

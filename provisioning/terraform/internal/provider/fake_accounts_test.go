@@ -130,7 +130,7 @@ func (f *fakeAccounts) invite(answer http.ResponseWriter, request *http.Request)
 		}
 	}
 	id := fmt.Sprintf("ivt_%d", len(f.invitations))
-	made := api.Invitation{ID: id, Email: wanted.Email, Role: wanted.Role, State: "pending"}
+	made := api.Invitation{ID: id, State: "pending", NewInvitation: wanted}
 	f.invitations[id] = made
 	tell(answer, http.StatusCreated, made)
 }

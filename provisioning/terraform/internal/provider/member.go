@@ -105,7 +105,7 @@ func pendingInvitations(
 
 func createMember(ctx context.Context, s *session, plan *memberModel, _ memberModel) (bool, error) {
 	email := plan.Email.ValueString()
-	err := s.invite(ctx, email, plan.Role.ValueString())
+	err := s.invite(ctx, api.NewInvitation{Email: email, Role: plan.Role.ValueString()})
 	if api.HasCode(err, "already_member", "already_invited") {
 		err = fmt.Errorf("%w: import %s to manage them here", err, email)
 	}
@@ -113,8 +113,8 @@ func createMember(ctx context.Context, s *session, plan *memberModel, _ memberMo
 	return err == nil, err
 }
 
-func (s *session) invite(ctx context.Context, email, role string) error {
-	made, err := s.api.CreateInvitation(ctx, api.NewInvitation{Email: email, Role: role})
+func (s *session) invite(ctx context.Context, wanted api.NewInvitation) error {
+	made, err := s.api.CreateInvitation(ctx, wanted)
 	if err == nil {
 		s.invitations.Put(organization, made)
 	}
@@ -144,7 +144,10 @@ func updateMember(
 			if err := s.revoke(ctx, *found.invitation); err != nil {
 				return err
 			}
-			return s.invite(ctx, email, role)
+			// Roles in projects that somebody gave with it stay.
+			again := found.invitation.NewInvitation
+			again.Role = role
+			return s.invite(ctx, again)
 		}
 		changed, err := s.api.UpdateMember(ctx, found.member.ID, api.RoleChange{Role: role})
 		if err == nil {

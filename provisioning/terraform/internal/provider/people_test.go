@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"freshet/terraform/internal/api"
 )
 
 func bob(role string) object { return object{"email": "bob@example.org", "role": role} }
@@ -37,11 +39,15 @@ func TestAPersonIsInvitedAndThenAMember(t *testing.T) {
 
 func TestAnotherRoleOfWhoIsInvitedIsAnotherInvitation(t *testing.T) {
 	service, endpoint := newFake(t)
+	state := newWalker(t, endpoint).made("freshet_member", nil, bob("viewer"))
+	given := service.invitations["ivt_0"]
+	given.ProjectRoles = []api.InvitedRole{{ProjectID: "prj_a", Role: "developer"}}
+	service.invitations["ivt_0"] = given
 	walk := newWalker(t, endpoint)
-	state := walk.made("freshet_member", nil, bob("viewer"))
 	state = walk.made("freshet_member", state, bob("admin"))
 	before, after := service.invitations["ivt_0"], service.invitations["ivt_1"]
-	if before.State != "revoked" || after.State != "pending" || after.Role != "admin" {
+	if before.State != "revoked" || after.State != "pending" || after.Role != "admin" ||
+		len(after.ProjectRoles) != 1 {
 		t.Errorf("%v", service.invitations)
 	}
 	walk.made("freshet_member", state, nil)
