@@ -1,6 +1,7 @@
 """Lost answers, killed workers, and what is refused in words that help."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -9,9 +10,11 @@ import pytest
 
 from tests.service.api import Api
 from tests.supervisor.run import wait_until
+from tests.terraform.conftest import SOURCE
 from tests.terraform.estate import CLUSTER, estate
 
 pytestmark = pytest.mark.timeout(600)
+IDS = "_[a-z2-7]{20}"
 
 
 def test_each_answer_may_be_lost_once(team):
@@ -111,29 +114,52 @@ resource "freshet_topic" "some" {
     assert workspace.plan_is_empty()
 
 
-def test_what_is_another_organisations_cannot_be_imported(team, service):
-    stranger = Api.sign_up(service.address)
+def estate_of(stranger):
+    """Makes one of everything; gives kind → what an import of it names."""
     cluster = stranger.create_cluster("theirs")
     stranger.create_topic(cluster, "secret")
-    made = stranger.call("POST", f"/clusters/{cluster}/credentials", {"name": "x", "role": "full"})
-    quota = {"user": "", "request_percentage": 50}
-    stranger.call("PUT", f"/clusters/{cluster}/quotas", quota)
-    budget = stranger.call("POST", "/budgets", {"name": "x", "amount_minor": 1000})
-    foreign = {
+    below = f"/clusters/{cluster}"
+    made = stranger.call("POST", f"{below}/credentials", {"name": "x", "role": "full"})
+    stranger.call("PUT", f"{below}/quotas", {"user": "", "request_percentage": 50})
+    alert = {"cluster_id": cluster, "name": "x", "kind": "connections", "threshold": 1}
+    project = stranger.call("POST", "/projects", {"name": "x"})["id"]
+    account = stranger.call("POST", "/service-accounts", {"name": "x"})["id"]
+    binding = {"principal_type": "service_account", "principal_id": account}
+    binding |= {"project_id": project, "role": "viewer"}
+    email = "invited@strangers.example"
+    stranger.call("POST", "/invitations", {"email": email, "role": "viewer"})
+    return {
         "cluster": cluster,
         "topic": f"{cluster}/secret",
         "credential": f"{cluster}/{made['id']}",
         "acl": f"{cluster}/{made['principal']}/TOPIC/LITERAL/*/ALL/ALLOW/*",
         "client_quota": f"{cluster}/user=",
-        "budget": budget["id"],
+        "alert": stranger.call("POST", "/alerts", alert)["id"],
+        "budget": stranger.call("POST", "/budgets", {"name": "x", "amount_minor": 1000})["id"],
+        "project": project,
+        "service_account": account,
+        "role_binding": stranger.call("POST", "/role-bindings", binding)["id"],
+        "member": email,
+        "organization_settings": stranger.call("GET", "/organizations/current")["id"],
     }
+
+
+def test_what_is_another_organisations_cannot_be_imported(team, service):
+    stranger = Api.sign_up(service.address)
+    foreign = estate_of(stranger)
+    assert set(foreign) == {file.stem for file in (SOURCE / "docs/resources").iterdir()}
     for kind, known in foreign.items():
         workspace = team.workspace(kind)
+        workspace.write(f'resource "freshet_{kind}" "a" {{}}\n')
         # Not there at all looks the same.
-        absent = known.replace(cluster, "cl_" + "a" * 20).replace(budget["id"], "bud_" + "a" * 20)
-        for number, each in enumerate((known, absent)):
-            workspace.write(f'resource "freshet_{kind}" "a{number}" {{}}\n')
-            place = f"freshet_{kind}.a{number}"
-            said = " ".join(workspace.run("import", place, each, status=1).split())
-            assert "Cannot import non-existent remote object" in said or "There is no" in said
+        absent = re.sub(IDS, "_" + "a" * 20, known).replace("invited@", "nobody@")
+        assert known != absent
+        answers = [
+            " ".join(workspace.run("import", f"freshet_{kind}.a", each, status=1).split())
+            for each in (known, absent)
+        ]
+        assert "Cannot import non-existent" in answers[0] or "There is no" in answers[0], answers
+        # But for ids, those of the two requests too.
+        theirs, nobodys = (re.sub(IDS, "_…", each) for each in answers)
+        assert theirs.replace("invited@", "nobody@") == nobodys
     stranger.close()
