@@ -22,7 +22,12 @@ class ProvisioningConfig(AppConfig):
         from console.common.uses import principals_used  # noqa: PLC0415
         from console.common.visibility import register_clusters  # noqa: PLC0415
         from provisioning import checks, estate, limits, receivers  # noqa: PLC0415
-        from provisioning.services import archive, credential_use, protocol_changes  # noqa: PLC0415
+        from provisioning.services import (  # noqa: PLC0415
+            announced,
+            archive,
+            credential_use,
+            protocol_changes,
+        )
         from provisioning.services.clusters import clusters_of_projects  # noqa: PLC0415
 
         uid = "provisioning"
@@ -39,6 +44,7 @@ class ProvisioningConfig(AppConfig):
         register_clusters("provisioning", clusters_of_projects)
         register_check("cell", checks.check_cell)
         limits.register()
+        announced.register()
         principals_used.connect(credential_use.note_credential_uses, dispatch_uid=uid)
         register_estate("clusters", estate.cluster_metrics)
         register_estate("operations", estate.operation_metrics)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from brokers.metadata import ClusterStore
 from brokers.metadata_records import Acl
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import FieldError, NotFound, ValidationFailed
+from console.common.models import AuditEntry
 from console.limits import services as limits
 from provisioning.acl_ids import acl_id
 from provisioning.acl_templates import (
@@ -20,9 +22,12 @@ from provisioning.acl_templates import (
 )
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
+from provisioning.services.announcing import announced, tell_done
 from provisioning.services.effect import Effect, wait_effect
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
+
+DELETED = "acl.delete"
 
 
 def list_acls(*, cluster: Cluster, wanted: Mapping[str, str]) -> list[Acl]:
@@ -69,8 +74,15 @@ def create_acls(
         require_room(cluster=cluster, there=there, new=set(acls))
         if validate_only:
             return Effect(())
+        tell_done(cluster=cluster, action=DELETED)
         repeat_unknown(lambda: store.add_acls(acls))
-    _audit(actor, cluster, "acl.create", acls)
+    record_audit(
+        actor=actor,
+        action="acl.create",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail={"acls": [asdict(entry) for entry in acls]},
+    )
     return wait_effect(cluster=cluster, acls=acls)
 
 
@@ -80,20 +92,39 @@ def delete_acls(*, actor: Actor, cluster: Cluster, wanted: Mapping[str, str]) ->
         detail = "Name at least one field: this would remove every entry."
         raise ValidationFailed(errors=[FieldError("?principal", "required", detail)])
     store = writable_store(cluster)
+    locks.lock("acls", cluster.pk)
     with metadata_errors():
         going = sorted(entry for entry in store.list_acls() if _matches(entry, wanted))
-        repeat_unknown(lambda: store.remove_acls(going))
-    _audit(actor, cluster, "acl.delete", going)
+    _remove(actor, cluster, store, going)
     return going
 
 
 def delete_acl(*, actor: Actor, cluster: Cluster, acl: str) -> None:
     """Removes the entry with an id. Raises `NotFound`."""
-    entry = get_acl(cluster=cluster, acl=acl)
     store = writable_store(cluster)
-    with metadata_errors():
-        repeat_unknown(lambda: store.remove_acls([entry]))
-    _audit(actor, cluster, "acl.delete", [entry])
+    # Of two requests at once one finds it, and one entry tells of it.
+    locks.lock("acls", cluster.pk)
+    _remove(actor, cluster, store, [get_acl(cluster=cluster, acl=acl)])
+
+
+def _remove(actor: Actor, cluster: Cluster, store: ClusterStore, going: Sequence[Acl]) -> None:
+    with (
+        announced(
+            actor=actor,
+            cluster=cluster,
+            action=DELETED,
+            target=("cluster", cluster.pk),
+            detail={"acls": [asdict(entry) for entry in going]},
+        ),
+        metadata_errors(),
+    ):
+        repeat_unknown(lambda: store.remove_acls(going))
+
+
+def are_gone(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced deletion was done: they go together, or none of them."""
+    there = set(cluster_store(cluster_id).list_acls())
+    return there.isdisjoint(Acl(**each) for each in entry.detail["acls"])
 
 
 def require_room(*, cluster: Cluster, there: set[Acl], new: set[Acl]) -> None:
@@ -110,13 +141,3 @@ def require_room(*, cluster: Cluster, there: set[Acl], new: set[Acl]) -> None:
 def _matches(entry: Acl, wanted: Mapping[str, str]) -> bool:
     fields = asdict(entry)
     return all(fields[name] == value for name, value in wanted.items())
-
-
-def _audit(actor: Actor, cluster: Cluster, action: str, acls: Sequence[Acl]) -> None:
-    record_audit(
-        actor=actor,
-        action=action,
-        target_type="cluster",
-        target_id=cluster.pk,
-        detail={"acls": [asdict(entry) for entry in acls]},
-    )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from brokers.metadata_records import Acl
 from console.common.ids import is_id
+from console.common.models import AuditEntry
 from provisioning.cells import cluster_store
 from provisioning.models import Cluster
 from provisioning.services.credentials import acls_to_end
 from provisioning.services.quotas import remove_quotas_of
+
+USER = "User:"
 
 
 def repair_credentials(*, cluster: Cluster) -> int:
@@ -18,8 +22,10 @@ def repair_credentials(*, cluster: Cluster) -> int:
     store = cluster_store(cluster.pk)
     rows = {credential.pk: credential for credential in cluster.credentials.all()}
     users = {user.user for user in store.list_users() if is_id(user.user, "cred")}
+    acls = store.list_acls()
     leaving = {pk for pk, row in rows.items() if row.removed_at is not None}
-    gone = sorted((users - set(rows)) | leaving)
+    never = _never_told(cluster, acls, known=users | set(rows))
+    gone = sorted((users - set(rows)) | leaving | never)
     for username in gone:
         store.remove_user(username)
         remove_quotas_of(store=store, user=username)
@@ -28,7 +34,21 @@ def repair_credentials(*, cluster: Cluster) -> int:
             store.remove_acls(acls_to_end(store=store, credential=row))
         else:
             # Nobody ever had its password: all that there is of it was made with it.
-            principal = f"User:{username}"
-            store.remove_acls([acl for acl in store.list_acls() if acl.principal == principal])
+            store.remove_acls([acl for acl in acls if acl.principal == USER + username])
     cluster.credentials.filter(pk__in=gone).delete()
     return len(gone)
+
+
+def _never_told(cluster: Cluster, acls: list[Acl], *, known: set[str]) -> set[str]:
+    """Names with ACLs alone, of which no log tells: who made them died before it made the user.
+
+    Of a credential that was there once, entries that its owner added stay until they are removed.
+    """
+    principals = {acl.principal.removeprefix(USER) for acl in acls}
+    names = {name for name in principals if is_id(name, "cred")} - known
+    if not names:
+        return set()
+    told = AuditEntry.objects.filter(
+        organization_id=cluster.organization_id, target_type="credential", target_id__in=names
+    )
+    return names - set(told.values_list("target_id", flat=True))

@@ -19,7 +19,8 @@ from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.clock import now
-from console.common.errors import AppError, FieldError, ValidationFailed
+from console.common.errors import AppError, FieldError, Unavailable, ValidationFailed
+from console.common.models import AuditEntry
 from console.common.names import require_free_name
 from console.limits import services as limits
 from provisioning.acl_templates import acls_of_role
@@ -31,12 +32,14 @@ from provisioning.errors import (
 )
 from provisioning.models import Cluster, Credential
 from provisioning.services.acls import require_room
+from provisioning.services.announcing import announced
 from provisioning.services.clusters import enqueue_reconcile
 from provisioning.services.effect import Effect, wait_effect
 from provisioning.services.quotas import remove_quotas_of
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
+DELETED = "credential.delete"
 PASSWORD_BYTES = 24
 SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
 
@@ -151,10 +154,31 @@ def delete_credential(*, actor: Actor, credential: Credential) -> AppError | Non
     goes on by itself, so the change must be kept.
     """
     locks.lock("cluster", credential.cluster_id)
-    audit_credential(actor, credential, "credential.delete", {"name": credential.name})
-    if end_credential(credential=credential):
-        return None
-    return OutcomeUnknown("The removal has begun and goes on by itself.")
+    with announced(
+        actor=actor,
+        cluster=credential.cluster,
+        action=DELETED,
+        target=("credential", credential.pk),
+        detail={"name": credential.name, "cluster_id": credential.cluster_id},
+    ):
+        if end_credential(credential=credential):
+            return None
+        return OutcomeUnknown("The removal has begun and goes on by itself.")
+
+
+def is_ended(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced end has begun: where the user is gone, the rest goes too.
+
+    Raises `Unavailable` while somebody is at the cluster, whom no sweep waits for.
+    """
+    if not locks.try_lock("cluster", cluster_id):
+        raise Unavailable("The cluster is being looked at.")
+    if entry.target_id in {user.user for user in cluster_store(cluster_id).list_users()}:
+        return False
+    row = Credential.objects.select_related("cluster").filter(pk=entry.target_id).first()
+    if row is not None:
+        end_credential(credential=row)
+    return True
 
 
 def end_credential(*, credential: Credential) -> bool:

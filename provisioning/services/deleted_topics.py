@@ -8,20 +8,20 @@ from brokers.metadata_records import DeletedTopic, OrphanedTopic, Topic
 from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
-from console.common.errors import (
-    FieldError,
-    NameNotConfirmed,
-    NotFound,
-)
+from console.common.errors import FieldError, NameNotConfirmed, NotFound
+from console.common.models import AuditEntry
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.errors import (
     OutcomeUnknown,
 )
 from provisioning.models import Cluster
+from provisioning.services.announcing import announced
 from provisioning.services.effect import wait_topic_known
 from provisioning.services.topic_room import require_topic_room
 from provisioning.services.topics import ShownTopic, show_topic, writable_store
 from provisioning.services.unrecorded import is_back_unrecorded
+
+PURGED = "topic.purge"
 
 
 def list_deleted_topics(*, cluster: Cluster) -> list[DeletedTopic]:
@@ -84,12 +84,22 @@ def _restored_before(cluster: Cluster, topic: str, name: str | None) -> Topic | 
 
 def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None) -> None:
     """Gives up a deleted topic before its time is over. Raises `NotFound`, `NameNotConfirmed`."""
+    locks.lock("deleted-topic", f"{cluster.pk}/{topic}")
     found = get_deleted_topic(cluster=cluster, topic=topic)
     if name != found.name:
         detail = "Give the topic's name as `name` to confirm."
         raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
     store = writable_store(cluster)
-    with metadata_errors():
+    with (
+        announced(
+            actor=actor,
+            cluster=cluster,
+            action=PURGED,
+            target=("topic", f"{cluster.pk}/{found.name}"),
+            detail={"id": topic},
+        ),
+        metadata_errors(),
+    ):
         try:
             store.purge_topic(topic)
         except NotFoundError:
@@ -97,7 +107,13 @@ def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None)
         except UnknownOutcomeError as error:
             if topic in {each.id for each in store.deleted_topics()}:
                 raise OutcomeUnknown from error
-    _audit(actor, cluster, "topic.purge", found.name, topic)
+
+
+def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced purge was done: the topic is not deleted, nor was it brought back."""
+    store = cluster_store(cluster_id)
+    there = {each.id for each in store.deleted_topics()} | {each.id for each in store.topics()}
+    return entry.detail["id"] not in there
 
 
 def list_orphaned_topics(*, cluster: Cluster) -> list[OrphanedTopic]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from console.common import locks
 from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import NotFound
+from console.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.cells import broker_access, kafka_errors
 from provisioning.models import Cluster
+from provisioning.services.announcing import announced
 from provisioning.services.brokers import require_brokers, sample_of, serving
 from provisioning.services.observation import observe_cluster
+
+DELETED = "group.delete"
 
 
 @dataclass(frozen=True)
@@ -94,14 +100,29 @@ def reset_offsets(  # noqa: PLR0913 (what a reset consists of)
 def delete_group(*, actor: Actor, cluster: Cluster, group: str, wake: bool) -> None:
     """Deletes a group with what it committed. Raises `GroupActive`, `NotFound`."""
     access = require_brokers(cluster=cluster, wake=wake)
+    locks.lock("group", f"{cluster.pk}/{group}")
     with kafka_errors():
+        kafka.describe_group(access, group)
+    with (
+        announced(
+            actor=actor,
+            cluster=cluster,
+            action=DELETED,
+            target=("group", f"{cluster.pk}/{group}"),
+            detail={"group": group},
+        ),
+        kafka_errors(),
+        # It was there a moment ago: the call came twice.
+        suppress(kafka.UnknownGroupError),
+    ):
         kafka.delete_group(access, group)
-    record_audit(
-        actor=actor,
-        action="group.delete",
-        target_type="group",
-        target_id=f"{cluster.pk}/{group}",
-    )
+
+
+def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced deletion was done: a cluster that sleeps is waited for."""
+    access = require_brokers(cluster=Cluster.objects.get(pk=cluster_id), wake=False)
+    with kafka_errors():
+        return entry.detail["group"] not in kafka.list_group_names(access)
 
 
 def _running(cluster: Cluster) -> kafka.Access | None:

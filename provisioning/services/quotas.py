@@ -15,12 +15,15 @@ from console.common.actor import Actor
 from console.common.audit import record_audit
 from console.common.errors import AppError, FieldError, NotFound, ValidationFailed
 from console.common.ids import RANDOM_CHARS
+from console.common.models import AuditEntry
 from console.limits.services import require_room
 from provisioning.cells import cluster_store, metadata_errors
 from provisioning.models import Cluster
+from provisioning.services.announcing import announced, tell_done
 from provisioning.services.repeating import repeat_unknown
 from provisioning.services.topics import writable_store
 
+REMOVED = "quota.remove"
 # Our names of values → Kafka's; `max_connections` is this service's own.
 KAFKA_NAMES = {
     "produce_bytes_per_second": "producer_byte_rate",
@@ -95,21 +98,44 @@ def set_quota(
     if not validate_only:
         try:
             with metadata_errors():
+                tell_done(cluster=cluster, action=REMOVED)
                 repeat_unknown(lambda: store.set_quota(entity, told))
         except AppError as error:
             raise _pointed(error) from error
-        _audit(actor, cluster, "quota.set", entity, values)
+        record_audit(
+            actor=actor,
+            action="quota.set",
+            target_type="cluster",
+            target_id=cluster.pk,
+            detail={"entity": asdict(entity), "values": dict(values)},
+        )
     return ShownQuota(entity, told)
 
 
 def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None:
     """Removes the quotas of an entity. Raises `NotFound`."""
     store = writable_store(cluster)
+    locks.lock("quotas", cluster.pk)
     with metadata_errors():
         if entity not in {quota.entity for quota in store.quotas()}:
             raise NotFound
+    with (
+        announced(
+            actor=actor,
+            cluster=cluster,
+            action=REMOVED,
+            target=("cluster", cluster.pk),
+            detail={"entity": asdict(entity), "values": {}},
+        ),
+        metadata_errors(),
+    ):
         repeat_unknown(lambda: store.remove_quota(entity))
-    _audit(actor, cluster, "quota.remove", entity, {})
+
+
+def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced removal was done."""
+    there = {quota.entity for quota in cluster_store(cluster_id).quotas()}
+    return QuotaEntity(**entry.detail["entity"]) not in there
 
 
 def copy_quotas(*, store: ClusterStore, of: str, to: str) -> None:
@@ -139,19 +165,3 @@ def _pointed(error: AppError) -> AppError:
             for name in [each.pointer.removeprefix("/")]
         )
     return error
-
-
-def _audit(
-    actor: Actor,
-    cluster: Cluster,
-    action: str,
-    entity: QuotaEntity,
-    values: Mapping[str, float],
-) -> None:
-    record_audit(
-        actor=actor,
-        action=action,
-        target_type="cluster",
-        target_id=cluster.pk,
-        detail={"entity": asdict(entity), "values": dict(values)},
-    )

@@ -26,6 +26,7 @@ from provisioning.choices import Intent, OperationState, OperationType, SampleDa
 from provisioning.kafka import KafkaCallError
 from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import RESTORABLE
+from provisioning.services.announcing import settle_announcements
 from provisioning.services.clusters import bump_generation
 from provisioning.services.credential_repair import repair_credentials
 from provisioning.services.operations import finish_operation, note_progress
@@ -118,6 +119,7 @@ def sweep_clusters() -> int:
             # One cluster must not keep the sweep from those behind it.
             logger.exception("sweep.failed", extra={"cluster": cluster_id})
     forget_purged()
+    settle_announcements()
     return len(found)
 
 

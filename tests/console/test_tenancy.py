@@ -61,6 +61,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/status.py", "meter_status"),  # for staff
     ("provisioning/services/credential_expiry.py", "expire_credentials"),  # a sweep
     ("provisioning/services/credential_use.py", "note_credential_uses"),  # of a whole cell
+    ("provisioning/services/announcing.py", "settle_announcements"),  # a sweep
     ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
     ("provisioning/services/reconciling.py", "forget_purged"),  # a sweep
 }
