@@ -20,7 +20,7 @@ from celery import current_app
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from django.core.mail import get_connection
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from kombu.exceptions import OperationalError as QueueAway
 
@@ -127,20 +127,26 @@ class Seam:
         finally:
             self.inside = inside
 
-    def call(self, system: System, name: str, perform: Callable[[], T]) -> T:
-        """Makes a call, or has it go wrong."""
+    def call(
+        self,
+        system: System,
+        name: str,
+        perform: Callable[[], T],
+        written: Callable[[], bool] = lambda: False,
+    ) -> T:
+        """Makes a call, or has it go wrong. `written`: whether a commit changes anything."""
         if self.inside:
             return perform()
         place = len(self.calls)
         fault = self._due(place, system)
         before = self._revision() if self.recording else 0
-        written = system is System.DATABASE and self.recording and _has_written()
+        changed = self.recording and written()
         self.inside = True
         try:
             return self._perform(system, fault, perform)
         finally:
             self.inside = False
-            changes = self._changed(system, before, written)
+            changes = self._changed(system, before, changed)
             self.calls.append(Call(system, name, changes))
 
     def _revision(self) -> int:
@@ -198,7 +204,7 @@ def _end_process() -> Killed:
     return Killed()
 
 
-def _has_written() -> bool:
+def _has_written(connection: BaseDatabaseWrapper) -> bool:
     """Whether the transaction that is about to be committed changed anything."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
@@ -326,7 +332,8 @@ def _commit(seam: Seam) -> Callable[[Any], None]:
     real = vars(BaseDatabaseWrapper)["_commit"]
 
     def commit(self: Any) -> None:  # noqa: ANN401 (Django's)
-        seam.call(System.DATABASE, "commit", lambda: real(self))
+        name = "commit" if self is connections[self.alias] else "commit beside"
+        seam.call(System.DATABASE, name, lambda: real(self), lambda: _has_written(self))
 
     return commit
 

@@ -1,0 +1,107 @@
+"""Each remote call of each kind of operation goes wrong in each way: nothing differs in the end."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+
+import pytest
+
+from provisioning import cells
+from tests.provisioning.faults import choosing
+from tests.provisioning.faults.choosing import Trial
+from tests.provisioning.faults.contents import CONTENTS
+from tests.provisioning.faults.courses import CLUSTERS, Course
+from tests.provisioning.faults.estate import Estate
+from tests.provisioning.faults.net import watched
+from tests.provisioning.faults.seam import Call, Fault
+
+COURSES = (*CLUSTERS, *CONTENTS)
+WANTED = os.environ.get("FRESHET_FAULTS", "")
+# What each kind may have go wrong, where `tried.json` is written anew.
+_recorded: dict[str, list[Trial]] = {}
+
+
+def begin(estate: Estate, course: Course) -> None:
+    """All is there, and nothing is left to do."""
+    estate.seam.record(on=False)
+    estate.cluster_id = ""
+    if course.own_cluster:
+        estate.make_cluster()
+    course.prepare(estate)
+    estate.mark()
+
+
+def go(estate: Estate, course: Course) -> None:
+    """Asks for it, and lets everybody do what they do."""
+    course.ask(estate)
+    estate.go_on(course.rounds)
+
+
+def end(estate: Estate, course: Course) -> None:
+    """All of it holds."""
+    estate.settle()
+    estate.seam.record(on=False)
+    estate.check()
+    audited, operations = estate.audited(), estate.operations()
+    assert audited in course.audits(len(estate.answers))
+    course.check(estate)
+    assert operations == list(course.operations)
+    estate.forget()
+
+
+def recorded(estate: Estate, course: Course) -> list[Call]:
+    """The calls of a course in which nothing goes wrong: all of them go through the seam."""
+    begin(estate, course)
+    estate.seam.record()
+    with watched(estate.seam) as escaped:
+        go(estate, course)
+    assert escaped == []
+    calls = list(estate.seam.calls)
+    end(estate, course)
+    return calls
+
+
+def wanted(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Trial]:
+    """The trials of a course: all where the environment says so, otherwise those of the file."""
+    if WANTED == "every":
+        return list(every)
+    if WANTED == "choose":
+        _recorded[course.name] = list(every)
+        choosing.write(choosing.choose(_recorded))
+        return []
+    tried = choosing.tried()
+    covered = {(name, way) for trials in tried.values() for name, _, way in trials}
+    assert {(name, way) for name, _, way in every} <= covered, "run with FRESHET_FAULTS=choose"
+    return tried[course.name]
+
+
+@pytest.mark.parametrize("course", COURSES, ids=str)
+def test_whatever_goes_wrong_nothing_differs_in_the_end(estate, course):
+    calls = recorded(estate, course)
+    every = choosing.trials_of(calls)
+    trials, failed = wanted(course, every), []
+    for trial in trials:
+        place, fault = every[trial]
+        begin(estate, course)
+        estate.seam.arm(place, fault)
+        try:
+            go(estate, course)
+            assert estate.seam.struck
+            end(estate, course)
+        except AssertionError as error:
+            # All that fail are told at once.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            failed.append(f"{trial} ({place}): {error} ({where.name}: {where.line})"[:900])
+            estate.seam.heal()
+            estate.seam.record(on=False)
+            estate.forget()
+    assert not failed, "\n".join(failed)
+
+
+def test_a_call_beside_the_seam_is_found(estate):
+    with watched(estate.seam) as escaped:
+        estate.cell.specs()
+        cells.cell_store().specs()
+    assert escaped == ["Metadata.call at _call"]
