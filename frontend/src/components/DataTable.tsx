@@ -10,6 +10,7 @@ import {
   useTable,
 } from "@tanstack/react-table";
 import { type ReactElement, type ReactNode, useMemo, useState } from "react";
+import { useOverflow } from "@/lib/useOverflow";
 import classes from "./DataTable.module.css";
 
 const features = tableFeatures({
@@ -58,8 +59,13 @@ export function DataTable<Row extends object>(props: Props<Row>): ReactElement {
     enableSortingRemoval: false,
   });
   const drawn = table.getRowModel().rows.slice(0, shown);
+  const [scroll, scrolls] = useOverflow();
   return (
-    <div className={classes.scroll}>
+    <div
+      ref={scroll}
+      className={classes.scroll}
+      {...(scrolls && { tabIndex: 0, role: "group", "aria-label": `${label}, scrolls` })}
+    >
       <table className={classes.table} aria-label={label} aria-busy={rows === undefined}>
         <thead>
           <tr>

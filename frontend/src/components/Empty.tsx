@@ -14,7 +14,9 @@ export function Empty({ title, children, action }: Props): ReactElement {
   return (
     <div className={classes.root}>
       <h3 className={classes.title}>{title}</h3>
-      <div className={classes.text}>{children}</div>
+      <div className={classes.text} data-prose>
+        {children}
+      </div>
       {action && <div className={classes.action}>{action}</div>}
     </div>
   );

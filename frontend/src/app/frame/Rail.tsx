@@ -1,4 +1,4 @@
-import { Menu, UnstyledButton } from "@mantine/core";
+import { Menu, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import {
   IconBell,
   IconChartAreaLine,
@@ -92,13 +92,13 @@ function Account({ session }: { session: Session }): ReactElement {
   return (
     <Menu position="bottom-start" width={220} shadow="md">
       <Menu.Target>
-        <UnstyledButton className={classes.account} aria-label={`Account of ${name}`}>
+        <UnstyledButton className={classes.account}>
           <span className={classes.initial} aria-hidden="true">
             {name.slice(0, 1).toUpperCase()}
           </span>
+          <VisuallyHidden>Account of </VisuallyHidden>
           <span className={classes.names}>
-            <span>{name}</span>
-            <span className={classes.mail}>{session.user?.email}</span>
+            <span>{name}</span> <span className={classes.mail}>{session.user?.email}</span>
           </span>
           <IconSelector size={14} aria-hidden="true" className={classes.chevron} />
         </UnstyledButton>

@@ -16,11 +16,19 @@ export function TopLine(): ReactElement {
       <div className={classes.tools}>
         <IncidentMark />
         <AlertMark />
-        <TimeRange />
-        <UnstyledButton className={classes.search} onClick={spotlight.open}>
+        <div className={classes.range}>
+          <TimeRange />
+        </div>
+        <UnstyledButton
+          className={classes.search}
+          onClick={spotlight.open}
+          aria-keyshortcuts="Control+K"
+        >
           <IconSearch size={14} aria-hidden="true" />
           <span>Jump to</span>
-          <Kbd size="xs">Ctrl K</Kbd>
+          <Kbd size="xs" aria-hidden="true">
+            Ctrl K
+          </Kbd>
         </UnstyledButton>
         <Help />
       </div>

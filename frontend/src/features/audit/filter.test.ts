@@ -34,7 +34,7 @@ describe("the audit log's filter", () => {
 
 describe("an entry", () => {
   it("reads as words", () => {
-    expect(actionWords("api_key.create")).toBe("Api key: create");
+    expect(actionWords("api_key.create")).toBe("API key: create");
     expect(actionWords("signup")).toBe("Signup");
     expect(detailWords({ partitions: 6, configs: { a: "b" }, left_out: null })).toBe(
       "partitions 6",

@@ -40,10 +40,13 @@ export function exportPath(query: AuditQuery, format: "jsonl" | "csv"): string {
   return `/api/v1/audit-log/export?${words.toString()}`;
 }
 
-/** `cluster.create` → `Cluster: create`; `api_key.rotate` → `Api key: rotate`. */
+/** `cluster.create` → `Cluster: create`; `api_key.rotate` → `API key: rotate`. */
 export function actionWords(action: string): string {
   const [noun = action, ...verbs] = action.split(".");
-  const words = noun.replaceAll("_", " ");
+  const words = noun
+    .replaceAll("_", " ")
+    .replace(/^api\b/, "API")
+    .replace(/^acls?\b/, "ACL");
   const verb = verbs.join(" ").replaceAll("_", " ");
   const head = words.charAt(0).toUpperCase() + words.slice(1);
   return verb ? `${head}: ${verb}` : head;

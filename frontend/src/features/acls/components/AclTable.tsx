@@ -98,7 +98,9 @@ function columnsOf(
       cell: (acl) => (
         <>
           {names.get(acl.principal)}{" "}
-          <code className={`${classes.mono ?? ""} ${classes.kind ?? ""}`}>{acl.principal}</code>
+          <code className={classes.principal} title={acl.principal}>
+            {acl.principal}
+          </code>
         </>
       ),
     },

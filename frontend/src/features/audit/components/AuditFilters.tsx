@@ -14,7 +14,7 @@ export function AuditFilters({ filter, onChange }: Props): ReactElement {
     <Group gap="xs" mb="sm" align="flex-end" role="search" aria-label="Filter the audit log">
       <Select
         size="xs"
-        w={150}
+        w={{ base: "calc(50% - 5px)", xs: 150 }}
         label="Time"
         data={[{ value: "", label: "Any time" }, ...SINCES]}
         allowDeselect={false}
@@ -86,7 +86,7 @@ function Field({ label, placeholder, value, onChange }: FieldProps): ReactElemen
       // What the address says replaces what was typed.
       key={value ?? ""}
       size="xs"
-      w={160}
+      w={{ base: "calc(50% - 5px)", xs: 160 }}
       label={label}
       placeholder={placeholder}
       defaultValue={value ?? ""}

@@ -51,7 +51,9 @@ const COLUMNS: Column<AuditEntry>[] = [
     cell: ({ target }) => (
       <>
         <span className={classes.quiet}>{target.type.replaceAll("_", " ")}</span>{" "}
-        <code className={classes.mono}>{target.id}</code>
+        <code className={classes.mono} title={target.id}>
+          {target.id}
+        </code>
       </>
     ),
   },

@@ -60,7 +60,7 @@ function MeterBar({ price, costs, before }: BarProps): ReactElement {
         <div className={classes.then} style={{ width: percent(then) }} />
         {free > 0 && <div className={classes.free} style={{ left: percent(free) }} />}
       </div>
-      <div className={classes.figures}>
+      <div className={classes.figures} data-prose>
         <Link
           to="/usage"
           search={{ ...monthSpan(costs.month), meter }}

@@ -62,7 +62,7 @@ export function ProduceForm({ clusterId, topic, partitions }: Props): ReactEleme
         <TextInput
           label="Key"
           description="Empty for a record without a key"
-          ff="monospace"
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
           data-autofocus
           {...form.getInputProps("key")}
         />

@@ -1,3 +1,4 @@
+import { VisuallyHidden } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { Quantity } from "@/components/Quantity";
@@ -26,8 +27,8 @@ export function UsageTiles({ usage }: { usage: UsageSeries | undefined }): React
                 hashScrollIntoView={{ behavior: "smooth" }}
                 resetScroll={false}
                 title={meterMeaning(meter)}
-                aria-label={`${meterName(meter)}: show the rows`}
               >
+                <VisuallyHidden>{meterName(meter)}: show the rows of </VisuallyHidden>
                 <Quantity meter={meter} quantity={totalOf(usage.items, meter)} minutes={minutes} />
               </Link>
             )
