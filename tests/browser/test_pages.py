@@ -1,4 +1,6 @@
-"""Every page, in both themes: nothing fails, nothing is wider than the window, focus is seen."""
+"""Every page, in both themes: nothing fails, nothing is wider than the window, and axe finds
+nothing against WCAG 2 A and AA; the keyboard reaches everything, and its place is seen.
+"""
 
 import itertools
 import os
@@ -10,6 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.clients import python_program, run_in_shell
 from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC
+from tests.supervisor.run import ROOT
 
 # The first of them waits until usage is metered, rolled up and invoiced.
 pytestmark = pytest.mark.timeout(900)
@@ -88,7 +91,18 @@ ENTRANCES = {
 }
 THEMES = ("light", "dark")
 NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.innerWidth"
-SIZES = {"wide": (1360, 860), "narrow": (640, 900)}
+SIZES = {"wide": (1280, 860), "narrow": (360, 780)}
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+# Each theme at one size: what hides at the other one is looked at in the other theme.
+AXE_SIZES = {"light": "wide", "dark": "narrow"}
+VIOLATIONS = """async () => {
+  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const runOnly = { type: "tag", values };
+  const found = await axe.run(document, { runOnly, resultTypes: ["violations"] });
+  return found.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`),
+  );
+}"""
 
 # What lies in the cluster besides: a method, a path inside the cluster, a body.
 PLANTED = (
@@ -175,8 +189,10 @@ def look_at(page, text, theme, size, picture):
     expect(shown).to_have_count(1, timeout=PATIENCE_MS)
     expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
     page.screenshot(path=picture)
-    # Charts follow the window one frame later.
-    page.wait_for_function(NO_WIDER_THAN_THE_WINDOW, timeout=PATIENCE_MS)
+    # Charts follow the window one frame later. (A predicate as a function: no page allows `eval`.)
+    page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=PATIENCE_MS)
+    if AXE_SIZES[theme] == size:
+        assert page.evaluate(VIOLATIONS) == []
 
 
 @pytest.mark.parametrize("who", ["stranger", "member"])
@@ -184,6 +200,7 @@ def test_every_page_is_shown(people, account, addresses, pictures, who, subtests
     """Each is opened once: theme and width change while it is open, as they do for a person."""
     pages, state = (ENTRANCES, None) if who == "stranger" else (PAGES, account)
     with people(state) as visitor:
+        visitor.page.add_init_script(path=AXE)
         for name, (path, text) in pages.items():
             with subtests.test(name):
                 open_page(visitor.page, path.format(**addresses), text)
@@ -206,6 +223,56 @@ def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):
     visitor.page.keyboard.press("ArrowDown")
     visitor.page.keyboard.press("Enter")
     expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=PATIENCE_MS)
+
+
+def test_a_panel_keeps_the_focus_and_gives_it_back(visitor):
+    page = visitor.page
+    visitor.open("/alerts")
+    opener = page.get_by_role("button", name="New alert")
+    opener.focus()
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("dialog", name="New alert")
+    expect(panel.get_by_label("Name", exact=True)).to_be_focused(timeout=PATIENCE_MS)
+    # Once around: the focus never leaves the panel.
+    stops = panel.locator("input:visible, button:visible").count()
+    for _ in range(stops + 1):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('[role=dialog]') !== null")
+    # A field with a list of choices keeps its first Escape for the list.
+    panel.get_by_label("Name", exact=True).focus()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(opener).to_be_focused(timeout=PATIENCE_MS)
+
+
+def test_a_table_is_sorted_and_its_rows_are_worked_on_by_keyboard(visitor):
+    page = visitor.page
+    visitor.open("/access/projects")
+    heading = page.get_by_role("columnheader", name="Name")
+    heading.get_by_role("button").focus()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    visitor.open("/access/keys")
+    revoke = page.get_by_role("button", name=re.compile("^Revoke")).first
+    revoke.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Revoke the API key")
+    expect(dialog.get_by_role("textbox")).to_be_focused(timeout=PATIENCE_MS)
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden(timeout=PATIENCE_MS)
+    expect(revoke).to_be_focused(timeout=PATIENCE_MS)
+
+
+def test_a_table_wider_than_the_window_scrolls_by_keyboard(visitor):
+    page = visitor.page
+    page.set_viewport_size({"width": 360, "height": 780})
+    visitor.open("/prices")
+    scroller = page.get_by_role("group", name=re.compile("scrolls$")).first
+    scroller.focus()
+    expect(scroller).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.activeElement.scrollLeft > 0", timeout=PATIENCE_MS)
 
 
 def test_a_chosen_theme_stays(visitor):

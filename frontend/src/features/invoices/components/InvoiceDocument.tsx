@@ -148,13 +148,11 @@ function Line({ invoice, line }: { invoice: Invoice; line: InvoiceLine }): React
       <td data-align="right">{formatMoney(line.amount_minor, invoice.currency)}</td>
       <td data-align="right">
         {search && (
-          <Link
-            to="/usage"
-            search={search}
-            hash="rows"
-            aria-label={`Rows of ${line.description}, ${cluster || cluster_id}`}
-          >
+          <Link to="/usage" search={search} hash="rows">
             {formatNumber(line.usage_row_ids.length, "row")}
+            <span className={classes.hidden}>
+              {` of ${line.description}, ${cluster || (cluster_id ?? "")}`}
+            </span>
           </Link>
         )}
       </td>
