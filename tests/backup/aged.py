@@ -80,6 +80,9 @@ class Disaster:
     def rehearse(self) -> Summary:
         """All of it. What does not hold is counted; what cannot go on raises."""
         self.written.acked[TOPIC] = rehearsal.produce(self.connection, TOPIC, "before")
+        # What an invoice of an open month says depends on the first day that was metered.
+        rehearsal.put_to_sleep(self.api, self.cluster_id)
+        rehearsal.wait_metered(self.api, self.cluster_id, self._stored_bytes())
         rehearsal.manage(self.run, "backup", "--to", str(self.backup))
         since = time.monotonic()
         self.say(f"backup taken; writing goes on for {self.seconds:.0f} s")

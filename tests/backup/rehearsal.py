@@ -63,6 +63,12 @@ def read_all(connection: Connection, topic: str, group: str, wanted: set[str]) -
     assert set(reader.seen) == wanted
 
 
+def put_to_sleep(api: Api, cluster_id: str) -> None:
+    """Stops the cluster's brokers; whoever connects next wakes it."""
+    api.finish(api.call("POST", f"/clusters/{cluster_id}:sleep"))
+    wait_until(lambda: api.phase(cluster_id) == "asleep", "the cluster sleeps", WITHIN_S)
+
+
 def suspend(api: Api, cluster_id: str) -> None:
     """Stops the cluster's brokers, so that all that was used is in lanes that ended."""
     api.finish(api.call("POST", f"/clusters/{cluster_id}:suspend"))

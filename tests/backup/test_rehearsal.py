@@ -37,6 +37,10 @@ def test_a_restore_loses_nothing_and_uses_nothing_twice(run):
     api.create_topic(cluster_id, "orders", PARTITIONS)
     connection = api.connect(cluster_id)
     before = rehearsal.produce(connection, "orders", "before")
+    # What an invoice of an open month says depends on the first day that was metered.
+    rehearsal.put_to_sleep(api, cluster_id)
+    written = rehearsal.stored_bytes(run, cluster_id, {"orders": PARTITIONS})
+    rehearsal.wait_metered(api, cluster_id, written)
     first_number = rehearsal.issue_invoice(run, api)
     backup = run.home.parent / "backup"
     back_up(run, backup)

@@ -49,7 +49,11 @@ export function useProduce(
           body: input,
         }),
       ),
-    onSuccess: () =>
-      client.invalidateQueries({ queryKey: [...keys.topic(clusterId, topic), "messages"] }),
+    onSuccess: async () => {
+      const queryKey = [...keys.topic(clusterId, topic), "messages"];
+      // A first read that began before the record was there would end as if it were new.
+      await client.cancelQueries({ queryKey });
+      await client.invalidateQueries({ queryKey });
+    },
   });
 }
