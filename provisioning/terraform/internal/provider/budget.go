@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
@@ -93,21 +92,11 @@ func budgetSchema() schema.Schema {
 }
 
 func numbersOf(numbers []int64) types.Set {
-	values := make([]attr.Value, len(numbers))
-	for i, each := range numbers {
-		values[i] = types.Int64Value(each)
-	}
-	return types.SetValueMust(types.Int64Type, values)
+	return setOf(types.Int64Type, numbers, types.Int64Value)
 }
 
 func numbersIn(set types.Set) []int64 {
-	found := make([]int64, 0, len(set.Elements()))
-	for _, each := range set.Elements() {
-		if number, ok := each.(types.Int64); ok {
-			found = append(found, number.ValueInt64())
-		}
-	}
-	return found
+	return itemsIn(set, types.Int64.ValueInt64)
 }
 
 func (m *budgetModel) wish() api.BudgetWish {

@@ -23,18 +23,28 @@ func shownTexts(description string) shown.SetAttribute {
 }
 
 func textSetOf(texts []string) types.Set {
-	values := make([]attr.Value, len(texts))
-	for i, each := range texts {
-		values[i] = types.StringValue(each)
-	}
-	return types.SetValueMust(types.StringType, values)
+	return setOf(types.StringType, texts, types.StringValue)
 }
 
 func textsIn(set types.Set) []string {
-	found := make([]string, 0, len(set.Elements()))
+	return itemsIn(set, types.String.ValueString)
+}
+
+// setOf is a set of items that value makes values of kind of.
+func setOf[T any, V attr.Value](kind attr.Type, items []T, value func(T) V) types.Set {
+	values := make([]attr.Value, len(items))
+	for i, each := range items {
+		values[i] = value(each)
+	}
+	return types.SetValueMust(kind, values)
+}
+
+// itemsIn is what a set of values V holds.
+func itemsIn[T any, V attr.Value](set types.Set, item func(V) T) []T {
+	found := make([]T, 0, len(set.Elements()))
 	for _, each := range set.Elements() {
-		if text, ok := each.(types.String); ok {
-			found = append(found, text.ValueString())
+		if value, ok := each.(V); ok {
+			found = append(found, item(value))
 		}
 	}
 	return found

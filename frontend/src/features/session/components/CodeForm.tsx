@@ -1,8 +1,9 @@
-import { Text, TextInput } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactElement, ReactNode } from "react";
 import { MutationForm } from "@/components/MutationForm";
+import { CodeField, enteredCode } from "./ProofFields";
 
 interface Props<Result> {
   mutation: UseMutationResult<Result, Error, { code: string }>;
@@ -19,7 +20,7 @@ export function CodeForm<Result>(props: Props<Result>): ReactElement {
   const { mutation, onDone, onCancel, action, failure, children } = props;
   const form = useForm({
     initialValues: { code: "" },
-    validate: { code: (code) => (code.trim() ? null : "Enter a code") },
+    validate: { code: enteredCode },
   });
   return (
     <MutationForm
@@ -32,14 +33,7 @@ export function CodeForm<Result>(props: Props<Result>): ReactElement {
       failure={failure}
     >
       <Text size="sm">{children}</Text>
-      <TextInput
-        label="Code"
-        description="Of the app, or a recovery code"
-        autoComplete="one-time-code"
-        spellCheck={false}
-        data-autofocus
-        {...form.getInputProps("code")}
-      />
+      <CodeField data-autofocus {...form.getInputProps("code")} />
     </MutationForm>
   );
 }

@@ -1,8 +1,9 @@
-import { PasswordInput, Text, TextInput } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactElement, ReactNode } from "react";
 import { MutationForm } from "@/components/MutationForm";
+import { CodeField, enteredCode, enteredPassword, PasswordField } from "./ProofFields";
 
 interface Props<Result> {
   mutation: UseMutationResult<Result, Error, { password: string }>;
@@ -12,12 +13,13 @@ interface Props<Result> {
   children: ReactNode;
 }
 
-const entered = (password: string): string | null => (password ? null : "Enter your password");
-
 /** Asks for the password again, before what whoever finds the browser open must not do. */
 export function PasswordAgain<Result>(props: Props<Result>): ReactElement {
   const { mutation, onCancel, failure, children } = props;
-  const form = useForm({ initialValues: { password: "" }, validate: { password: entered } });
+  const form = useForm({
+    initialValues: { password: "" },
+    validate: { password: enteredPassword },
+  });
   return (
     <MutationForm
       form={form}
@@ -28,12 +30,7 @@ export function PasswordAgain<Result>(props: Props<Result>): ReactElement {
       failure={failure}
     >
       <Text size="sm">{children}</Text>
-      <PasswordInput
-        label="Password"
-        autoComplete="current-password"
-        data-autofocus
-        {...form.getInputProps("password")}
-      />
+      <PasswordField data-autofocus {...form.getInputProps("password")} />
     </MutationForm>
   );
 }
@@ -53,7 +50,7 @@ export function PasswordAndCode<Result>(props: WithCode<Result>): ReactElement {
   const { mutation, onDone, onCancel, action, failure, children } = props;
   const form = useForm({
     initialValues: { password: "", code: "" },
-    validate: { password: entered, code: (code) => (code.trim() ? null : "Enter a code") },
+    validate: { password: enteredPassword, code: enteredCode },
   });
   return (
     <MutationForm
@@ -66,19 +63,8 @@ export function PasswordAndCode<Result>(props: WithCode<Result>): ReactElement {
       failure={failure}
     >
       <Text size="sm">{children}</Text>
-      <PasswordInput
-        label="Password"
-        autoComplete="current-password"
-        data-autofocus
-        {...form.getInputProps("password")}
-      />
-      <TextInput
-        label="Code"
-        description="Of the app, or a recovery code"
-        autoComplete="one-time-code"
-        spellCheck={false}
-        {...form.getInputProps("code")}
-      />
+      <PasswordField data-autofocus {...form.getInputProps("password")} />
+      <CodeField {...form.getInputProps("code")} />
     </MutationForm>
   );
 }
