@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 from console.supervisor.services import POOL_MAX
 from tests.bench.sides import BROKER_CPU, WORK
 from tests.peer.jars import ROOT
-from tests.peer.kafka import free_ports
 from tests.peer.processes import spawn_server, stop_servers
+from tests.ports import free_ports
 
 DATABASE = "freshet_bench_web"
 # Kept from one run to the next; of another user than this one.

@@ -30,7 +30,7 @@ from tests.bench.sides import (
     rotated,
     work_folder,
 )
-from tests.peer.kafka import free_ports
+from tests.ports import free_ports
 
 SIDES = ("direct", "gateway")
 ROUNDS = 3

@@ -37,8 +37,8 @@ from tests.bench.sides import (
     work_folder,
 )
 from tests.metering.proof.usage_folder import UsageFolder
-from tests.peer.kafka import free_ports
 from tests.peer.processes import spawn_server, stop_servers
+from tests.ports import free_ports
 
 SIDES = ("metered", "alone")
 ROUNDS = 3

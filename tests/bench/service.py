@@ -13,8 +13,8 @@ from brokers.config import overrides_of
 from brokers.metadata import Acl, CellStore, ClusterSpec, ClusterStatus
 from brokers.secrets import create_cell_secret
 from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK
-from tests.peer.kafka import free_ports
 from tests.peer.processes import spawn_server, stop_servers
+from tests.ports import free_ports
 
 CLUSTER = "cl_bench"
 USER, PASSWORD = "bench", "bench-password"

@@ -12,8 +12,9 @@ from typing import Protocol
 
 from tests.bench.probe import wait_until_served
 from tests.peer.jars import ROOT
-from tests.peer.kafka import KINDS, Peer, free_ports
+from tests.peer.kafka import KINDS, Peer
 from tests.peer.processes import spawn_server, stop_servers
+from tests.ports import free_ports
 
 GENERATOR_CPU = "0"
 BROKER_CPU = "1"

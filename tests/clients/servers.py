@@ -13,8 +13,8 @@ from typing import Self
 
 from brokers.config import overrides_of
 from tests.brokers.logscan import LogScan
-from tests.peer.kafka import free_ports
 from tests.peer.processes import bound_command, stop_servers
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -66,9 +66,9 @@ class BrokerServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline().decode()
         if not line.startswith("ready "):
-            self.process.wait()
+            status = self.wait()
             tail = self.log.read_text(errors="replace")[-4000:]
-            message = f"the broker did not start ({self.process.returncode}):\n{tail}"
+            message = f"the broker did not start ({status}):\n{tail}"
             raise AssertionError(message)
 
     def signal(self, number: signal.Signals) -> None:

@@ -16,8 +16,8 @@ from brokers.config import overrides_of
 from brokers.metadata import Acl, BrokerStatus, CellStore, ClusterSpec, ClusterStatus
 from brokers.secrets import create_cell_secret, link_secret
 from tests.clients.servers import BrokerServer
-from tests.peer.kafka import free_ports
 from tests.peer.processes import bound_command, stop_servers
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 DOMAIN = "kafka.localhost"

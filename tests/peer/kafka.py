@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from typing import Self
 
 from tests.peer.jars import HERE, classpath
 from tests.peer.processes import bound_command, spawn_server, stop_servers
+from tests.ports import free_ports
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.02
@@ -92,15 +92,6 @@ def java_tool(
         message = f"{main_class} {arguments} ended with {result.returncode}:\n"
         raise AssertionError(message + result.stdout + result.stderr)
     return result
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that were all free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
 
 
 class Peer:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,13 +14,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from console.supervisor.processes import Identity, identify, is_running, members_of
+from tests.ports import BLOCK, free_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 UP_TIMEOUT_S = 240
 END_TIMEOUT_S = 90
-KAFKA_PORTS = 20
-# Below those that the kernel gives to whoever names none.
-PORTS_FROM, PORTS_TO = 12_000, 32_000
 
 
 def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
@@ -37,39 +33,6 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> N
     raise AssertionError(message)
 
 
-# The names of the blocks that this process took: they are its own until it ends.
-_taken: list[socket.socket] = []
-
-
-def _take(first: int) -> bool:
-    """Takes a block of ports for this process, whatever runs beside it, also while none is in use:
-    a run that is started again finds its ports free.
-    """
-    name = socket.socket(socket.AF_UNIX)
-    try:
-        name.bind(f"\0freshet-test-ports-{first}")
-    except OSError:
-        name.close()
-        return False
-    _taken.append(name)
-    try:
-        with contextlib.ExitStack() as held:
-            for number in range(first, first + KAFKA_PORTS):
-                listener = held.enter_context(socket.socket())
-                listener.bind(("127.0.0.1", number))
-    except OSError:
-        return False
-    return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Free loopback ports, `KAFKA_PORTS` apart so that ranges from them do not overlap."""
-    blocks = range(PORTS_FROM, PORTS_TO, KAFKA_PORTS)
-    found = list(itertools.islice(filter(_take, blocks), count))
-    assert len(found) == count, f"no {count} free blocks of ports"
-    return found
-
-
 class Run:
     """One `up` on a home. Give the same ports to the next on this home."""
 
@@ -77,7 +40,7 @@ class Run:
         self, home: Path, ports: list[int] | None = None, extra: dict[str, str] | None = None
     ) -> None:
         self.home = home
-        self.ports = ports or free_ports(3)
+        self.ports = ports or free_blocks(3)
         self.http, self.kafka, self.tls = self.ports
         self.lines: list[str] = []
         self._said = threading.Condition()
@@ -108,7 +71,7 @@ class Run:
             "FRESHET_HTTP_PORT": str(self.http),
             "FRESHET_KAFKA_PORT": str(self.kafka),
             "FRESHET_TLS_PORT": str(self.tls),
-            "FRESHET_GATEWAY_KAFKA_PORTS": str(KAFKA_PORTS),
+            "FRESHET_GATEWAY_KAFKA_PORTS": str(BLOCK),
             "FRESHET_LIMITS_SIGNUPS_PER_ADDRESS": "1000",
         }
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FRESHET_", "DJANGO_"))}

@@ -89,7 +89,9 @@ class AgentServer:
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline().decode()
-        assert line.startswith("ready metrics="), self.log.read_text()
+        if not line.startswith("ready metrics="):
+            message = f"the agent did not start ({self.stop()}):\n{self.log.read_text()}"
+            raise AssertionError(message)
         self.metrics = line.split("metrics=")[1].split()[0]
 
     def kill(self) -> None:

@@ -20,7 +20,7 @@ from brokers.metadata import Acl, CellStore, ClusterSpec
 from tests.brokers.logscan import LogScan, read_metadata
 from tests.clients.servers import BrokerServer, Supervisor
 from tests.metering.proof.counting_proxy import CountingProxy, unix_ms
-from tests.peer.kafka import free_ports
+from tests.ports import free_ports
 
 CELL = "local"
 PASSWORD = "a-password-of-the-load"

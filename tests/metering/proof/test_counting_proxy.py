@@ -20,7 +20,7 @@ from tests.metering.proof import frames
 from tests.metering.proof.counting_proxy import CountingProxy, total
 from tests.metering.proof.fetcher import Fetcher, FetchError
 from tests.metering.proof.stored import by_topic_and_principal, counted_egress, stored_bytes
-from tests.peer.kafka import free_ports
+from tests.ports import free_ports
 
 PARTITIONS = 2
 RECORDS = 400
