@@ -17,7 +17,7 @@ use crate::engine::{Engine, StartError};
 use crate::env::{Environment, Listener};
 use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
-use crate::metadata::{MetadataError, SqliteStore};
+use crate::metadata::{MetadataError, MetadataStore, open_store};
 use crate::metrics::{BrokerFigures, Gauges, Sample};
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
@@ -92,9 +92,9 @@ pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError
 ///
 /// # Errors
 /// [`ProcessError::Metadata`].
-pub async fn open_metadata(settings: &Settings) -> Result<SqliteStore, ProcessError> {
+pub async fn open_metadata(settings: &Settings) -> Result<Arc<dyn MetadataStore>, ProcessError> {
     let path = &settings.storage.metadata;
-    let opened = SqliteStore::open(Path::new(path)).await;
+    let opened = open_store(path).await;
     opened.map_err(|error| ProcessError::Metadata { path: path.clone(), error })
 }
 
@@ -230,7 +230,7 @@ impl Started {
         let for_links = listen_if_set(&environment, &settings.listener.link).await?;
         let facts = listener_facts(settings, listener.as_ref());
         let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
-        let store = Arc::new(open_metadata(settings).await?);
+        let store = open_metadata(settings).await?;
         let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
         create_users(&engine, settings).await?;
         let server = Server::new(settings.server_limits(), engine.standing.clone());

@@ -55,7 +55,8 @@ pub struct StorageSettings {
     pub dfs: String,
     /// Folder of the object store.
     pub bucket: String,
-    /// File of the SQLite metadata store.
+    /// File of the SQLite metadata store, or an address of etcd: `etcd://host:port,…/root`, by TLS
+    /// `etcds://…?ca=<file>&cert=<file>&key=<file>`, as a user `?user=<name>&password_file=<file>`.
     pub metadata: String,
     /// Prefix of the cluster in all three.
     pub cluster: String,

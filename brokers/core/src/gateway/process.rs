@@ -17,7 +17,7 @@ use crate::env::files::{FileError, read_private};
 use crate::env::real::{SystemClock, SystemRandomness, Tcp};
 use crate::env::{Listener, Network};
 use crate::metadata::cell::CellError;
-use crate::metadata::{MetadataError, SqliteStore};
+use crate::metadata::{MetadataError, open_store};
 use crate::settings::split_address;
 
 /// How long work of a gateway that is dropped may go on.
@@ -195,10 +195,10 @@ async fn open(
     let secret = secret.ok_or_else(|| GatewayError::NoSecret(path.clone()))?;
     let path = &settings.cell.metadata;
     let unreadable = |error: CellError| GatewayError::Metadata { path: path.clone(), error };
-    let store = SqliteStore::open(Path::new(path)).await;
+    let store = open_store(path).await;
     let store = store.map_err(|error: MetadataError| unreadable(error.into()))?;
     let world = World {
-        store: Arc::new(store),
+        store,
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness::open().map_err(system("randomness"))?),
         network: Arc::new(Tcp),

@@ -38,7 +38,7 @@ pub struct GatewaySettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellSection {
-    /// File of the SQLite metadata store.
+    /// File of the SQLite metadata store, or an address of etcd.
     pub metadata: String,
     /// File of the cell's secret.
     pub secret: String,
@@ -173,7 +173,11 @@ impl ProcessSettings for GatewaySettings {
 impl GatewaySettings {
     fn cell_problem(&self) -> Option<Problem> {
         let missing = [
-            ("cell.metadata", &self.cell.metadata, "the file of the SQLite metadata store"),
+            (
+                "cell.metadata",
+                &self.cell.metadata,
+                "the file of the SQLite metadata store, or an address of etcd",
+            ),
             ("cell.secret", &self.cell.secret, "the file of the cell's secret"),
         ];
         let (key, _, what) = missing.into_iter().find(|(_, value, _)| value.is_empty())?;

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::configs::Overrides;
 use crate::env::real::{SystemClock, SystemRandomness};
 use crate::metadata::cell::{CellError, CellMetadata, CellWatch};
 use crate::metadata::store::MetadataError;
-use crate::metadata::{MetadataStore, SqliteStore};
+use crate::metadata::{MetadataStore, open_store};
 
 /// How often a call that waits lets Python's signal handlers run.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
@@ -150,18 +149,18 @@ pub struct Metadata {
 
 #[pymethods]
 impl Metadata {
-    /// Opens the store in this file, which is made where there is none.
+    /// Opens the store that an address of etcd names, or the one in this file, which is made where
+    /// there is none.
     #[new]
-    fn new(python: Python<'_>, path: &str) -> PyResult<Self> {
+    fn new(python: Python<'_>, location: &str) -> PyResult<Self> {
         python.detach(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(1)
                 .max_blocking_threads(BLOCKING_THREADS_MAX)
                 .thread_name("freshet-metadata")
-                .enable_time()
+                .enable_all()
                 .build()?;
-            let opened = runtime.block_on(SqliteStore::open(Path::new(path)));
-            let store: Arc<dyn MetadataStore> = Arc::new(opened.map_err(AdminError::from)?);
+            let store = runtime.block_on(open_store(location)).map_err(AdminError::from)?;
             let cell = CellMetadata::new(Arc::clone(&store));
             let (watches, interrupted) = (Mutex::default(), watch::Sender::new(0));
             let shared = Shared { runtime: Some(runtime), store, cell, watches, interrupted };

@@ -36,7 +36,11 @@ impl Settings {
         let missing = [
             ("storage.dfs", &storage.dfs, "the folder of the shared file system"),
             ("storage.bucket", &storage.bucket, "the folder of the object store"),
-            ("storage.metadata", &storage.metadata, "the file of the SQLite metadata store"),
+            (
+                "storage.metadata",
+                &storage.metadata,
+                "the file of the SQLite metadata store, or an address of etcd",
+            ),
         ];
         for (key, value, what) in missing {
             if value.is_empty() {

@@ -10,12 +10,14 @@ use freshet_core::env::{Clock, Randomness};
 use freshet_core::metadata::cluster::NewTopic;
 use freshet_core::metadata::store::{Entry, Page, Transaction, Watch};
 use freshet_core::metadata::{
-    ClusterMetadata, Fence, MetadataError, MetadataStore, ScopedStore, SqliteStore,
+    ClusterMetadata, EtcdStore, Fence, MetadataError, MetadataStore, ScopedStore, SqliteStore,
 };
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tempfile::TempDir;
+
+use super::etcd_server as etcd;
 
 /// The same store twice, as two processes of a machine would have it.
 pub struct Handles {
@@ -36,6 +38,14 @@ pub async fn on_file() -> Handles {
 pub async fn in_memory() -> Handles {
     let store = Arc::new(SqliteStore::in_memory());
     Handles { first: store.clone(), second: store, folder: None }
+}
+
+/// Two clients of a real etcd, in a part of it that no other test uses.
+pub async fn on_etcd() -> Handles {
+    let options = etcd::shared().options();
+    let first = Arc::new(EtcdStore::open(options.clone()).await.unwrap());
+    let second = Arc::new(EtcdStore::open(options).await.unwrap());
+    Handles { first, second, folder: None }
 }
 
 /// A part of a store is a store.

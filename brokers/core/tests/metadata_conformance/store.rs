@@ -15,6 +15,7 @@ macro_rules! conformance {
     ($($case:ident),* $(,)?) => {
         conformance!(@on on_file: $($case),*);
         conformance!(@on in_memory: $($case),*);
+        conformance!(@on on_etcd: $($case),*);
         conformance!(@on scoped: $($case),*);
     };
     (@on $store:ident: $($case:ident),*) => {

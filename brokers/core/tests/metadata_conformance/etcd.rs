@@ -1,0 +1,156 @@
+//! What is true of the store over etcd besides the interface: a server that is away, slow, or
+//! forgets its history.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use freshet_core::metadata::etcd::EtcdOptions;
+use freshet_core::metadata::store::{Change, Expected, Transaction, Watch};
+use freshet_core::metadata::{EtcdStore, MetadataError, MetadataStore, MetadataView, open_store};
+
+use super::etcd_server::{EtcdServer, shared};
+use super::fixture::{broker, metadata_of, new_topic};
+
+/// Short, of a server that will not answer.
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn put(store: &EtcdStore, key: &str, value: &str) -> u64 {
+    store.commit(Transaction::new().put(key, value.to_owned())).await.unwrap()
+}
+
+/// Forgets all changes before a revision.
+async fn compact(endpoint: &str, revision: u64) {
+    let mut client = etcd_client::Client::connect([endpoint], None).await.unwrap();
+    client.compact(i64::try_from(revision).unwrap(), None).await.unwrap();
+}
+
+/// Goes on asking while the store is away.
+async fn changes_after_outage(watch: &mut dyn Watch) -> Vec<Change> {
+    loop {
+        match watch.next().await {
+            Ok(changes) => return changes,
+            Err(MetadataError::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_behind_a_restart() {
+    let mut server = EtcdServer::start("restart");
+    let options = server.options();
+    let store = server.store(&options).await;
+    let start = put(&store, "n", "0").await;
+    let mut watch = store.watch("n", start).await.unwrap();
+    let before = put(&store, "n", "1").await;
+    assert_eq!(watch.next().await.unwrap()[0].revision, before);
+    server.kill();
+    server.resume();
+    let other = server.store(&options).await;
+    let after = put(&other, "n", "2").await;
+    let change = Change { key: "n".to_owned(), value: Some("2".into()), revision: after };
+    assert_eq!(changes_after_outage(&mut *watch).await, [change]);
+    assert_eq!(store.get("n").await.unwrap().unwrap().value, "2");
+}
+
+#[tokio::test]
+async fn history_that_is_gone_is_told() {
+    let server = EtcdServer::start("compacted");
+    let store = server.store(&server.options()).await;
+    let start = put(&store, "n", "0").await;
+    let mut last = start;
+    for n in 1..10 {
+        last = put(&store, "n", &n.to_string()).await;
+    }
+    let mut behind = store.watch("n", start).await.unwrap();
+    compact(server.endpoint(), last).await;
+    let gone = store.watch("n", start).await.err();
+    assert_eq!(gone, Some(MetadataError::Compacted));
+    // A watch that stood before may have had all of it sent already.
+    match behind.next().await {
+        Ok(changes) => assert_eq!(changes[0].revision, start + 1),
+        Err(error) => assert_eq!(error, MetadataError::Compacted),
+    }
+    let mut watch = store.watch("n", last).await.unwrap();
+    let coming = put(&store, "n", "coming").await;
+    assert_eq!(watch.next().await.unwrap()[0].revision, coming);
+}
+
+#[tokio::test]
+async fn a_view_reads_anew_behind_lost_history() {
+    let mut server = EtcdServer::start("view");
+    let options = server.options();
+    let store = Arc::new(server.store(&options).await);
+    let metadata = metadata_of(store.clone());
+    let fence = broker(&metadata).await;
+    let (view, follower) = MetadataView::open(store.clone()).await.unwrap();
+    let following = tokio::spawn(follower.run());
+    metadata.create_topic(Some(fence), &new_topic("before", 1)).await.unwrap();
+    server.kill();
+    server.resume();
+    let other = metadata_of(Arc::new(server.store(&options).await));
+    let made = other.create_topic(Some(fence), &new_topic("meanwhile", 1)).await.unwrap();
+    compact(server.endpoint(), made.revision).await;
+    let last = other.create_topic(Some(fence), &new_topic("after", 1)).await.unwrap();
+    view.wait_for(last.revision).await.unwrap();
+    let names: Vec<_> = ["before", "meanwhile", "after"]
+        .into_iter()
+        .filter(|name| view.topics().by_name(name).is_none())
+        .collect();
+    assert_eq!(names, Vec::<&str>::new());
+    following.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_is_away() {
+    let server = EtcdServer::start("silent");
+    let options = server.options();
+    server.store(&options).await;
+    let short = EtcdOptions { request_timeout: SHORT, ..options.clone() };
+    let store = server.store(&short).await;
+    server.signal(libc::SIGSTOP);
+    // Sent, and not answered.
+    let lost = store.commit(Transaction::new().compare("k", Expected::Absent).put("k", "1")).await;
+    assert!(matches!(lost, Err(MetadataError::Unknown(_))), "{lost:?}");
+    // Not sent any more, while nothing is answered.
+    let refused = store.commit(Transaction::new().put("k", "2")).await;
+    assert!(matches!(refused, Err(MetadataError::Unavailable(_))), "{refused:?}");
+    let read = store.get("k").await;
+    assert!(matches!(read, Err(MetadataError::Unavailable(_))), "{read:?}");
+    let opened = EtcdStore::open(short).await.err();
+    assert!(matches!(opened, Some(MetadataError::Unavailable(_))), "{opened:?}");
+    server.signal(libc::SIGCONT);
+    let store = server.store(&options).await;
+    let found = store.get("k").await.unwrap();
+    assert!(found.is_none_or(|entry| entry.value == "1"), "what was refused was done");
+    put(&store, "k", "3").await;
+}
+
+#[tokio::test]
+async fn a_range_larger_than_an_answer_is_one_revision() {
+    let server = shared();
+    let store = server.store(&server.options()).await;
+    // 80 MB in all, beyond the 64 MiB of one answer.
+    let value = vec![b'x'; 1_000_000];
+    for n in 0..80 {
+        store.commit(Transaction::new().put(format!("k{n:02}"), value.clone())).await.unwrap();
+    }
+    let page = store.range("", None, usize::MAX).await.unwrap();
+    assert_eq!(page.entries.len(), 80);
+    assert!(!page.more);
+    assert!(page.entries.is_sorted_by(|a, b| a.key < b.key));
+    assert!(page.entries.iter().all(|entry| entry.revision <= page.revision));
+}
+
+#[tokio::test]
+async fn settings_name_it_by_an_address() {
+    let server = shared();
+    let members = server.endpoint().strip_prefix("http://").unwrap();
+    let whole = server.store(&EtcdOptions { root: String::new(), ..server.options() }).await;
+    let address = format!("etcd://{members}/by-address/one");
+    let store = open_store(&address).await.unwrap();
+    let revision = store.commit(Transaction::new().put("k", "v")).await.unwrap();
+    let entry = whole.get("by-address/one/k").await.unwrap().unwrap();
+    assert_eq!((entry.revision, &entry.value[..]), (revision, &b"v"[..]));
+    assert_eq!(store.range("", None, 10).await.unwrap().entries[0].key, "k");
+}
