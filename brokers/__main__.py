@@ -1,4 +1,4 @@
-"""`python -m brokers serve`, `python -m brokers gateway` and `python -m brokers inspect`."""
+"""`python -m brokers serve`, `run`, `gateway` and `inspect`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="run a broker until SIGTERM or SIGINT")
+    run = commands.add_parser("run", help="as serve, and start it again when it ends: for PID 1")
     gateway = commands.add_parser("gateway", help="run a gateway until SIGTERM or SIGINT")
     inspect = commands.add_parser("inspect", help="show what lies on a cluster's storage")
-    for command in (serve, gateway, inspect):
+    for command in (serve, run, gateway, inspect):
         command.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
         command.add_argument(
             "--set",
@@ -46,6 +47,10 @@ def main(arguments: list[str] | None = None) -> int:
             from brokers import gateway  # noqa: PLC0415 (see above)
 
             return gateway.serve(load_settings(given.config, given.set, gateway.resolve))
+        if given.command == "run":
+            from brokers.run import run  # noqa: PLC0415 (see above)
+
+            return run(["--config", given.config, *(f"--set={each}" for each in given.set)])
         settings = load_settings(given.config, given.set)
         if given.command == "serve":
             from brokers.server import serve  # noqa: PLC0415 (see above)

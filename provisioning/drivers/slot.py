@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from brokers.backoff import Backoff, Ends
 from brokers.errors import ConfigError
-from provisioning.drivers.backoff import Backoff, Ends
 from provisioning.drivers.base import BrokerObservation, BrokerPlan, BrokerState, Endpoints
 from provisioning.drivers.files import SlotFiles
 from provisioning.drivers.logs import LogLimits, LogTail

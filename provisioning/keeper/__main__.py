@@ -10,10 +10,10 @@ import signal
 import sys
 from datetime import UTC, datetime
 
+from brokers.backoff import Backoff
 from brokers.errors import BrokerError
 from brokers.secrets import read_cell_secret
 from brokers.sections import SettingsError
-from provisioning.drivers.backoff import Backoff
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.logs import LogLimits
 from provisioning.drivers.slot import LocalOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from brokers.backoff import Backoff
 from provisioning.drivers import process
-from provisioning.drivers.backoff import Backoff
 from provisioning.drivers.base import Answer, BrokerPlan, BrokerState, ClusterPlan, Endpoints
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.logs import LogLimits

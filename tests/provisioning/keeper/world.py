@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from brokers.backoff import Backoff
 from brokers.metadata_records import BrokerStatus
 from brokers.secrets import create_cell_secret, link_secret
-from provisioning.drivers.backoff import Backoff
 from provisioning.drivers.base import Driver
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.slot import LocalOptions

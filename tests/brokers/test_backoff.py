@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioning.drivers.backoff import Backoff, Ends
+from brokers.backoff import Backoff, Ends
 
 BACKOFF = Backoff(first_s=0.1, max_s=30.0, served_max_s=0.5, quiet_s=5.0)
 

@@ -1,0 +1,145 @@
+"""PID 1 of a pod: has a broker run, and starts it again when it ends.
+
+A broker that ends is another incarnation milliseconds later, where a platform would take seconds to
+start a container. What is started is `python -m brokers serve`; what this process adds is small: it
+passes the request to stop on, waits for every child that it inherits, and gives up only where
+another start is no use.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import IO
+
+from brokers.backoff import Backoff, Ends
+
+# Exit statuses of `python -m brokers serve`.
+EXIT_USAGE = 2
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+READY = b"ready "
+PIECE = 65_536
+
+
+class Runner:
+    """One broker at a time, until it is told to stop."""
+
+    def __init__(self, command: Sequence[str], backoff: Backoff | None = None) -> None:
+        self._command = list(command)
+        self._backoff = backoff or Backoff()
+        self._ends = Ends()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._served_at: float | None = None
+        self._start_at = 0.0
+        self._stopping = False
+        self._status: int | None = None
+
+    def run(self) -> int:
+        """Runs until SIGTERM or SIGINT; gives the status to exit with."""
+        use_all_files()
+        wakeups, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
+            # A handler of Python's, so that the number reaches the pipe.
+            signal.signal(number, lambda _number, _frame: None)
+        with selectors.DefaultSelector() as selector:
+            selector.register(wakeups, selectors.EVENT_READ)
+            while self._status is None:
+                if self._child is None and time.monotonic() >= self._start_at:
+                    self._start(selector)
+                for key, _ in selector.select(self._pause_s()):
+                    if key.fd == wakeups:
+                        self._on_signals(os.read(wakeups, PIECE), selector)
+                    else:
+                        self._on_output(key.fd, selector)
+        return self._status
+
+    def _pause_s(self) -> float | None:
+        return None if self._child else max(0.0, self._start_at - time.monotonic())
+
+    def _start(self, selector: selectors.BaseSelector) -> None:
+        self._served_at = None
+        self._child = subprocess.Popen(self._command, stdout=subprocess.PIPE)
+        selector.register(_output_of(self._child), selectors.EVENT_READ)
+
+    def _on_output(self, pipe: int, selector: selectors.BaseSelector) -> None:
+        """Passes on what the broker says; that it serves is the one thing that counts here."""
+        piece = os.read(pipe, PIECE)
+        if not piece:
+            selector.unregister(pipe)
+            return
+        if self._served_at is None and READY in piece:
+            self._served_at = time.monotonic()
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+    def _on_signals(self, numbers: bytes, selector: selectors.BaseSelector) -> None:
+        for number in numbers:
+            if number in STOP_SIGNALS:
+                self._stop()
+        self._reap(selector)
+
+    def _stop(self) -> None:
+        self._stopping = True
+        if self._child is None:
+            self._status = 0
+            return
+        # A second request ends the broker at once: that is its own rule.
+        self._child.send_signal(signal.SIGTERM)
+
+    def _reap(self, selector: selectors.BaseSelector) -> None:
+        """Waits for every child that has ended; those of other processes come to PID 1 too."""
+        child = self._child
+        while True:
+            try:
+                pid, wait_status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if child is not None and pid == child.pid:
+                child.returncode = os.waitstatus_to_exitcode(wait_status)
+                self._on_end(child, selector)
+                child = None
+
+    def _on_end(self, child: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> None:
+        with _output_of(child) as output:
+            while output.fileno() in selector.get_map():
+                self._on_output(output.fileno(), selector)
+        self._child = None
+        if self._stopping or child.returncode == EXIT_USAGE:
+            # What refuses its settings is not helped by another start.
+            self._status = max(child.returncode, 0)
+            return
+        now = time.monotonic()
+        served_s = None if self._served_at is None else now - self._served_at
+        self._ends = self._backoff.after(self._ends, served_s)
+        pause_s = self._backoff.pause_s(self._ends)
+        self._start_at = now + pause_s
+        sys.stderr.write(
+            f"the broker ended ({child.returncode}); it is started again in {pause_s:.1f} s\n"
+        )
+
+
+def _output_of(child: subprocess.Popen[bytes]) -> IO[bytes]:
+    if child.stdout is None:
+        message = "a child without a pipe"
+        raise RuntimeError(message)
+    return child.stdout
+
+
+def use_all_files() -> None:
+    """Raises the number of open files to what is allowed; children have the same."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Has `python -m brokers serve` run with these arguments; see `Runner.run`."""
+    return Runner([sys.executable, "-m", "brokers", "serve", *arguments]).run()
