@@ -1,0 +1,320 @@
+"""Brokers as pods of a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from provisioning.drivers.base import (
+    ACCEPTED,
+    Answer,
+    BrokerState,
+    ClusterObservation,
+    ClusterPlan,
+    Outcome,
+)
+from provisioning.drivers.kubernetes import manifests
+from provisioning.drivers.kubernetes.api import Api, ApiError, Lost
+from provisioning.drivers.kubernetes.cache import Cache
+from provisioning.drivers.kubernetes.compare import differing, holds
+from provisioning.drivers.kubernetes.manifests import Manifest, namespace_of
+from provisioning.drivers.kubernetes.observe import instance_of, is_ending, observe, slot_of
+from provisioning.drivers.kubernetes.options import KubernetesOptions
+
+LOGGER = logging.getLogger(__name__)
+T = TypeVar("T")
+
+# Calls at a time.
+THREADS = 16
+# Until the image of what is there stands.
+LISTED_S = 60.0
+# What a refused call may be repeated for: it will be another time.
+PASSING = {http.client.TOO_MANY_REQUESTS, http.client.CONFLICT}
+# In the order in which they are looked at.
+SWEPT = (
+    "Namespace",
+    "ResourceQuota",
+    "ServiceAccount",
+    "NetworkPolicy",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "Secret",
+    "Deployment",
+)
+
+
+class KubernetesDriver:
+    """A namespace for each cluster, in it a Deployment of one pod for each broker."""
+
+    def __init__(self, api: Api, options: KubernetesOptions) -> None:
+        self._api = api
+        self._options = options
+        self._selector = manifests.selector(options)
+        self._notify: Callable[[str], None] = lambda _cluster_id: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kubernetes")
+        self._locks: dict[str, asyncio.Lock] = {}
+        # What was asked for last; none of a cluster that shall sleep.
+        self._plans: dict[str, ClusterPlan | None] = {}
+        # Clusters whose objects were all seen to be as the plan of the same cluster wants them.
+        self._complete: dict[str, ClusterPlan] = {}
+        self._instances: dict[str, set[str]] = {}
+        self._asked: set[str] = set()
+        self._restarts: dict[str, int] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+        self._namespaces, self._deployments, self._pods = (
+            Cache(api, kind, self._selector, self._on_change)
+            for kind in ("Namespace", "Deployment", "Pod")
+        )
+
+    def notify(self, call: Callable[[str], None]) -> None:
+        """See `Driver.notify`."""
+        self._notify = call
+
+    async def start(self) -> None:
+        """Reads what is there. Raises `Lost` where the API server cannot be reached."""
+        self._loop = asyncio.get_running_loop()
+        caches = (self._namespaces, self._deployments, self._pods)
+        for cache in caches:
+            cache.start()
+        for cache in caches:
+            if not await self._call(cache.wait_listed, LISTED_S):
+                message = f"{cache.kind}s could not be listed within {LISTED_S:.0f} s"
+                raise Lost(message)
+        self._sweeping = asyncio.create_task(self._sweep_again(), name="sweep of Kubernetes")
+
+    async def close(self) -> None:
+        """Ends; pods go on."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeping
+        for cache in (self._namespaces, self._deployments, self._pods):
+            await self._call(cache.close)
+        self._threads.shutdown()
+        self._api.close()
+
+    async def clusters(self) -> frozenset[str]:
+        """Clusters that have a namespace which nobody deletes."""
+        return frozenset(
+            found["metadata"]["labels"][manifests.CLUSTER]
+            for found in self._namespaces.all()
+            if not is_ending(found)
+        )
+
+    async def apply(self, plan: ClusterPlan) -> Outcome:
+        """See `Driver.apply`."""
+        self._plans[plan.cluster_id] = plan
+        return await self._request(plan.cluster_id, lambda: self._apply(plan))
+
+    async def observe(self, cluster_id: str) -> ClusterObservation:
+        """See `Driver.observe`."""
+        name = namespace_of(cluster_id)
+        return ClusterObservation(
+            cluster_id,
+            observe(self._deployments.of(name), self._pods.of(name), self._options),
+            self._restarts.get(cluster_id, 0),
+            self._pods.listed,
+        )
+
+    async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
+        """See `Driver.stop`."""
+        self._plans[cluster_id] = None
+        return await self._request(cluster_id, lambda: self._stop(cluster_id, clean=clean))
+
+    async def replace(self, cluster_id: str, slot: int) -> Outcome:
+        """See `Driver.replace`."""
+        plan = self._plans.get(cluster_id)
+        if plan is None or slot not in {broker.slot for broker in plan.brokers}:
+            return Outcome(Answer.REFUSED, f"no broker of {cluster_id} in slot {slot}")
+        return await self._request(cluster_id, lambda: self._end_pods(cluster_id, slot))
+
+    async def remove(self, cluster_id: str) -> Outcome:
+        """See `Driver.remove`. The namespace ends in the background."""
+        self._plans.pop(cluster_id, None)
+        return await self._request(cluster_id, lambda: self._remove(cluster_id))
+
+    async def sweep(self) -> int:
+        """Repairs what is not as it shall be, of all clusters; gives the number of writes."""
+        found = await self._call(self._list_all)
+        writes = 0
+        for cluster_id, plan in list(self._plans.items()):
+            async with self._lock(cluster_id):
+                if self._plans.get(cluster_id, plan) is not plan:
+                    continue
+                writes += await self._call(self._repair, cluster_id, plan, found)
+        return writes
+
+    async def _sweep_again(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.sweep_interval_s)
+            try:
+                writes = await self.sweep()
+            except (ApiError, Lost) as error:
+                LOGGER.warning("a sweep was given up: %s", error)
+                continue
+            if writes:
+                LOGGER.warning("a sweep repaired %d objects", writes)
+
+    def _apply(self, plan: ClusterPlan) -> None:
+        cluster_id, options = plan.cluster_id, self._options
+        name = namespace_of(cluster_id)
+        wanted = {broker.slot for broker in plan.brokers}
+        if self._complete.get(cluster_id) != plan:
+            for manifest in manifests.manifests(plan, options):
+                self._write(manifest)
+            self._complete[cluster_id] = plan
+        else:
+            running = {slot_of(found): found for found in self._deployments.of(name)}
+            for slot in wanted:
+                manifest = manifests.deployment(cluster_id, slot, 1, options)
+                if not holds(manifest, running.get(slot)):
+                    self._write(manifest)
+        for found in self._deployments.of(name):
+            if slot_of(found) not in wanted:
+                self._scale(found, 0)
+        for broker in observe(self._deployments.of(name), self._pods.of(name), options):
+            if broker.state is BrokerState.FAILED and broker.slot in wanted:
+                # It would be tried again by itself, minutes later.
+                self._end_pods(cluster_id, broker.slot)
+
+    def _stop(self, cluster_id: str, *, clean: bool) -> None:
+        for found in self._deployments.of(namespace_of(cluster_id)):
+            if found["spec"]["replicas"]:
+                self._scale(found, 0)
+        self._ask_of(cluster_id)
+        if not clean:
+            self._end_pods(cluster_id)
+
+    def _remove(self, cluster_id: str) -> None:
+        self._complete.pop(cluster_id, None)
+        name = namespace_of(cluster_id)
+        self._ask_of(cluster_id)
+        found = self._api.get("Namespace", name)
+        if found is not None and not is_ending(found):
+            # Nobody else may delete it: see the admission policies.
+            freed = {"metadata": {"labels": {manifests.LIVE_DATA: "false"}}}
+            self._namespaces.put(self._api.merge("Namespace", name, "", freed))
+            self._end_pods(cluster_id)
+            self._api.delete("Namespace", name)
+            ending = self._api.get("Namespace", name)
+            if ending is not None:
+                self._namespaces.put(ending)
+        self._api.delete("PersistentVolume", name)
+
+    def _end_pods(self, cluster_id: str, slot: int | None = None) -> None:
+        for pod in self._pods.of(namespace_of(cluster_id)):
+            if slot is None or slot_of(pod) == slot:
+                self._asked.add(instance_of(pod))
+                named = pod["metadata"]
+                self._api.delete("Pod", named["name"], named["namespace"], grace_s=0)
+
+    def _ask_of(self, cluster_id: str) -> None:
+        for pod in self._pods.of(namespace_of(cluster_id)):
+            self._asked.add(instance_of(pod))
+
+    def _scale(self, found: Manifest, replicas: int) -> None:
+        named = found["metadata"]
+        change = {"spec": {"replicas": replicas}}
+        put = self._api.merge("Deployment", named["name"], named["namespace"], change)
+        self._deployments.put(put)
+
+    def _write(self, manifest: Manifest) -> None:
+        put = self._api.apply(manifest)
+        caches = {"Namespace": self._namespaces, "Deployment": self._deployments}
+        if manifest["kind"] in caches:
+            caches[manifest["kind"]].put(put)
+
+    def _list_all(self) -> dict[tuple[str, str, str], Manifest]:
+        found = {}
+        for kind in SWEPT:
+            for each in self._api.list(kind, self._selector).items:
+                named = each["metadata"]
+                found[kind, named.get("namespace", ""), named["name"]] = each
+        return found
+
+    def _repair(
+        self,
+        cluster_id: str,
+        plan: ClusterPlan | None,
+        found: dict[tuple[str, str, str], Manifest],
+    ) -> int:
+        name = namespace_of(cluster_id)
+        wanted = (
+            manifests.surroundings(cluster_id, 1, self._options)
+            if plan is None
+            else manifests.manifests(plan, self._options)
+        )
+        if plan is None and ("Namespace", "", name) not in found:
+            return 0
+        writes = 0
+        for manifest in wanted:
+            named = manifest["metadata"]
+            key = (manifest["kind"], named.get("namespace", ""), named["name"])
+            there = found.get(key)
+            if there is not None and holds(manifest, there):
+                continue
+            LOGGER.warning(
+                "%s %s is repaired: %s",
+                manifest["kind"],
+                "/".join(filter(None, key[1:])),
+                "it is missing" if there is None else ", ".join(differing(manifest, there)),
+            )
+            self._write(manifest)
+            writes += 1
+        slots = set() if plan is None else {broker.slot for broker in plan.brokers}
+        for (kind, space, _), there in found.items():
+            if (kind, space) != ("Deployment", name) or slot_of(there) in slots:
+                continue
+            if there["spec"]["replicas"]:
+                self._scale(there, 0)
+                writes += 1
+        return writes
+
+    async def _request(self, cluster_id: str, call: Callable[[], None]) -> Outcome:
+        try:
+            namespace_of(cluster_id)
+        except ValueError as error:
+            return Outcome(Answer.REFUSED, str(error))
+        try:
+            async with self._lock(cluster_id):
+                await self._call(call)
+        except Lost as error:
+            return Outcome(Answer.UNKNOWN, str(error))
+        except ApiError as error:
+            # What is being deleted refuses what is new in it, for a while.
+            passing = error.status in PASSING or "being terminated" in str(error)
+            return Outcome(Answer.UNKNOWN if passing else Answer.REFUSED, str(error))
+        return ACCEPTED
+
+    def _lock(self, cluster_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(cluster_id, asyncio.Lock())
+
+    async def _call(self, call: Callable[..., T], *arguments: object) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, call, *arguments)
+
+    def _on_change(self, cluster_id: str) -> None:
+        """Called by the threads of the caches."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._changed, cluster_id)
+
+    def _changed(self, cluster_id: str) -> None:
+        live = {
+            instance_of(pod)
+            for pod in self._pods.of(namespace_of(cluster_id))
+            if not is_ending(pod)
+        }
+        gone = self._instances.get(cluster_id, set()) - live
+        self._instances[cluster_id] = live
+        unasked = gone - self._asked
+        self._asked -= gone
+        if unasked:
+            self._restarts[cluster_id] = self._restarts.get(cluster_id, 0) + len(unasked)
+        self._notify(cluster_id)
