@@ -71,7 +71,7 @@ def test_without_root_the_command_to_run_is_named(machine):
     add_program(machine, "id", "echo 1000")
     add_program(machine, "apt-get", "exit 99")
     complaint = set_up(machine, "up")
-    assert "sudo apt-get install default-jre-headless gcc libc6-dev" in complaint
+    assert "sudo apt-get install default-jre-headless gcc libc6-dev protobuf-compiler" in complaint
 
 
 @pytest.mark.parametrize(
