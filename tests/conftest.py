@@ -18,6 +18,7 @@ from django.test import TransactionTestCase
 from psycopg import sql
 
 from tests.postgres import running_database
+from tests.s3 import running_s3
 
 # Rows that migrations or Django itself made.
 KEPT_TABLES = {
@@ -53,6 +54,13 @@ def django_db_setup(django_db_blocker):
             yield
         for alias in ("default", "owner"):
             connections[alias].close()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory):
+    """A real S3-compatible server; each test makes its own bucket."""
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
