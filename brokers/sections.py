@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 
 class SettingsError(Exception):
     """Settings that make no sense; the text names the setting."""
+
+
+def parse_toml(text: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The tables of a settings file. `overrides` are `section.setting=value`, and win over it.
+
+    A value that is not TOML is taken as text. Raises `SettingsError`.
+    """
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(str(error)) from error
+    for override in overrides:
+        name, assigned, value = override.partition("=")
+        section, dot, setting = name.strip().partition(".")
+        table = given.setdefault(section, {})
+        if not (assigned and dot and setting) or not isinstance(table, dict):
+            message = f"{override!r} is not <section>.<setting>=<value>"
+            raise SettingsError(message)
+        table[setting] = _toml_or_text(value.strip())
+    return given
+
+
+def _toml_or_text(value: str) -> object:
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+
+
+def add_set_option(parser: argparse.ArgumentParser) -> None:
+    """Adds `--set`, which may be repeated."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.SETTING=VALUE",
+        help="a setting that wins over the file's; may be repeated",
+    )
 
 
 def read_section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:

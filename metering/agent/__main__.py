@@ -12,7 +12,7 @@ import threading
 import time
 
 from brokers.errors import BrokerError
-from brokers.sections import SettingsError
+from brokers.sections import SettingsError, add_set_option
 from metering.agent.agent import Agent, Share
 from metering.agent.clock import Clock
 from metering.agent.cluster import Cell
@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
         description="Turns what the clusters of a cell used into usage files until SIGTERM.",
     )
     root.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
+    add_set_option(root)
     return root
 
 
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs an agent; returns the status to exit with."""
     given = parser().parse_args(arguments)
     try:
-        settings = load_settings(given.config)
+        settings = load_settings(given.config, given.set)
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_USAGE

@@ -17,6 +17,7 @@ _HEAD = """\
 `python -m metering.agent --config agent.toml` reads one TOML file. What has no default must be set.
 An unknown setting, a wrong type or a value that makes no sense ends the start with status 2 and the
 name of the setting. `make up` writes the file itself, at each start.
+`--set section.setting=value`, any number of times, wins over the file.
 
 This page is made from the code: `python -m metering.agent.reference`.
 """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from brokers.config import toml_value
-from brokers.sections import SettingsError, read_section, refuse_unknown
+from brokers.sections import SettingsError, parse_toml, read_section, refuse_unknown
 
 Value = TypeVar("Value")
 
@@ -84,21 +83,21 @@ SECTIONS: Mapping[str, type] = {
 }
 
 
-def load_settings(path: str | Path) -> AgentSettings:
-    """Reads a settings file. Raises `SettingsError`, which names the file and the setting."""
+def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> AgentSettings:
+    """Reads a settings file. Raises `SettingsError`, which names the file and the setting.
+
+    `overrides` are `section.setting=value`, and win over the file.
+    """
     try:
-        return parse_settings(Path(path).read_text(encoding="utf-8"))
+        return parse_settings(Path(path).read_text(encoding="utf-8"), overrides)
     except (OSError, UnicodeDecodeError, SettingsError) as error:
         message = f"{path}: {error}"
         raise SettingsError(message) from error
 
 
-def parse_settings(text: str) -> AgentSettings:
+def parse_settings(text: str, overrides: Sequence[str] = ()) -> AgentSettings:
     """Settings from TOML. Relative paths are taken from the working directory."""
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(str(error)) from error
+    given = parse_toml(text, overrides)
     refuse_unknown(given, set(SECTIONS), "")
     settings = AgentSettings(
         cell=CellSettings(**read_section(CellSettings, given, "cell")),

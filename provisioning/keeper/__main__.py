@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from brokers.backoff import Backoff
 from brokers.errors import BrokerError
 from brokers.secrets import read_cell_secret
-from brokers.sections import SettingsError
+from brokers.sections import SettingsError, add_set_option
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.logs import LogLimits
 from provisioning.drivers.slot import LocalOptions
@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
         description="Starts, wakes and replaces the brokers of a cell until SIGTERM or SIGINT.",
     )
     root.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
+    add_set_option(root)
     return root
 
 
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs a keeper; returns the status to exit with."""
     given = parser().parse_args(arguments)
     try:
-        settings = load_settings(given.config)
+        settings = load_settings(given.config, given.set)
         secret = read_cell_secret(settings.cell.secret)
         settings.keeper.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (SettingsError, BrokerError, OSError) as error:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokers.config import toml_value
-from brokers.sections import SettingsError, read_section, refuse_unknown
+from brokers.sections import SettingsError, parse_toml, read_section, refuse_unknown
 
 Settings = Mapping[str, Mapping[str, object]]
 
@@ -75,21 +74,21 @@ class KeeperSettings:
     broker: Settings = field(default_factory=dict)
 
 
-def load_settings(path: str | Path) -> KeeperSettings:
-    """Reads a settings file. Raises `SettingsError`, which names the file and the setting."""
+def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> KeeperSettings:
+    """Reads a settings file. Raises `SettingsError`, which names the file and the setting.
+
+    `overrides` are `section.setting=value`, and win over the file.
+    """
     try:
-        return parse_settings(Path(path).read_text(encoding="utf-8"))
+        return parse_settings(Path(path).read_text(encoding="utf-8"), overrides)
     except (OSError, UnicodeDecodeError, SettingsError) as error:
         message = f"{path}: {error}"
         raise SettingsError(message) from error
 
 
-def parse_settings(text: str) -> KeeperSettings:
+def parse_settings(text: str, overrides: Sequence[str] = ()) -> KeeperSettings:
     """Settings from TOML. Relative paths are taken from the working directory."""
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(str(error)) from error
+    given = parse_toml(text, overrides)
     refuse_unknown(given, {"cell", "keeper", "driver", "broker"}, "")
     cell = CellSettings(**read_section(CellSettings, given, "cell"))
     loop = LoopSettings(**read_section(LoopSettings, given, "keeper"))

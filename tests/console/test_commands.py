@@ -1,4 +1,4 @@
-"""`manage.py migrate` and `prepare_database`."""
+"""`manage.py migrate`, `await_migrations` and `prepare_database`."""
 
 import dataclasses
 
@@ -10,7 +10,8 @@ from django.core.management import (
     get_commands,
     load_command_class,
 )
-from django.db import connections
+from django.db import connection, connections
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg import OperationalError, connect, sql
 
 from console.common.conf import config
@@ -84,3 +85,13 @@ def test_migrate_is_the_owners():
     assert parser.parse_args([]).database == "owner"
     assert parser.parse_args(["--database", "default"]).database == "default"
     assert get_commands()["migrate"] == "console.common"
+
+
+@pytest.mark.django_db
+def test_who_serves_waits_for_what_is_not_migrated(capsys):
+    call_command("await_migrations", timeout=0)
+    assert capsys.readouterr().out == ""
+    MigrationRecorder(connection).record_unapplied("sessions", "0001_initial")
+    with pytest.raises(CommandError, match="1 migrations are not applied"):
+        call_command("await_migrations", timeout=0)
+    assert "Waiting: 1 migrations" in capsys.readouterr().out

@@ -73,6 +73,22 @@ def test_what_makes_no_sense_is_refused(text, said):
         parse_settings(text)
 
 
+def test_what_is_said_at_the_start_wins_over_the_file():
+    given = ["cell.metadata=/other/m", "keeper.failures_max = 7", "keeper.standby=false"]
+    settings = parse_settings(MINIMUM, given)
+    assert settings.cell.metadata == type(settings.cell.metadata)("/other/m")
+    assert (settings.keeper.failures_max, settings.keeper.standby) == (7, False)
+    assert settings.cell.secret == CELL.secret
+    # Also what the file has no word of.
+    assert parse_settings("", overrides_of(tomllib.loads(MINIMUM))) == SETTINGS
+
+
+@pytest.mark.parametrize("given", ["keeper", "keeper=1", "=1", "keeper.=1", "keeper.folder"])
+def test_what_is_no_setting_is_refused_at_the_start(given):
+    with pytest.raises(SettingsError, match=re.escape("<section>.<setting>=<value>")):
+        parse_settings(MINIMUM, [given])
+
+
 def test_an_error_names_the_file(tmp_path):
     file = tmp_path / "keeper.toml"
     with pytest.raises(SettingsError, match=r"keeper.toml: .*No such file"):
