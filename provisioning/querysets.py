@@ -36,14 +36,16 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
         """Those that are not deleted."""
         return self.filter(intent=Intent.ACTIVE)
 
-    def to_recheck(self, *, deleted_before: datetime) -> Self:
+    def to_recheck(self, *, moment: datetime, deleted_before: datetime) -> Self:
         """Of every organisation, those where something may be left to do or to purge."""
         unfinished = Q(operations__state__in=UNFINISHED)
         behind = Q(reconciled_generation__lt=F("generation"))
         samples = Q(sample_data=SampleData.WANTED)
         due = Q(intent=Intent.DELETED, deleted_at__lte=deleted_before)
         leftover = Q(credentials__removed_at__isnull=False)
-        return self.not_purged().filter(unfinished | behind | samples | due | leftover).distinct()
+        scheduled = Q(schedule_due_at__lte=moment)
+        found = unfinished | behind | samples | due | leftover | scheduled
+        return self.not_purged().filter(found).distinct()
 
 
 class OperationQuerySet(models.QuerySet["Operation"]):

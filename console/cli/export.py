@@ -152,6 +152,7 @@ class Estate:
             idle_timeout_s=each["spec"]["idle_timeout_s"],
             deletion_protection=each["deletion_protection"],
             scale={"min": scale["min"], "max": scale["max"]},
+            schedules=each["spec"]["schedules"] or None,
             labels=each["labels"] or None,
         )
         yield cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,16 @@ from provisioning.models.cluster import (
     IDLE_TIMEOUT_S_MIN,
     NAME_CHARS_MAX,
 )
+from provisioning.schedules import DAYS, MIDNIGHT, Standing, minutes_of, zone_of
 from provisioning.services.observation import Observation, observe_cluster
+from provisioning.services.scheduling import standing_of
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$"
 LABELS_MAX = 32
 # Of the column; what is allowed is the limit `brokers`.
 SCALE_MAX = 100
 LABEL_CHARS_MAX = 63
+SCHEDULES_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,17 @@ class ShownCluster:
     @property
     def spec(self) -> dict[str, object]:
         """What is wanted of it."""
-        scale = {"min": self.cluster.scale_min, "max": self.cluster.scale_max}
-        return {"idle_timeout_s": self.cluster.idle_timeout_s, "scale": scale}
+        cluster = self.cluster
+        return {
+            "idle_timeout_s": cluster.idle_timeout_s,
+            "scale": {"min": cluster.scale_min, "max": cluster.scale_max},
+            "schedules": cluster.schedules,
+        }
+
+    @property
+    def schedule(self) -> Standing | None:
+        """What its schedules want at this moment; None where it has none."""
+        return standing_of(self.cluster) if self.cluster.schedules else None
 
 
 def show_cluster(cluster: Cluster) -> ShownCluster:
@@ -84,6 +97,66 @@ class ScaleSerializer(serializers.Serializer[Any]):
     max = serializers.IntegerField()
 
 
+class ScheduleSerializer(serializers.Serializer[Any]):
+    """A time of the week in which a cluster does not sleep."""
+
+    days = serializers.ListField(
+        child=serializers.ChoiceField(choices=DAYS),
+        min_length=1,
+        help_text="Those on which it begins.",
+    )
+    start = serializers.CharField(help_text="`HH:MM`, as clocks in its time zone show it.")
+    end = serializers.CharField(
+        help_text="`HH:MM` up to `24:00`; of the next day where it is not behind `start`."
+    )
+    time_zone = serializers.CharField(
+        help_text="Its name in the IANA's data base, such as `Europe/Zurich`."
+    )
+
+
+class ScheduleInputSerializer(ScheduleSerializer):
+    """A time of the week in which a cluster shall not sleep."""
+
+    time_zone = serializers.CharField(
+        default="UTC", help_text="Its name in the IANA's data base, such as `Europe/Zurich`."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Whole ones, also in a change of a cluster, which may leave out what stays."""
+        missing = [name for name in ("days", "start", "end") if name not in attrs]
+        if missing:
+            problem = dict.fromkeys(missing, "This field is required.")
+            raise serializers.ValidationError(problem, code="required")
+        return {"time_zone": "UTC", **attrs}
+
+    def validate_days(self, days: list[str]) -> list[str]:
+        """Each once, from Monday on."""
+        return [day for day in DAYS if day in days]
+
+    def validate_start(self, text: str) -> str:
+        """A time that a clock shows."""
+        if text == MIDNIGHT:
+            message = "A day begins at 00:00."
+            raise serializers.ValidationError(message)
+        return _checked(minutes_of, text)
+
+    def validate_end(self, text: str) -> str:
+        """A time that a clock shows, or the end of the day."""
+        return _checked(minutes_of, text)
+
+    def validate_time_zone(self, name: str) -> str:
+        """A zone that there is."""
+        return _checked(zone_of, name)
+
+
+def _checked(check: Callable[[str], object], text: str) -> str:
+    try:
+        check(text)
+    except ValueError as error:
+        raise serializers.ValidationError(str(error)) from error
+    return text
+
+
 class SpecSerializer(serializers.Serializer[Any]):
     """What is wanted of a cluster."""
 
@@ -91,6 +164,14 @@ class SpecSerializer(serializers.Serializer[Any]):
         help_text="It goes to sleep after so many seconds without a client."
     )
     scale = ScaleSerializer()
+    schedules = ScheduleSerializer(many=True)
+
+
+class StandingSerializer(serializers.Serializer[Any]):
+    """What schedules want."""
+
+    awake = serializers.BooleanField(help_text="It does not sleep, whoever is connected.")
+    until = serializers.DateTimeField(allow_null=True, help_text="Null: that does not change.")
 
 
 class StatusSerializer(serializers.Serializer[Any]):
@@ -128,6 +209,9 @@ class ClusterSerializer(serializers.Serializer[Any]):
     spec = SpecSerializer()
     bootstrap_servers = serializers.CharField(help_text="`host:port,…` for Kafka clients.")
     endpoints = EndpointSerializer(many=True)
+    schedule = StandingSerializer(
+        allow_null=True, help_text="What `spec.schedules` want at this moment; null: it has none."
+    )
     status = StatusSerializer()
 
 
@@ -149,7 +233,12 @@ class SpecInputSerializer(serializers.Serializer[Any]):
     """The part of a cluster's spec that can be chosen."""
 
     scale = ScaleInputSerializer(required=False)
-
+    schedules: serializers.ListSerializer[Any] = serializers.ListSerializer(
+        child=ScheduleInputSerializer(),
+        required=False,
+        max_length=SCHEDULES_MAX,
+        help_text="Replaces all of them. Outside of them it sleeps while nobody is connected.",
+    )
     idle_timeout_s = serializers.IntegerField(
         required=False, min_value=IDLE_TIMEOUT_S_MIN, max_value=IDLE_TIMEOUT_S_MAX
     )

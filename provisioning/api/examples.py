@@ -31,6 +31,12 @@ OPERATION: dict[str, Any] = {
     "created_at": "2026-11-21T15:00:00Z",
     "finished_at": None,
 }
+OFFICE_HOURS: dict[str, Any] = {
+    "days": ["mon", "tue", "wed", "thu", "fri"],
+    "start": "07:00",
+    "end": "19:00",
+    "time_zone": "Europe/Zurich",
+}
 CLUSTER: dict[str, Any] = {
     "id": CLUSTER_ID,
     "name": "orders",
@@ -41,7 +47,12 @@ CLUSTER: dict[str, Any] = {
     "created_at": "2026-11-21T15:00:00Z",
     "deletion_protection": True,
     "deleted_at": None,
-    "spec": {"idle_timeout_s": 300, "scale": {"min": 0, "max": 1}},
+    "spec": {
+        "idle_timeout_s": 300,
+        "scale": {"min": 0, "max": 1},
+        "schedules": [OFFICE_HOURS],
+    },
+    "schedule": {"awake": True, "until": "2026-11-23T18:00:00Z"},
     "bootstrap_servers": "127.0.0.1:9092",
     "endpoints": [
         {"listener": "SASL_PLAINTEXT", "bootstrap_servers": "127.0.0.1:9092"},

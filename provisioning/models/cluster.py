@@ -54,6 +54,11 @@ class Cluster(models.Model):
     scale_min = models.PositiveSmallIntegerField(default=0)
     # Brokers when awake.
     scale_max = models.PositiveSmallIntegerField(default=1)
+    # When it shall be awake whoever is connected, as the API has it: see `provisioning.schedules`.
+    schedules = models.JSONField(default=list)
+    # What they wanted when a worker last looked, which the cell was told, and when that changes.
+    schedule_awake = models.BooleanField(default=False)
+    schedule_due_at = models.DateTimeField(null=True, blank=True)
     # To sleep as soon as nobody is connected, whatever the idle time.
     sleep_wanted = models.BooleanField(default=False)
     sample_data = models.CharField(
@@ -87,6 +92,11 @@ class Cluster(models.Model):
         )
         indexes = (
             models.Index(fields=["organization", "-created_at", "-id"], name="clusters_newest"),
+            models.Index(
+                fields=["schedule_due_at"],
+                condition=Q(schedule_due_at__isnull=False),
+                name="clusters_by_schedule",
+            ),
         )
 
     def __str__(self) -> str:

@@ -32,6 +32,7 @@ from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
 from provisioning.services.operations import begin_operation, require_idle
 from provisioning.services.placement import allocate_ports, choose_cell, host_label
+from provisioning.services.scheduling import standing_of
 
 RECONCILE = "provisioning.reconcile_cluster"
 # They change nothing that another change of the spec could disturb.
@@ -49,6 +50,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     idle_timeout_s: int = IDLE_TIMEOUT_S_DEFAULT,
     scale_min: int = 0,
     scale_max: int = 1,
+    schedules: list[dict[str, Any]] | None = None,
     deletion_protection: bool = True,
     sample_data: bool = False,
 ) -> Operation:
@@ -79,6 +81,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
         idle_timeout_s=idle_timeout_s,
         scale_min=scale_min,
         scale_max=scale_max,
+        schedules=schedules or [],
         deletion_protection=deletion_protection,
         suspended=not organization.may_be_reached(local=config().local),
         produce_suspended_reason=organization.produce_suspended_reason,
@@ -91,7 +94,9 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
 
 
 def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
-    """Changes name, labels, idle time, scale, protection or project of a cluster, its row locked.
+    """Changes name, labels, idle time, scale, schedules, protection or project of a cluster.
+
+    Its row is locked.
 
     Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`, and of
     another project what `project_for` raises. That the cluster may be taken out of its own is the
@@ -195,6 +200,8 @@ def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     _require_active(cluster)
     if cluster.scale_min:
         raise ClusterNeverSleeps("Set scale.min to 0 first.")
+    if standing_of(cluster).awake:
+        raise ClusterNeverSleeps("A schedule of it wants it awake now.")
     require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
     bump_generation(cluster=cluster, sleep_wanted=True)
     superseded = (OperationType.WAKE_CLUSTER,)

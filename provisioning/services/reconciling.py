@@ -37,6 +37,7 @@ from provisioning.services.samples import (
     has_sample_topic,
     produce_samples,
 )
+from provisioning.services.scheduling import follow_schedules, look_again_at
 from provisioning.storage import remove_storage
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
             return False
         Cluster.objects.filter(pk=cluster_id).update(checked_at=now())
         operation = cluster.operations.unfinished().first()
+        due_at = follow_schedules(cluster=cluster)
         observed = observe(cluster)
         if observed.known:
             _date_deletions(cluster, observed)
@@ -86,6 +88,8 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, wait: bool = Tru
         try:
             with _as_caused(operation):
                 again = _perform(cluster, operation, actions)
+            if observed.known:
+                look_again_at(cluster=cluster, moment=due_at)
             if observed.known and cluster.intent == Intent.ACTIVE:
                 repair_credentials(cluster=cluster)
             RECONCILES.labels(
@@ -106,7 +110,8 @@ def sweep_clusters() -> int:
     In the end it alone would do: tasks only make it quicker.
     """
     with system_scope():
-        urgent = Cluster.objects.to_recheck(deleted_before=now() - RESTORABLE)
+        moment = now()
+        urgent = Cluster.objects.to_recheck(moment=moment, deleted_before=moment - RESTORABLE)
         rest = Cluster.objects.not_purged().order_by(F("checked_at").asc(nulls_first=True), "id")
         found = dict(urgent.values_list("pk", "organization_id"))
         found |= dict(rest.values_list("pk", "organization_id")[:RECHECKED_A_SWEEP])
@@ -147,7 +152,8 @@ def forget_purged() -> int:
 
 def spec_of(cluster: Cluster) -> ClusterSpec:
     """What the cell is told: the row, and the limits that the cell enforces."""
-    idle_ms = reconcile.NEVER_MS if cluster.scale_min else cluster.idle_timeout_s * 1000
+    stays_awake = cluster.scale_min or cluster.schedule_awake
+    idle_ms = reconcile.NEVER_MS if stays_awake else cluster.idle_timeout_s * 1000
     if cluster.sleep_wanted:
         idle_ms = reconcile.SLEEP_SOON_MS
     state: SpecState = "active" if cluster.may_run else "suspended"

@@ -53,6 +53,18 @@ def test_changes_of_a_cluster(freshet, make_cluster):
     assert (bare["labels"], bare["spec"]["idle_timeout_s"]) == ({}, 600)
     scaled = freshet("cluster", "scale", cluster, "--min", "1", "-o", "json").json
     assert scaled["spec"]["scale"]["min"] == 1
+    given = ["--schedule", "mon-wed,FRI 07:00-19:00 Europe/Zurich"]
+    given += ["--schedule", "sat-sun 22:00-24:00"]
+    awake = freshet("cluster", "scale", cluster, *given, "-o", "json").json["spec"]["schedules"]
+    zurich = {"start": "07:00", "end": "19:00", "time_zone": "Europe/Zurich"}
+    assert awake == [
+        {"days": ["mon", "tue", "wed", "fri"], **zurich},
+        {"days": ["sat", "sun"], "start": "22:00", "end": "24:00", "time_zone": "UTC"},
+    ]
+    unclear = freshet("cluster", "scale", cluster, "--schedule", "monday 7-19")
+    assert (unclear.code, "is not like 'mon-fri" in unclear.err) == (2, True)
+    none = freshet("cluster", "update", cluster, "--no-schedules", "-o", "json").json
+    assert none["spec"]["schedules"] == []
     nothing = freshet("cluster", "update", cluster)
     assert (nothing.code, "Nothing is to be changed" in nothing.err) == (2, True)
     wrong = freshet("cluster", "update", cluster, "--idle-timeout-s", "1")

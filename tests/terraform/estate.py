@@ -11,6 +11,11 @@ CLUSTER = """
 resource "freshet_cluster" "main" {
   name                = "estate"
   deletion_protection = false
+  schedules = [{
+    days  = ["sun", "mon"]
+    start = "03:00"
+    end   = "03:30"
+  }]
 }
 """
 # Of each credential, and of everybody else.

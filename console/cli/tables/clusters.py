@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from console.cli.command import Command, Confirm, Shape
 from console.cli.fields import Field
+from console.cli.tables.schedules import schedules_of
 from console.cli.tables.shorthand import (
     boolean,
+    cleared,
     integer,
     labels,
+    listed,
     name,
     reference,
     text,
@@ -36,6 +39,14 @@ def _scale() -> tuple[Field, ...]:
     return (
         integer("spec.scale.min", "Brokers at least: 0, or 1 for never to sleep.", option="min"),
         integer("spec.scale.max", "Brokers at most, up to the limit `brokers`.", option="max"),
+        listed(
+            "spec.schedules",
+            "When it does not sleep, such as 'mon-fri 07:00-19:00 Europe/Zurich' or 'daily "
+            "22:00-02:00' (UTC); they replace all that there are.",
+            "schedule",
+            parse=schedules_of,
+        ),
+        cleared("spec.schedules", "Without schedules.", "no-schedules", list),
     )
 
 
@@ -76,7 +87,7 @@ COMMANDS = (
     Command(
         "cluster scale",
         "PATCH /clusters/{id}",
-        "Bound the number of brokers.",
+        "Bound the number of brokers, and say when at least one is awake.",
         (*_scale(), validate_only()),
     ),
     _starts("wake", "Start its brokers, if it sleeps.", validate_only()),

@@ -2141,6 +2141,8 @@ export interface components {
             /** @description `host:port,…` for Kafka clients. */
             bootstrap_servers: string;
             endpoints: components["schemas"]["Endpoint"][];
+            /** @description What `spec.schedules` want at this moment; null: it has none. */
+            schedule: components["schemas"]["Standing"] | null;
             status: components["schemas"]["Status"];
         };
         /** @description What a new cluster shall be. */
@@ -2290,6 +2292,8 @@ export interface components {
         };
         /** @enum {string} */
         CredentialRole: "full" | "producer" | "consumer" | "none";
+        /** @enum {string} */
+        DaysEnum: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
         /** @description Which records of a topic go. */
         DeleteRecordsRequest: {
             partitions: components["schemas"]["RecordsBeforeRequest"][];
@@ -3526,6 +3530,31 @@ export interface components {
             bytes: number;
             partitions: components["schemas"]["Reached"][];
         };
+        /** @description A time of the week in which a cluster does not sleep. */
+        Schedule: {
+            /** @description Those on which it begins. */
+            days: components["schemas"]["DaysEnum"][];
+            /** @description `HH:MM`, as clocks in its time zone show it. */
+            start: string;
+            /** @description `HH:MM` up to `24:00`; of the next day where it is not behind `start`. */
+            end: string;
+            /** @description Its name in the IANA's data base, such as `Europe/Zurich`. */
+            time_zone: string;
+        };
+        /** @description A time of the week in which a cluster shall not sleep. */
+        ScheduleInputRequest: {
+            /** @description Those on which it begins. */
+            days: components["schemas"]["DaysEnum"][];
+            /** @description `HH:MM`, as clocks in its time zone show it. */
+            start: string;
+            /** @description `HH:MM` up to `24:00`; of the next day where it is not behind `start`. */
+            end: string;
+            /**
+             * @description Its name in the IANA's data base, such as `Europe/Zurich`.
+             * @default UTC
+             */
+            time_zone?: string;
+        };
         /** @enum {string} */
         ScopeEnum: "organization" | "cluster" | "address";
         /** @description A service account. */
@@ -3591,10 +3620,13 @@ export interface components {
             /** @description It goes to sleep after so many seconds without a client. */
             idle_timeout_s: number;
             scale: components["schemas"]["Scale"];
+            schedules: components["schemas"]["Schedule"][];
         };
         /** @description The part of a cluster's spec that can be chosen. */
         SpecInputRequest: {
             scale?: components["schemas"]["ScaleInputRequest"];
+            /** @description Replaces all of them. Outside of them it sleeps while nobody is connected. */
+            schedules?: components["schemas"]["ScheduleInputRequest"][];
             idle_timeout_s?: number;
         };
         /** @description A cell. */
@@ -3692,6 +3724,16 @@ export interface components {
         StaffOrganization: {
             id: string;
             name: string;
+        };
+        /** @description What schedules want. */
+        Standing: {
+            /** @description It does not sleep, whoever is connected. */
+            awake: boolean;
+            /**
+             * Format: date-time
+             * @description Null: that does not change.
+             */
+            until: string | null;
         };
         /** @enum {string} */
         StandingEnum: "active" | "suspended";

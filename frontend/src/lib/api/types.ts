@@ -21,6 +21,8 @@ export type ApiKeyCreated = Schemas["ApiKeyCreated"];
 export type ClientQuota = Schemas["ClientQuota"];
 export type ClientQuotaValues = Schemas["QuotaValuesRequest"];
 export type Cluster = Schemas["Cluster"];
+/** A time of the week in which a cluster does not sleep. */
+export type Schedule = Schemas["Schedule"];
 export type ClusterChange = Schemas["PatchedClusterUpdateRequest"];
 export type Condition = Schemas["Condition"];
 export type ConfigDetail = Schemas["ConfigDetail"];

@@ -25,16 +25,26 @@ type ScaleWish struct {
 	Max *int64 `json:"max,omitempty"`
 }
 
+// Schedule is a time of the week in which a cluster does not sleep.
+type Schedule struct {
+	Days     []string `json:"days"`
+	Start    string   `json:"start"`
+	End      string   `json:"end"`
+	TimeZone string   `json:"time_zone,omitempty"`
+}
+
 // SpecWish is what of a cluster's spec can be chosen. What is nil stays.
 type SpecWish struct {
-	IdleTimeoutS *int64     `json:"idle_timeout_s,omitempty"`
-	Scale        *ScaleWish `json:"scale,omitempty"`
+	IdleTimeoutS *int64      `json:"idle_timeout_s,omitempty"`
+	Scale        *ScaleWish  `json:"scale,omitempty"`
+	Schedules    *[]Schedule `json:"schedules,omitempty"`
 }
 
 // ClusterSpec is what is wanted of a cluster.
 type ClusterSpec struct {
-	IdleTimeoutS int64 `json:"idle_timeout_s"`
-	Scale        Scale `json:"scale"`
+	IdleTimeoutS int64      `json:"idle_timeout_s"`
+	Scale        Scale      `json:"scale"`
+	Schedules    []Schedule `json:"schedules"`
 }
 
 // Endpoint is one way for clients to connect.

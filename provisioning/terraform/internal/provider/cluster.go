@@ -46,6 +46,7 @@ type clusterModel struct {
 	Labels             types.Map      `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64    `tfsdk:"idle_timeout_s"`
 	Scale              types.Object   `tfsdk:"scale"`
+	Schedules          types.List     `tfsdk:"schedules"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	BootstrapServers   types.String   `tfsdk:"bootstrap_servers"`
 	Endpoints          types.List     `tfsdk:"endpoints"`
@@ -112,7 +113,8 @@ func clusterSchema() schema.Schema {
 				},
 				PlanModifiers: []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 			},
-			"scale": scaleAttribute(),
+			"scale":     scaleAttribute(),
+			"schedules": schedulesAttribute(),
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
 				Computed: true,
@@ -203,6 +205,7 @@ func createCluster(
 		Labels:    textsOf(plan.Labels),
 		Spec: api.SpecWish{
 			IdleTimeoutS: optionalNumber(plan.IdleTimeoutS), Scale: scaleWish(plan.Scale),
+			Schedules: schedulesWish(plan.Schedules),
 		},
 		DeletionProtection: plan.DeletionProtection.ValueBoolPointer(),
 	})
@@ -229,6 +232,7 @@ func readCluster(ctx context.Context, s *session, state *clusterModel) error {
 	}
 	state.Name = types.StringValue(found.Name)
 	state.Labels = mapUnlessNone(found.Labels, state.Labels)
+	state.Schedules = schedulesUnlessNone(found.Spec.Schedules, state.Schedules)
 	state.DeletionProtection = types.BoolValue(found.DeletionProtection)
 	state.show(found)
 	return nil
@@ -275,6 +279,9 @@ func updateCluster(
 	}
 	if !plan.Scale.Equal(state.Scale) {
 		change.Spec.Scale = scaleWish(plan.Scale)
+	}
+	if !plan.Schedules.Equal(state.Schedules) {
+		change.Spec.Schedules = schedulesWish(plan.Schedules)
 	}
 	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
 		change.DeletionProtection = plan.DeletionProtection.ValueBoolPointer()

@@ -20,6 +20,7 @@ type shownCluster struct {
 	Labels             types.Map    `tfsdk:"labels"`
 	IdleTimeoutS       types.Int64  `tfsdk:"idle_timeout_s"`
 	Scale              types.Object `tfsdk:"scale"`
+	Schedules          types.List   `tfsdk:"schedules"`
 	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
 	BootstrapServers   types.String `tfsdk:"bootstrap_servers"`
 	Endpoints          types.List   `tfsdk:"endpoints"`
@@ -36,6 +37,7 @@ func showCluster(found api.Cluster) shownCluster {
 		Labels:             mapOf(found.Labels),
 		IdleTimeoutS:       types.Int64Value(found.Spec.IdleTimeoutS),
 		Scale:              scaleOf(found.Spec.Scale),
+		Schedules:          schedulesOf(found.Spec.Schedules),
 		DeletionProtection: types.BoolValue(found.DeletionProtection),
 		BootstrapServers:   types.StringValue(found.BootstrapServers),
 		Endpoints:          endpointsOf(found.Endpoints),
@@ -60,6 +62,12 @@ func clusterAttributes() map[string]schema.Attribute {
 				"max": shownNumber("Brokers when awake."),
 			},
 		},
+		"schedules": shownList("When it does not sleep.", map[string]schema.Attribute{
+			"days":      shownTexts("Those on which it begins, such as `mon`."),
+			"start":     shownText("`HH:MM` in its time zone."),
+			"end":       shownText("`HH:MM`; of the next day where it is not behind `start`."),
+			"time_zone": shownText("Time zone, such as `Europe/Zurich`."),
+		}),
 		"deletion_protection": shownFlag("Whether deleting is refused."),
 		"bootstrap_servers":   shownText("`host:port,…` for Kafka clients."),
 		"endpoints": shownList("All ways for clients to connect.", map[string]schema.Attribute{

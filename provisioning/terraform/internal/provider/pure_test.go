@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -40,6 +41,24 @@ func TestACLKeysAreReadable(t *testing.T) {
 		if _, err := aclOf(wrong); err == nil {
 			t.Errorf("took %q", wrong)
 		}
+	}
+}
+
+func TestSchedulesComeBackAsTheyWereGiven(t *testing.T) {
+	given := []api.Schedule{
+		{Days: []string{"mon", "fri"}, Start: "07:00", End: "19:00", TimeZone: "Europe/Zurich"},
+		{Days: []string{"sun"}, Start: "22:00", End: "24:00", TimeZone: "UTC"},
+	}
+	if found := *schedulesWish(schedulesOf(given)); !reflect.DeepEqual(found, given) {
+		t.Errorf("%v", found)
+	}
+	none := schedulesUnlessNone(nil, types.ListNull(scheduleType))
+	if !none.IsNull() || len(*schedulesWish(none)) != 0 {
+		t.Errorf("%v", none)
+	}
+	// What somebody else took away shows as a difference.
+	if gone := schedulesUnlessNone(nil, schedulesOf(given)); gone.IsNull() {
+		t.Errorf("%v", gone)
 	}
 }
 

@@ -4,11 +4,13 @@ import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import { Section } from "@/components/Section";
-import type { Cluster, ClusterChange } from "@/lib/api/types";
+import type { Cluster, ClusterChange, Schedule } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
 import { useUpdateCluster } from "../api/clusters";
+import { scheduleProblem } from "../schedules";
 import { DeleteCluster, RestoreCluster } from "./DeleteCluster";
 import { ProjectSelect } from "./ProjectSelect";
+import { ScheduleFields } from "./ScheduleFields";
 import { SuspendCluster } from "./SuspendCluster";
 
 const BROKERS_MAX = 100;
@@ -17,7 +19,14 @@ const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 /** Only what differs from the cluster as it is. */
 export function changeOf(
   cluster: Pick<Cluster, "name" | "spec" | "project_id">,
-  values: { name: string; project: string; idle: string; awake: boolean; brokers: number },
+  values: {
+    name: string;
+    project: string;
+    idle: string;
+    awake: boolean;
+    schedules: Schedule[];
+    brokers: number;
+  },
 ): ClusterChange {
   const change: ClusterChange = {};
   if (values.name.trim() !== cluster.name) change.name = values.name.trim();
@@ -30,6 +39,9 @@ export function changeOf(
   if (min !== scale.min) bounds.min = min;
   if (values.brokers !== scale.max) bounds.max = values.brokers;
   if (Object.keys(bounds).length > 0) change.spec = { scale: bounds };
+  if (JSON.stringify(values.schedules) !== JSON.stringify(cluster.spec.schedules)) {
+    change.spec = { ...change.spec, schedules: values.schedules };
+  }
   return change;
 }
 
@@ -77,6 +89,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       project: cluster.project_id,
       idle: String(current),
       awake: scale.min > 0,
+      schedules: cluster.spec.schedules,
       brokers: scale.max,
     },
     validate: {
@@ -85,6 +98,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
         Number.isInteger(count) && count >= 1 && count <= BROKERS_MAX
           ? null
           : `1 to ${String(BROKERS_MAX)}`,
+      schedules: (schedules) => (schedules.some(scheduleProblem) ? "Complete the hours" : null),
     },
   });
   const times = [...new Set([...TIMEOUTS_S, current])].sort((a, b) => a - b);
@@ -117,6 +131,9 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
         description="One broker stays awake with no client connected: no first connection waits"
         {...form.getInputProps("awake", { type: "checkbox" })}
       />
+      {!form.values.awake && (
+        <ScheduleFields {...form.getInputProps("schedules")} value={form.values.schedules} />
+      )}
       <NumberInput
         label="Brokers at most"
         description="As many as load asks for run at once, up to this"

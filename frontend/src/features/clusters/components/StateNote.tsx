@@ -3,7 +3,7 @@ import { Lasting } from "@/components/Moment";
 import { Note, NoteMore, type Tone } from "@/components/Note";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { formatNumber } from "@/lib/format/bytes";
-import { formatDuration } from "@/lib/format/time";
+import { formatDuration, formatInstant } from "@/lib/format/time";
 
 /** What a cluster's state means, and since when it is so. */
 export function StateNote({ cluster }: { cluster: Cluster }): ReactElement {
@@ -55,6 +55,7 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
   const { since, connections, restarts } = cluster.status;
   const idle = formatDuration(cluster.spec.idle_timeout_s);
   const nobody = connections === 0;
+  const held = cluster.schedule?.awake === true;
   return (
     <Note tone="running">
       Running
@@ -68,7 +69,17 @@ function Running({ cluster }: { cluster: Cluster }): ReactElement {
       {restarts ? `, ${formatNumber(restarts, "broker")} replaced` : ""}.
       <NoteMore>
         {cluster.spec.scale.min > 0 && "It never sleeps: that is chosen in its settings."}
+        {cluster.spec.scale.min === 0 && held && (
+          <>
+            Its hours keep it awake
+            {cluster.schedule?.until && (
+              <> until {formatInstant(new Date(cluster.schedule.until))}</>
+            )}
+            .
+          </>
+        )}
         {cluster.spec.scale.min === 0 &&
+          !held &&
           (nobody
             ? `It goes to sleep when that stays so for ${idle}.`
             : `It goes to sleep once nobody was connected for ${idle}.`)}

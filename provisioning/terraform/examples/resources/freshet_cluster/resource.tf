@@ -7,3 +7,15 @@ resource "freshet_cluster" "orders" {
 output "bootstrap_servers" {
   value = freshet_cluster.orders.bootstrap_servers
 }
+
+# Its first client of the day does not wait; at night and at weekends it sleeps while nobody is
+# connected.
+resource "freshet_cluster" "reports" {
+  name = "reports"
+  schedules = [{
+    days      = ["mon", "tue", "wed", "thu", "fri"]
+    start     = "07:00"
+    end       = "19:00"
+    time_zone = "Europe/Zurich"
+  }]
+}
