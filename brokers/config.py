@@ -45,7 +45,7 @@ def toml_value(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"
-        case int():
+        case int() | float():
             return str(value)
         case str() | Path():
             return _toml_text(str(value))

@@ -52,11 +52,17 @@ def add_set_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_section(kind: type, given: Mapping[str, object], name: str) -> dict[str, Any]:
+def read_section(
+    kind: type,
+    given: Mapping[str, object],
+    name: str,
+    readers: Mapping[str, Callable[[object], object]] | None = None,
+) -> dict[str, Any]:
     """The fields of dataclass `kind` that section `name` gives, of their types.
 
-    Raises `SettingsError` for what is unknown, missing or of another type. Relative paths are taken
-    from the working directory.
+    `readers` make values of types that are not plain, by the name of the type; they raise
+    `ValueError` with what they want. Raises `SettingsError` for what is unknown, missing or of
+    another type. Relative paths are taken from the working directory.
     """
     table = given.get(name, {})
     if not isinstance(table, dict):
@@ -65,10 +71,14 @@ def read_section(kind: type, given: Mapping[str, object], name: str) -> dict[str
     fields = {each.name: each for each in dataclasses.fields(kind)}
     refuse_unknown(table, set(fields), f"{name}.")
     for each in fields.values():
-        if each.default is dataclasses.MISSING and each.name not in table:
+        absent = each.default is each.default_factory is dataclasses.MISSING
+        if absent and each.name not in table:
             message = f"{name}.{each.name} must be set"
             raise SettingsError(message)
-    return {key: _value(value, fields[key].type, f"{name}.{key}") for key, value in table.items()}
+    made = readers or {}
+    return {
+        key: _value(value, fields[key].type, f"{name}.{key}", made) for key, value in table.items()
+    }
 
 
 def refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) -> None:
@@ -79,11 +89,23 @@ def refuse_unknown(table: Mapping[str, object], known: set[str], prefix: str) ->
         raise SettingsError(message)
 
 
-def _value(value: object, kind: object, name: str) -> object:
+def _value(
+    value: object,
+    kind: object,
+    name: str,
+    readers: Mapping[str, Callable[[object], object]],
+) -> object:
+    if str(kind) in readers:
+        try:
+            return readers[str(kind)](value)
+        except ValueError as error:
+            message = f"{name} is {value!r}, want {error}"
+            raise SettingsError(message) from error
     wanted: dict[object, tuple[type, Callable[[Any], object]]] = {
         "str": (str, str),
         "int": (int, int),
         "bool": (bool, bool),
+        "float": (int if type(value) is int else float, float),
         "Path": (str, lambda text: Path(text).absolute()),
     }
     plain, convert = wanted[kind]

@@ -27,13 +27,15 @@ class BrokerPlan:
     `settings` are those of `docs/reference/broker-settings.md`, by section. They hold secrets: a
     driver hands them to the broker and to nobody else, and they do not show in `repr`. `cause`:
     what it is started for, which a driver gives to the broker as `broker.started_for` when it
-    starts it, for its log. It makes no other plan.
+    starts it, for its log. It makes no other plan. `files`: by name, what the broker finds beside
+    its settings where it does not see the files that they name.
     """
 
     cluster_id: str
     slot: int
     settings: Settings = field(repr=False)
     cause: str = field(default="", compare=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def start_settings(self) -> Settings:
         """What a broker that starts now is given."""

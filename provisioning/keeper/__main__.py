@@ -14,6 +14,8 @@ from brokers.backoff import Backoff
 from brokers.errors import BrokerError
 from brokers.secrets import read_cell_secret
 from brokers.sections import SettingsError, add_set_option
+from provisioning.drivers.base import Driver
+from provisioning.drivers.kubernetes.api import Lost
 from provisioning.drivers.local import LocalDriver
 from provisioning.drivers.logs import LogLimits
 from provisioning.drivers.slot import LocalOptions
@@ -23,9 +25,10 @@ from provisioning.keeper.cluster import Cell
 from provisioning.keeper.groups import sample_groups
 from provisioning.keeper.http import Pages
 from provisioning.keeper.keeper import Keeper
+from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
 from provisioning.keeper.lock import KeeperLock
 from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.settings import KeeperSettings, load_settings
+from provisioning.keeper.settings import DriverSettings, KeeperSettings, load_settings
 from provisioning.keeper.store import AsyncStore
 
 LOGGER = logging.getLogger("provisioning.keeper")
@@ -63,7 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         return asyncio.run(keep(settings, secret))
-    except (BrokerError, OSError) as error:
+    except SettingsError as error:
+        sys.stderr.write(f"{given.config}: {error}\n")
+        return EXIT_USAGE
+    except (BrokerError, Lost, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_NOT_STARTED
 
@@ -137,9 +143,28 @@ async def until_stopped(keeper: Keeper, stop: asyncio.Event) -> None:
 
 
 def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
-    """What all clusters share."""
+    """What all clusters share. Raises `SettingsError`."""
     own = settings.driver
-    options = LocalOptions(
+    driver: Driver
+    if isinstance(own, KubernetesSettings):
+        driver, files = make_driver(own), BrokerFiles(own.broker_files)
+    else:
+        driver, files = LocalDriver(settings.keeper.folder / "run", local(own)), BrokerFiles()
+    return Cell(
+        settings=settings,
+        secret=secret,
+        driver=driver,
+        store=AsyncStore(CellRecords(settings.cell.metadata), metrics),
+        clock=Clock(),
+        metrics=metrics,
+        sample_groups=sample_groups,
+        files=files,
+    )
+
+
+def local(own: DriverSettings) -> LocalOptions:
+    """How brokers run as processes of this machine."""
+    return LocalOptions(
         backoff=Backoff(
             first_s=own.backoff_first_ms / 1000,
             max_s=own.backoff_max_ms / 1000,
@@ -150,15 +175,6 @@ def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
         start_timeout_s=own.start_timeout_ms / 1000,
         stop_timeout_s=own.stop_timeout_ms / 1000,
         stop_timeout_awaited_s=own.stop_timeout_awaited_ms / 1000,
-    )
-    return Cell(
-        settings=settings,
-        secret=secret,
-        driver=LocalDriver(settings.keeper.folder / "run", options),
-        store=AsyncStore(CellRecords(settings.cell.metadata), metrics),
-        clock=Clock(),
-        metrics=metrics,
-        sample_groups=sample_groups,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokers.metadata_records import BrokerStatus
@@ -32,6 +32,7 @@ from provisioning.keeper.decide import (
     View,
     decide,
 )
+from provisioning.keeper.kubernetes import BrokerFiles
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.probe import topics_in
@@ -67,6 +68,7 @@ class Cell:
     clock: Clock
     metrics: Metrics
     sample_groups: SampleGroups
+    files: BrokerFiles = field(default_factory=BrokerFiles)
 
     @property
     def rules(self) -> Rules:
@@ -224,7 +226,9 @@ class Cluster:
     def _plan(self) -> ClusterPlan | None:
         if self._spec is None or self._spec.state is not SpecState.ACTIVE:
             return None
-        return cluster_plan(self._spec, self._cell.settings, self._cell.secret)
+        cell = self._cell
+        files = cell.files.of(self.cluster_id)
+        return cluster_plan(self._spec, cell.settings, cell.secret, files)
 
     def _note_busy(self, observed: ClusterObservation, now_ms: int) -> None:
         """Idle is only what is known to be."""

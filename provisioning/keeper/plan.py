@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from brokers.secrets import SUPER_USER, link_secret, super_password
 from provisioning.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.drivers.kubernetes.options import CLUSTER_PLACE
+from provisioning.keeper.kubernetes import KubernetesSettings
 from provisioning.keeper.records import Spec
 from provisioning.keeper.settings import KeeperSettings
 
@@ -11,13 +15,24 @@ from provisioning.keeper.settings import KeeperSettings
 ANY_PORT = "127.0.0.1:0"
 
 
-def cluster_plan(spec: Spec, settings: KeeperSettings, cell_secret: bytes) -> ClusterPlan:
+def cluster_plan(
+    spec: Spec,
+    settings: KeeperSettings,
+    cell_secret: bytes,
+    files: Mapping[str, bytes] | None = None,
+) -> ClusterPlan:
     """One broker for each slot of its scale, with settings as `python -m brokers serve` takes them.
 
-    Of the cell's secret a broker gets only what is derived for its own cluster.
+    Of the cell's secret a broker gets only what is derived for its own cluster. `files`: what it
+    gets beside its settings, where it does not share the cell's files.
     """
     brokers = tuple(
-        BrokerPlan(spec.cluster_id, slot, _settings(spec, slot, settings, cell_secret))
+        BrokerPlan(
+            spec.cluster_id,
+            slot,
+            _settings(spec, slot, settings, cell_secret),
+            files=files or {},
+        )
         for slot in range(spec.scale)
     )
     return ClusterPlan(spec.cluster_id, brokers)
@@ -27,11 +42,12 @@ def _settings(
     spec: Spec, slot: int, settings: KeeperSettings, cell_secret: bytes
 ) -> dict[str, dict[str, object]]:
     cell = settings.cell
+    metadata, bucket = _locations(spec, settings)
     own: dict[str, dict[str, object]] = {
         "storage": {
             "dfs": cell.dfs,
-            "bucket": cell.bucket,
-            "metadata": cell.metadata,
+            "bucket": bucket,
+            "metadata": metadata,
             "cluster": spec.cluster_id,
         },
         "broker": {"node_id": slot},
@@ -51,3 +67,17 @@ def _settings(
         },
     }
     return {**{name: dict(values) for name, values in settings.broker.items()}, **own}
+
+
+def _locations(spec: Spec, settings: KeeperSettings) -> tuple[str, str]:
+    """Metadata and bucket, as a broker of this cluster sees them."""
+    cell, driver = settings.cell, settings.driver
+    metadata, bucket = str(cell.metadata), str(cell.bucket)
+    if isinstance(driver, KubernetesSettings):
+        metadata = driver.broker_metadata or metadata
+        bucket = driver.broker_bucket or bucket
+    # An id has no character that a location would take for more than a letter.
+    return (
+        metadata.replace(CLUSTER_PLACE, spec.cluster_id),
+        bucket.replace(CLUSTER_PLACE, spec.cluster_id),
+    )

@@ -6,9 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from brokers.config import toml_value
 from brokers.sections import SettingsError, parse_toml, read_section, refuse_unknown
+from provisioning.keeper import kubernetes
+from provisioning.keeper.kubernetes import KubernetesSettings
 
 Settings = Mapping[str, Mapping[str, object]]
 
@@ -70,7 +73,7 @@ class KeeperSettings:
 
     cell: CellSettings
     keeper: LoopSettings
-    driver: DriverSettings = field(default_factory=DriverSettings)
+    driver: DriverSettings | KubernetesSettings = field(default_factory=DriverSettings)
     broker: Settings = field(default_factory=dict)
 
 
@@ -92,8 +95,7 @@ def parse_settings(text: str, overrides: Sequence[str] = ()) -> KeeperSettings:
     refuse_unknown(given, {"cell", "keeper", "driver", "broker"}, "")
     cell = CellSettings(**read_section(CellSettings, given, "cell"))
     loop = LoopSettings(**read_section(LoopSettings, given, "keeper"))
-    driver = DriverSettings(**read_section(DriverSettings, given, "driver"))
-    settings = KeeperSettings(cell, loop, driver, _brokers(given.get("broker", {})))
+    settings = KeeperSettings(cell, loop, _driver(given), _brokers(given.get("broker", {})))
     _check(settings)
     return settings
 
@@ -101,17 +103,31 @@ def parse_settings(text: str, overrides: Sequence[str] = ()) -> KeeperSettings:
 def settings_toml(settings: KeeperSettings) -> str:
     """The settings as TOML, for whoever starts a keeper."""
     lines = []
-    for name in ("cell", "keeper", "driver"):
-        section = getattr(settings, name)
+    driver = settings.driver
+    sections = {
+        "cell": _fields(settings.cell),
+        "keeper": _fields(settings.keeper),
+        "driver": kubernetes.section(driver)
+        if isinstance(driver, KubernetesSettings)
+        else _fields(driver),
+        **{f"broker.{name}": values for name, values in settings.broker.items()},
+    }
+    for name, values in sections.items():
         lines.append(f"[{name}]")
-        names = [each.name for each in dataclasses.fields(section)]
-        lines += [f"{name} = {toml_value(getattr(section, name))}" for name in names]
-        lines.append("")
-    for name, values in settings.broker.items():
-        lines.append(f"[broker.{name}]")
         lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _fields(section: Any) -> dict[str, object]:  # noqa: ANN401 (any dataclass)
+    return {each.name: getattr(section, each.name) for each in dataclasses.fields(section)}
+
+
+def _driver(given: Mapping[str, object]) -> DriverSettings | KubernetesSettings:
+    table = given.get("driver", {})
+    if isinstance(table, dict) and table.get("kind") == kubernetes.KIND:
+        return kubernetes.read_settings(table)
+    return DriverSettings(**read_section(DriverSettings, given, "driver"))
 
 
 def _brokers(given: object) -> Settings:
@@ -126,8 +142,8 @@ def _brokers(given: object) -> Settings:
 
 
 def _check(settings: KeeperSettings) -> None:
-    if settings.driver.kind != "local":
-        message = f"driver.kind is {settings.driver.kind!r}; there is `local`"
+    if settings.driver.kind not in {"local", kubernetes.KIND}:
+        message = f"driver.kind is {settings.driver.kind!r}; there are `local` and `kubernetes`"
         raise SettingsError(message)
     for name in ("keeper", "driver"):
         section = getattr(settings, name)

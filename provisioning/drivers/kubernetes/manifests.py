@@ -212,7 +212,7 @@ def _placed(source: Any, cluster_id: str) -> Any:  # noqa: ANN401 (JSON)
 
 def settings_secret(broker: BrokerPlan, options: KubernetesOptions) -> Manifest:
     """What a broker reads at its start. It holds secrets of the cluster."""
-    text = base64.b64encode(settings_toml(broker, options).encode()).decode()
+    files = {**broker.files, SETTINGS_FILE: settings_toml(broker, options).encode()}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -220,7 +220,7 @@ def settings_secret(broker: BrokerPlan, options: KubernetesOptions) -> Manifest:
             broker.cluster_id, options, broker_name(broker.slot), **{SLOT: str(broker.slot)}
         ),
         "type": "Opaque",
-        "data": {SETTINGS_FILE: text},
+        "data": {name: base64.b64encode(files[name]).decode() for name in sorted(files)},
     }
 
 
