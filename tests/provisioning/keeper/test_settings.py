@@ -10,6 +10,8 @@ import pytest
 from brokers import _core
 from brokers.config import overrides_of
 from brokers.sections import SettingsError
+from provisioning.drivers.kubernetes.options import KubernetesOptions
+from provisioning.keeper.kubernetes import Surroundings
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.records import Spec, SpecState
 from provisioning.keeper.settings import (
@@ -61,7 +63,7 @@ def test_only_places_must_be_set():
         (MINIMUM.replace("failures_max = 5", "failures_max = true"), "keeper.failures_max is True"),
         (MINIMUM.replace("failures_max = 5", "failures_max = 0"), "want 1 or more"),
         (MINIMUM.replace('"/cell/dfs"', '""'), "cell.dfs is '', want a path"),
-        (MINIMUM.replace('kind = "local"', 'kind = "kubernetes"'), "driver.kind"),
+        (MINIMUM.replace('kind = "local"', 'kind = "nomad"'), "driver.kind"),
         (MINIMUM + "[broker.listener]\nkafka = 'x'\n", "broker.listener: the keeper itself"),
         (MINIMUM + "[broker]\ncache = 1\n", "sections only"),
         ("cell = 1", "cell is a section"),
@@ -105,6 +107,9 @@ def test_the_reference_has_each_setting_with_its_default():
     for name in ("cell", "keeper", "driver"):
         for each in dataclasses.fields(getattr(SETTINGS, name)):
             named[f"{name}.{each.name}"] = each.default
+    for kind in (Surroundings, KubernetesOptions):
+        for each in dataclasses.fields(kind):
+            named.setdefault(f"driver.{each.name}", dataclasses.MISSING)
     assert set(rows) == set(named)
     for name, default in named.items():
         if default is not dataclasses.MISSING:
