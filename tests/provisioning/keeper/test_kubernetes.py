@@ -30,9 +30,8 @@ from provisioning.keeper.settings import (
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
 CELL = CellSettings(Path("/cell/m"), Path("/cell/dfs"), Path("/cell/bucket"), Path("/cell/secret"))
-SETTINGS = KeeperSettings(
-    CELL, LoopSettings(Path("/cell/keeper")), KubernetesSettings(options=OPTIONS)
-)
+DRIVER = KubernetesSettings(options=OPTIONS)
+SETTINGS = KeeperSettings(CELL, LoopSettings(Path("/cell/keeper")), DRIVER)
 MINIMUM = settings_toml(SETTINGS)
 REFERENCE = Path(__file__).parents[3] / "docs/reference/keeper-settings.md"
 SPEC = Spec("cl_a", 1, SpecState.ACTIVE, 1, 0)
@@ -98,7 +97,7 @@ def test_the_reference_has_the_defaults():
 
 def test_brokers_find_metadata_and_bucket_where_they_are_told(tmp_path):
     driver = dataclasses.replace(
-        SETTINGS.driver,
+        DRIVER,
         broker_metadata="etcd://e:1/root?user={cluster}&password_file=/etc/freshet/etcd",
         broker_bucket="s3://records?key_file=/etc/freshet/s3",
     )
@@ -146,6 +145,6 @@ def test_more_files_than_a_secret_takes_are_refused(tmp_path):
 
 
 def test_no_way_to_the_api_server_is_said(tmp_path):
-    settings = dataclasses.replace(SETTINGS.driver, kubeconfig=str(tmp_path / "none"))
+    settings = dataclasses.replace(DRIVER, kubeconfig=str(tmp_path / "none"))
     with pytest.raises(SettingsError, match=r"driver\.kubeconfig"):
         make_driver(settings)
