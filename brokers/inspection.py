@@ -12,6 +12,7 @@ from typing import Any
 
 from brokers import _core
 from brokers.errors import StorageError
+from brokers.locations import local_path
 
 EXIT_SOUND = 0
 EXIT_DAMAGED = 4
@@ -40,7 +41,8 @@ def check_storage(settings: str) -> None:
     """Raises `StorageError` where storage is missing: looking must not create it."""
     storage = tomllib.loads(settings)["storage"]
     for name in ("dfs", "bucket", "metadata"):
-        if not Path(storage[name]).exists():
+        path = local_path(storage[name])
+        if path is not None and not path.exists():
             message = f"storage.{name}: {storage[name]} does not exist"
             raise StorageError(message)
 

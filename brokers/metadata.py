@@ -99,13 +99,14 @@ RECORDS: Mapping[str, Callable[[Mapping[str, Any], int], Any]] = {
 
 
 class CellStore:
-    """The metadata store of a cell: one file for all processes of the machine.
+    """The metadata store of a cell, by its location (`brokers.locations`).
 
-    The file is made at the first call where there is none; its folder must exist.
+    An SQLite file is for all processes of its machine; it is made at the first call where there is
+    none, and its folder must exist. An etcd is for any number of machines.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, location: str | Path) -> None:
+        self.location = str(location)
         self._lock = threading.Lock()
         self._opened: _core.Metadata | None = None
         self._process = 0
@@ -233,7 +234,7 @@ class CellStore:
             if self._opened is None or self._process != os.getpid():
                 if self._opened is not None:
                     self._inherited.append(self._opened)
-                self._opened = _core.Metadata(str(self.path))
+                self._opened = _core.Metadata(self.location)
                 self._process = os.getpid()
             return self._opened
 

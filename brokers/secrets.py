@@ -19,7 +19,7 @@ from secrets import token_bytes
 
 from brokers.errors import ConfigError
 
-__all__ = ["create_cell_secret", "link_secret", "read_cell_secret", "super_password"]
+__all__ = ["create_cell_secret", "is_private", "link_secret", "read_cell_secret", "super_password"]
 
 SECRET_BYTES = 32
 # Read and written by the owner only.
@@ -57,24 +57,34 @@ def create_cell_secret(path: str | Path) -> bytes:
 def read_cell_secret(path: str | Path) -> bytes:
     """The cell's secret, 32 bytes.
 
-    Raises `ConfigError` where the file is missing, open to others than its owner, or holds
+    Raises `ConfigError` where the file is missing, open to others (`is_private`), or holds
     something else than 64 hex digits; the text names the file and never what it holds.
     """
     try:
         with Path(path).open(encoding="ascii") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            found = os.fstat(file.fileno())
             text = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a cell's secret"
         message = f"{path}: {reason}"
         raise ConfigError(message) from None
-    if mode & 0o077:
-        message = f"{path}: mode {mode & 0o777:04o} opens the cell's secret to others, want 0600"
+    if not is_private(found.st_mode, found.st_uid):
+        mode = f"{found.st_mode & 0o777:04o}"
+        message = f"{path}: mode {mode} opens the cell's secret to others, want 0600"
         raise ConfigError(message)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
         message = f"{path}: not a cell's secret, which is {2 * SECRET_BYTES} hex digits"
         raise ConfigError(message)
     return bytes.fromhex(text)
+
+
+def is_private(mode: int, owner: int) -> bool:
+    """Tells whether nobody but a file's owner may read it; of root's files also their group may.
+
+    So Kubernetes mounts a secret into a pod with `fsGroup`. The engine judges alike.
+    """
+    others = mode & 0o077
+    return others == 0 or (others == 0o040 and owner == 0)
 
 
 def super_password(secret: bytes, cluster_id: str) -> str:

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from brokers.errors import ConfigError
+from brokers.locations import absolute
+
 
 class SettingsError(Exception):
     """Settings that make no sense; the text names the setting."""
@@ -107,9 +110,15 @@ def _value(
         "bool": (bool, bool),
         "float": (int if type(value) is int else float, float),
         "Path": (str, lambda text: Path(text).absolute()),
+        "Location": (str, absolute),
     }
     plain, convert = wanted[kind]
     if type(value) is not plain or value == "":
-        message = f"{name} is {value!r}, want {'a path' if kind == 'Path' else kind}"
+        want = {"Path": "a path", "Location": "a location"}.get(str(kind), kind)
+        message = f"{name} is {value!r}, want {want}"
         raise SettingsError(message)
-    return convert(value)
+    try:
+        return convert(value)
+    except ConfigError as error:
+        message = f"{name}: {error}"
+        raise SettingsError(message) from error

@@ -134,9 +134,9 @@ class PartitionSegments:
 
 
 class UsageReader:
-    """Reads the usage of all clusters of a cell."""
+    """Reads the usage of all clusters of a cell. `bucket`: a location (`brokers.locations`)."""
 
-    def __init__(self, *, dfs: Path, bucket: Path) -> None:
+    def __init__(self, *, dfs: Path, bucket: str | Path) -> None:
         self._core = _core.UsageReader(str(dfs), str(bucket))
 
     def lanes(self, cluster_id: str) -> list[LaneFiles]:

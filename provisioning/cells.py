@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from urllib.parse import urlsplit
 
 from brokers import errors as metadata
 from brokers.metadata import CellStore, ClusterStore
@@ -35,24 +34,14 @@ from provisioning.errors import (
 )
 
 
-class UnsupportedStore(PlatformError):
-    """The setting names a kind of metadata store that this release does not have."""
-
-    code = "unsupported_store"
-    title = "The metadata store's address is not supported"
-
-
 def cell_store() -> CellStore:
     """The cell's metadata store. Made once a process; a forked child opens it anew by itself."""
     return _open_store(config().cell.metadata)
 
 
 @cache
-def _open_store(address: str) -> CellStore:
-    parts = urlsplit(address)
-    if parts.scheme != "sqlite":
-        raise UnsupportedStore(f"{address} is not sqlite://<path>")
-    return CellStore(parts.netloc + parts.path)
+def _open_store(location: str) -> CellStore:
+    return CellStore(location)
 
 
 def cluster_store(cluster_id: str) -> ClusterStore:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from pathlib import Path
-from urllib.parse import urlsplit
 
+from brokers.objects import remove_below
 from console.common.conf import config
 from console.common.ids import is_id
 
@@ -14,13 +13,13 @@ from console.common.ids import is_id
 def remove_storage(cluster_id: str) -> None:
     """Removes what a cluster stored. Repeating it changes nothing.
 
-    For storage that this machine has mounted; elsewhere the cell's operators expire the prefix.
+    Of the shared file system only what this machine has mounted.
     Raises `OSError` where some of it could not be removed: then it is not gone.
     """
     if not is_id(cluster_id, "cl"):
         message = f"{cluster_id!r} is no cluster's id"
         raise ValueError(message)
     settings = config().cell
-    for folder in (settings.dfs, Path(urlsplit(settings.bucket).path)):
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder / cluster_id)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(settings.dfs / cluster_id)
+    remove_below(settings.bucket, cluster_id)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from console.common.conf import config
-from metering.events.store import FolderUsageStore, UsageStore
+from metering.events.store import UsageStore
+from metering.stores import open_usage_store
 
 
 def document_store() -> UsageStore:
     """The store that `billing.documents` names. Objects of it are never changed or removed."""
-    return FolderUsageStore(config().billing.documents)
+    return open_usage_store(config().billing.documents)

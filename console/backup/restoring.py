@@ -29,6 +29,7 @@ from console.settings.config import Config
 from console.supervisor import services
 from console.supervisor.home import make_home
 from console.supervisor.marker import clear_restoring, mark_restoring
+from metering.stores import open_usage_store
 
 STAMP = "%Y%m%dt%H%M%Sz"
 ADVICE = (
@@ -106,12 +107,16 @@ def _check_documents(config: Config, manifest: Manifest, *, accepted: bool) -> N
 
     See `docs/decisions/0010-numbers-in-two-places.md`.
     """
-    folder = config.billing.documents
-    lost = [key for key in manifest.database.number_blocks if not (folder / key).exists()]
+    location = config.billing.documents
+    try:
+        kept = set(open_usage_store(location).list(""))
+    except OSError as error:
+        raise BackupError(f"billing.documents ({location}) cannot be read: {error}.") from error
+    lost = [key for key in manifest.database.number_blocks if key not in kept]
     if lost and not accepted:
         raise BackupError(
-            f"billing.documents ({folder}) lacks {lost[0]}, which the backup knows of: it says"
-            " which invoice numbers were used since. Put that folder back first, as new as you"
+            f"billing.documents ({location}) lacks {lost[0]}, which the backup knows of: it says"
+            " which invoice numbers were used since. Put that store back first, as new as you"
             " have it. With --accept-lost-documents the restore goes on, and numbers that"
             " customers have seen may be used again."
         )

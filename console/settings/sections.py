@@ -93,9 +93,16 @@ class Cell:
 
     id: str = setting("local", "Name of the cell.")
     region: str = setting("local", "Region that the cell belongs to.")
-    metadata: str = setting("sqlite://{home}/cell/metadata.sqlite", "The metadata store.")
+    metadata: str = setting(
+        "sqlite://{home}/cell/metadata.sqlite",
+        "The metadata store: `sqlite://<path>`, or `etcd://` or `etcds://` with its members.",
+    )
     dfs: Path = setting(Path("{home}/cell/dfs"), "Mount of the shared file system.")
-    bucket: str = setting("file://{home}/cell/bucket", "The object store.")
+    bucket: str = setting(
+        "file://{home}/cell/bucket",
+        "The object store: `file://<path>`, or `s3://<bucket>/<prefix>` with `?endpoint=`, "
+        "`&region=` and `&key_file=`.",
+    )
     secret: Path = setting(
         Path("{home}/cell/secret"),
         "File (mode 0600) with the cell's 32 random bytes in hex: control plane, keeper, gateway.",
@@ -107,7 +114,10 @@ class Cell:
 class Usage:
     """Where usage files are, and how they are rolled up."""
 
-    folder: Path = setting(Path("{home}/cell/usage"), "The usage store: files of every agent.")
+    location: str = setting(
+        "file://{home}/cell/usage",
+        "The usage store, with files of every agent: `file://<path>` or `s3://`, as `cell.bucket`.",
+    )
     rollups: Path = setting(
         Path("{home}/cell/rollups"), "What roll-ups leave, in a folder for each run."
     )
@@ -126,9 +136,10 @@ class Usage:
 class Billing:
     """Who sends the invoices, and where they are kept."""
 
-    documents: Path = setting(
-        Path("{home}/billing"),
-        "The store of invoices as PDF and of the numbers that were used. Never restore it.",
+    documents: str = setting(
+        "file://{home}/billing",
+        "The store of invoices as PDF and of the numbers that were used: `file://<path>` or "
+        "`s3://`, as `cell.bucket`. Never restore it.",
     )
     invoice_prefix: str = setting("FR", "What the numbers of invoices begin with.")
     seller_name: str = setting("Freshet", "Legal name of who sends the invoices.")

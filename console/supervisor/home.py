@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from brokers.locations import absolute, local_path
 from brokers.secrets import create_cell_secret
 from console.settings.config import Config
 from console.settings.home import read_or_make_secret
@@ -33,11 +34,12 @@ def make_folders(config: Config) -> None:
     """Makes what the parts expect to be there. PostgreSQL makes its own."""
     folders = [config.home / "beat", config.cell.dfs, config.cell.secret.parent]
     folders += [config.cell.keeper, config.gateway.folder]
-    folders += [config.usage.folder, config.usage.progress, config.usage.agent_folder]
-    if config.cell.bucket.startswith("file://"):
-        folders.append(Path(_below(config.cell.bucket)))
-    if config.cell.metadata.startswith("sqlite://"):
-        folders.append(Path(_below(config.cell.metadata)).parent)
+    folders += [config.usage.progress, config.usage.agent_folder]
+    objects = (config.cell.bucket, config.usage.location)
+    folders += [path for each in objects if (path := local_path(each)) is not None]
+    metadata = local_path(config.cell.metadata)
+    if metadata is not None:
+        folders.append(metadata.parent)
     if config.mail.backend == "folder":
         folders.append(config.mail.folder)
     if services.embeds_redis(config):
@@ -87,9 +89,9 @@ def keeper_settings(config: Config) -> Sections:
     """The keeper's settings by section (see `provisioning.keeper.settings`)."""
     return {
         "cell": {
-            "metadata": _below(config.cell.metadata),
+            "metadata": absolute(config.cell.metadata),
             "dfs": str(config.cell.dfs),
-            "bucket": _below(config.cell.bucket),
+            "bucket": absolute(config.cell.bucket),
             "secret": str(config.cell.secret),
         },
         "keeper": {
@@ -107,7 +109,7 @@ def gateway_settings(config: Config) -> Sections:
     """The gateway's settings by section (see `docs/reference/gateway-settings.md`)."""
     return {
         "cell": {
-            "metadata": _below(config.cell.metadata),
+            "metadata": absolute(config.cell.metadata),
             "secret": str(config.cell.secret),
         },
         "listener": {
@@ -124,22 +126,20 @@ def agent_settings(config: Config) -> Sections:
     return {
         "cell": {
             "id": config.cell.id,
-            "metadata": _below(config.cell.metadata),
+            "metadata": absolute(config.cell.metadata),
             "dfs": str(config.cell.dfs),
-            "bucket": _below(config.cell.bucket),
+            "bucket": absolute(config.cell.bucket),
         },
-        "usage": {"folder": str(config.usage.folder), "progress": str(config.usage.progress)},
+        "usage": {
+            "location": absolute(config.usage.location),
+            "progress": str(config.usage.progress),
+        },
         "agent": {
             "metrics": config.metrics.agent,
             "period_ms": config.usage.agent_period_s * 1000,
             "window_minutes": config.usage.window_minutes,
         },
     }
-
-
-def _below(url: str) -> str:
-    """The path of a store on this machine (`file://`, `sqlite://`), or what else it is."""
-    return url.removeprefix("file://").removeprefix("sqlite://")
 
 
 def _write_toml(file: Path, sections: Sections) -> None:

@@ -23,7 +23,7 @@ from metering.agent.pages import Pages
 from metering.agent.progress import ProgressFolder
 from metering.agent.settings import AgentSettings, load_settings
 from metering.agent.source import CellSource
-from metering.events.store import FolderUsageStore
+from metering.stores import open_usage_store
 
 LOGGER = logging.getLogger("metering.agent")
 
@@ -101,8 +101,8 @@ def run_pass(agent: Agent, metrics: Metrics, health: Health, stop: threading.Eve
 
 
 def build_agent(settings: AgentSettings, metrics: Metrics) -> Agent:
-    """An agent on this machine's folders."""
-    store = FolderUsageStore(settings.usage.folder)
+    """An agent of the cell that the settings name."""
+    store = open_usage_store(settings.usage.location)
     cell = Cell(
         name=settings.cell.id,
         source=CellSource(

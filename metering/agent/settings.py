@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from brokers.config import toml_value
+from brokers.locations import Location
 from brokers.sections import SettingsError, parse_toml, read_section, refuse_unknown
 
 Value = TypeVar("Value")
@@ -30,16 +31,18 @@ class CellSettings:
     """The cell that is metered."""
 
     id: str = setting("Name of the cell, which is part of every key.")
-    metadata: Path = setting("File of the cell's SQLite metadata store.")
+    metadata: Location = setting("The cell's metadata store: a path, `etcd://…` or `etcds://…`.")
     dfs: Path = setting("Folder of the shared file system.")
-    bucket: Path = setting("Folder of the object store.")
+    bucket: Location = setting("The object store: a folder or `s3://…`.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class UsageSettings:
     """Where usage goes."""
 
-    folder: Path = setting("Folder of usage files; all agents of the cell share it.")
+    location: Location = setting(
+        "Usage files: a folder or `s3://…`; all agents of the cell share it."
+    )
     progress: Path = setting(
         "Folder of what is metered already, on shared storage; all agents of the cell share it."
     )

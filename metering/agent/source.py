@@ -62,9 +62,9 @@ class Source(Protocol):
 
 
 class CellSource:
-    """A cell on this machine: its metadata store, and its storage through a `UsageReader`."""
+    """A cell: its metadata store, and its storage through a `UsageReader`. Both by location."""
 
-    def __init__(self, *, metadata: Path, dfs: Path, bucket: Path) -> None:
+    def __init__(self, *, metadata: str, dfs: Path, bucket: str) -> None:
         self._store = CellStore(metadata)
         self._reader = UsageReader(dfs=dfs, bucket=bucket)
 

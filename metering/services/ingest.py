@@ -25,11 +25,12 @@ from metering.events.errors import UsageFormatError
 from metering.events.keys import manifest_key, parse_key
 from metering.events.manifests import UsageManifest, matches, parse_manifest
 from metering.events.records import decode_usage
-from metering.events.store import FolderUsageStore, UsageStore
+from metering.events.store import UsageStore
 from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
 from metering.services.absorbing import Touched, absorb
 from metering.services.discovery import find_files, settled_before
 from metering.services.standing import judge_hours
+from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class IngestPass:
 
 def usage_store() -> UsageStore:
     """The store that all agents of the cell write to."""
-    return FolderUsageStore(config().usage.folder)
+    return open_usage_store(config().usage.location)
 
 
 def ingest_usage(

@@ -30,7 +30,6 @@ from metering.errors import (
 from metering.events.errors import UsageFormatError
 from metering.events.keys import log_prefix
 from metering.events.log import LogStatement, parse_statement
-from metering.events.store import FolderUsageStore
 from metering.models import Reconciliation, RollupPointer, RollupRun
 from metering.periods import DAY, HOUR_MS, day_start, to_ms
 from metering.services.agreement import (
@@ -40,10 +39,11 @@ from metering.services.agreement import (
     published_totals,
 )
 from metering.services.holding import held, holder_of
-from metering.services.ingest import ingest_usage
+from metering.services.ingest import ingest_usage, usage_store
 from metering.services.rollup import FOREVER_S, NIGHTLY
 from metering.services.spark import ReconcileJob, Say, run_reconcile
 from metering.services.totals import UsageFileRef, files_between, has_grown, inputs_sha256
+from metering.stores import hadoop_root
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ def reconcile_recent_days(
 
 def gather(cell: str, day: date) -> Sides:
     """What there is to compare of a day. Raises `OSError`."""
-    store = FolderUsageStore(config().usage.folder)
+    store = usage_store()
     since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
     files, keys = _inputs(cell, day)
     statements, unstated = [], {}
@@ -148,7 +148,7 @@ def _inputs(cell: str, day: date) -> tuple[list[UsageFileRef], list[str]]:
     """Usage files and keys of statements."""
     since_ms, until_ms = to_ms(day_start(day)), to_ms(day_start(day) + DAY)
     files = files_between(cell, since_ms - BESIDE_MS, until_ms + BESIDE_MS)
-    return files, list(FolderUsageStore(config().usage.folder).list(log_prefix(cell, day)))
+    return files, list(usage_store().list(log_prefix(cell, day)))
 
 
 def _sha256(files: Sequence[UsageFileRef], keys: Sequence[str]) -> str:
@@ -192,7 +192,7 @@ def _perform(
         "version": 1,
         "run_id": reconciliation.pk,
         "day": reconciliation.day.isoformat(),
-        "usage_root": str(config().usage.folder),
+        "usage_root": hadoop_root(config().usage.location),
         "inputs": [asdict(each) for each in sides.files],
     }
     manifest.write_text(json.dumps(plain), encoding="utf-8")

@@ -28,6 +28,7 @@ from metering.services.publishing import LOCK, lock_name, publish
 from metering.services.quality import note_quality
 from metering.services.spark import Job, Say, run_spark
 from metering.services.totals import files_of_day, first_day, has_grown, inputs_sha256
+from metering.stores import hadoop_root
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ def _perform(run: RollupRun, job: Job, say: Say) -> None:
         "version": 1,
         "run_id": run.pk,
         "day": run.day.isoformat(),
-        "usage_root": str(config().usage.folder),
+        "usage_root": hadoop_root(config().usage.location),
         "inputs": run.inputs,
     }
     manifest.write_text(json.dumps(plain), encoding="utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from brokers import metadata
 from brokers.errors import BrokerError
@@ -24,8 +23,8 @@ WATCHED = ("spec/", "wake/")
 class CellRecords:
     """Specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`."""
 
-    def __init__(self, path: Path) -> None:
-        self._store = metadata.CellStore(path)
+    def __init__(self, location: str) -> None:
+        self._store = metadata.CellStore(location)
 
     def wanted(self) -> Wanted:
         """All specs and wake requests."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from brokers.locations import for_cluster
 from brokers.secrets import SUPER_USER, link_secret, super_password
 from provisioning.drivers.base import BrokerPlan, ClusterPlan
-from provisioning.drivers.kubernetes.options import CLUSTER_PLACE
 from provisioning.keeper.kubernetes import KubernetesSettings
 from provisioning.keeper.records import Spec
 from provisioning.keeper.settings import KeeperSettings
@@ -72,12 +72,8 @@ def _settings(
 def _locations(spec: Spec, settings: KeeperSettings) -> tuple[str, str]:
     """Metadata and bucket, as a broker of this cluster sees them."""
     cell, driver = settings.cell, settings.driver
-    metadata, bucket = str(cell.metadata), str(cell.bucket)
+    metadata, bucket = cell.metadata, cell.bucket
     if isinstance(driver, KubernetesSettings):
         metadata = driver.broker_metadata or metadata
         bucket = driver.broker_bucket or bucket
-    # An id has no character that a location would take for more than a letter.
-    return (
-        metadata.replace(CLUSTER_PLACE, spec.cluster_id),
-        bucket.replace(CLUSTER_PLACE, spec.cluster_id),
-    )
+    return for_cluster(metadata, spec.cluster_id), for_cluster(bucket, spec.cluster_id)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from brokers.config import toml_value
+from brokers.locations import Location
 from brokers.sections import SettingsError, parse_toml, read_section, refuse_unknown
 from provisioning.keeper import kubernetes
 from provisioning.keeper.kubernetes import KubernetesSettings
@@ -23,9 +24,9 @@ OWN = {"storage", "listener", "security", "broker"}
 class CellSettings:
     """Where the cell's data lies. Must be set."""
 
-    metadata: Path
+    metadata: Location
     dfs: Path
-    bucket: Path
+    bucket: Location
     secret: Path
 
 

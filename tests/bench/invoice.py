@@ -196,7 +196,7 @@ def _issue(store: Path, *, expected: int) -> float:
     from billing.services.issuing import issue_month  # noqa: PLC0415
     from console.common.conf import config  # noqa: PLC0415
 
-    billing = dataclasses.replace(config().billing, documents=store)
+    billing = dataclasses.replace(config().billing, documents=str(store))
     settings.FRESHET = dataclasses.replace(config(), billing=billing)
     real, timezone.now = timezone.now, lambda: CLOSED
     began = time.perf_counter()

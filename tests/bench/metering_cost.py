@@ -103,7 +103,7 @@ class Metered:
                 "dfs": folder / "dfs",
                 "bucket": folder / "bucket",
             },
-            "usage": {"folder": folder / "usage", "progress": folder / "progress"},
+            "usage": {"location": folder / "usage", "progress": folder / "progress"},
         }
 
     def recorded_rows(self) -> int:

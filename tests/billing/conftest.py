@@ -20,7 +20,7 @@ tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
 def documents(tmp_path, settings):
     """The store of numbers and documents is this test's own."""
     known = config()
-    billing = dataclasses.replace(known.billing, documents=tmp_path / "documents")
+    billing = dataclasses.replace(known.billing, documents=str(tmp_path / "documents"))
     settings.FRESHET = dataclasses.replace(known, billing=billing)
     return tmp_path / "documents"
 

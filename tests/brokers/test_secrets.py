@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.errors import ConfigError
-from brokers.secrets import create_cell_secret, link_secret, read_cell_secret, super_password
+from brokers.secrets import (
+    create_cell_secret,
+    is_private,
+    link_secret,
+    read_cell_secret,
+    super_password,
+)
 
 SECRET = bytes(range(32))
 
@@ -75,9 +81,26 @@ def test_anything_else_is_refused_and_neither_shown_nor_overwritten(tmp_path, te
 def test_a_secret_open_to_others_is_refused(tmp_path):
     path = tmp_path / "secret"
     create_cell_secret(path)
-    path.chmod(0o640)
-    with pytest.raises(ConfigError, match="0640"):
-        read_cell_secret(path)
+    for mode in (0o604, 0o660, 0o620):
+        path.chmod(mode)
+        with pytest.raises(ConfigError, match=f"{mode:04o}"):
+            read_cell_secret(path)
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "private"),
+    [
+        (0o600, 10001, True),
+        (0o400, 0, True),
+        (0o440, 0, True),  # as Kubernetes mounts a secret with fsGroup
+        (0o640, 0, True),
+        (0o640, 10001, False),
+        (0o660, 0, False),
+        (0o444, 0, False),
+    ],
+)
+def test_a_group_may_read_what_is_roots(mode, owner, private):
+    assert is_private(0o100000 | mode, owner) is private
 
 
 def test_a_missing_secret_is_named(tmp_path):

@@ -165,7 +165,7 @@ def test_the_keeper_reads_the_settings_that_are_written_for_it(config):
     home.make_folders(config)
     home.write_settings(config)
     settings = load_settings(services.keeper_file(config))
-    assert settings.cell.metadata == config.home / "cell" / "metadata.sqlite"
+    assert settings.cell.metadata == str(config.home / "cell" / "metadata.sqlite")
     assert settings.cell.secret == config.cell.secret
     assert settings.keeper.stop_brokers_on_exit
 
@@ -177,12 +177,10 @@ def test_the_agent_is_told_where_everything_is(config):
     settings = load_agent_settings(services.agent_file(config))
     assert settings.cell.id == config.cell.id
     assert settings.cell.dfs == config.cell.dfs
-    assert settings.cell.metadata == config.home / "cell" / "metadata.sqlite"
-    assert settings.cell.bucket == config.home / "cell" / "bucket"
-    assert (settings.usage.folder, settings.usage.progress) == (
-        config.usage.folder,
-        config.usage.progress,
-    )
+    assert settings.cell.metadata == str(config.home / "cell" / "metadata.sqlite")
+    assert settings.cell.bucket == str(config.home / "cell" / "bucket")
+    assert settings.usage.location == str(config.home / "cell" / "usage")
+    assert settings.usage.progress == config.usage.progress
     assert settings.agent.period_ms == 15_000
 
 

@@ -67,11 +67,11 @@ class AgentServer:
         settings = AgentSettings(
             cell=CellSettings(
                 id=CELL,
-                metadata=folder / "metadata.sqlite",
+                metadata=str(folder / "metadata.sqlite"),
                 dfs=folder / "dfs",
-                bucket=folder / "bucket",
+                bucket=str(folder / "bucket"),
             ),
-            usage=UsageSettings(folder=folder / "usage", progress=folder / "progress"),
+            usage=UsageSettings(location=str(folder / "usage"), progress=folder / "progress"),
             agent=LoopSettings(**given),  # type: ignore[arg-type]
         )
         self.config = folder / f"{name}.toml"

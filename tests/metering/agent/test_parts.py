@@ -3,6 +3,7 @@
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,7 @@ metadata = "m"
 dfs = "d"
 bucket = "b"
 [usage]
-folder = "u"
+location = "u"
 progress = "p"
 """
 FULL = ClusterProgress(
@@ -54,6 +55,7 @@ def test_settings_survive_and_have_defaults():
     read = parse_settings(TOML)
     assert read.agent.period_ms == 15_000
     assert read.cell.dfs.is_absolute()
+    assert read.usage.location == str(Path("u").absolute())
     assert parse_settings(settings_toml(read)) == read
 
 

@@ -122,7 +122,7 @@ def metered(folder, now, settings, clock):
     meter.run_pass(night + timedelta(minutes=5))
     usage = dataclasses.replace(
         config().usage,
-        folder=meter.store.root,
+        location=str(meter.store.root),
         rollups=folder / "rollups",
         spark_master="local[2]",
     )

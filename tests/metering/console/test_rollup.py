@@ -38,7 +38,10 @@ AFTER = NOON.replace(hour=1) + DAY
 def home(settings, store, tmp_path, clock):
     """Folders of this test alone; it is the night after."""
     usage = dataclasses.replace(
-        config().usage, folder=store.root, rollups=tmp_path / "rollups", spark_master="local[1]"
+        config().usage,
+        location=str(store.root),
+        rollups=tmp_path / "rollups",
+        spark_master="local[1]",
     )
     settings.FRESHET = dataclasses.replace(config(), usage=usage)
     clock.now = AFTER

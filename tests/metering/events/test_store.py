@@ -1,4 +1,4 @@
-"""The store that is a folder, and manifests with their files."""
+"""What every usage store does, in a folder and in a bucket, and manifests with their files."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +10,21 @@ from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import UsageManifest, encode_manifest
 from metering.events.store import FolderUsageStore, list_manifests, read_manifest
 from metering.events.times import DAY_MS
+from metering.stores import open_usage_store
 
 AT = 1_800_000_000_000
 
 
+@pytest.fixture(params=["folder", "s3"])
+def store(request, tmp_path):
+    if request.param == "folder":
+        return open_usage_store(f"file://{tmp_path}/usage")
+    server = request.getfixturevalue("s3_server")
+    return open_usage_store(server.make_bucket().replace("?", "/usage?"))
+
+
 @pytest.fixture
-def store(tmp_path):
+def folder(tmp_path):
     return FolderUsageStore(tmp_path / "usage")
 
 
@@ -49,13 +58,14 @@ def test_of_many_one_wins(store):
         wins = list(pool.map(lambda n: store.put_new("k", bytes([n])), range(32)))
     assert wins.count(True) == 1
     assert store.get("k") == bytes([wins.index(True)])
-    assert list((store.root / ".unfinished").iterdir()) == []
+    assert list(store.list("")) == ["k"]
 
 
-def test_an_unfinished_object_is_none(store):
-    store.put_new("a/b", b"1")
-    (store.root / ".unfinished" / "1-x").write_bytes(b"half")
-    assert list(store.list("")) == ["a/b"]
+def test_an_unfinished_object_is_none(folder):
+    folder.put_new("a/b", b"1")
+    assert list((folder.root / ".unfinished").iterdir()) == []
+    (folder.root / ".unfinished" / "1-x").write_bytes(b"half")
+    assert list(folder.list("")) == ["a/b"]
 
 
 def test_what_is_missing_is_said(store):
@@ -65,9 +75,9 @@ def test_what_is_missing_is_said(store):
 
 
 @pytest.mark.parametrize("key", ["", "/a", "../a", "a/../b", "a//b", ".unfinished/a", "a/"])
-def test_no_key_leads_out_of_the_store(store, key):
+def test_no_key_leads_out_of_the_store(folder, key):
     with pytest.raises(UsageFormatError):
-        store.put_new(key, b"")
+        folder.put_new(key, b"")
 
 
 def test_keys_are_listed_by_prefix_in_order(store):
@@ -88,15 +98,15 @@ def test_manifests_are_listed_by_time_of_emission(store):
     assert list(list_manifests(store, "other", since_ms=AT, until_ms=at[-1] + 1)) == []
 
 
-def test_a_manifest_counts_only_with_its_file(store):
-    manifest = emit(store, AT, b"rows")
+def test_a_manifest_counts_only_with_its_file(folder):
+    manifest = emit(folder, AT, b"rows")
     key = manifest_key(manifest.key)
-    assert read_manifest(store, key, verify=True) == manifest
-    path = store.root / manifest.key
+    assert read_manifest(folder, key, verify=True) == manifest
+    path = folder.root / manifest.key
     path.write_bytes(b"rowz")
-    assert read_manifest(store, key, verify=False) == manifest
+    assert read_manifest(folder, key, verify=False) == manifest
     with pytest.raises(UsageFormatError):
-        read_manifest(store, key, verify=True)
+        read_manifest(folder, key, verify=True)
     path.unlink()
     with pytest.raises(FileNotFoundError):
-        read_manifest(store, key, verify=True)
+        read_manifest(folder, key, verify=True)

@@ -59,7 +59,7 @@ class Agents:
                 "dfs": self.folder / "dfs",
                 "bucket": self.folder / "bucket",
             },
-            "usage": {"folder": self.folder / "usage", "progress": self.progress},
+            "usage": {"location": self.folder / "usage", "progress": self.progress},
             "agent": {"name": name, "period_ms": PERIOD_MS, "window_minutes": 1},
         }
         lines: list[str] = []

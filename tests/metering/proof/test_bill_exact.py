@@ -34,7 +34,7 @@ def story(tmp_path, settings):
     story = Story(tmp_path / "story", plan, said.append)
     usage = dataclasses.replace(
         config().usage,
-        folder=story.usage.root,
+        location=str(story.usage.root),
         rollups=tmp_path / "rollups",
         spark_master="local[2]",
     )

@@ -29,7 +29,7 @@ from provisioning.keeper.settings import (
 )
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
-CELL = CellSettings(Path("/cell/m"), Path("/cell/dfs"), Path("/cell/bucket"), Path("/cell/secret"))
+CELL = CellSettings("/cell/m", Path("/cell/dfs"), "/cell/bucket", Path("/cell/secret"))
 DRIVER = KubernetesSettings(options=OPTIONS)
 SETTINGS = KeeperSettings(CELL, LoopSettings(Path("/cell/keeper")), DRIVER)
 MINIMUM = settings_toml(SETTINGS)

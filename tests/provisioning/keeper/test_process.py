@@ -32,10 +32,13 @@ from tests.provisioning.survivors import kill_survivors
 @pytest.fixture
 def settings(tmp_path):
     cell = CellSettings(
-        tmp_path / "metadata.sqlite", tmp_path / "dfs", tmp_path / "bucket", tmp_path / "secret"
+        str(tmp_path / "metadata.sqlite"),
+        tmp_path / "dfs",
+        str(tmp_path / "bucket"),
+        tmp_path / "secret",
     )
-    for folder in (cell.dfs, cell.bucket):
-        folder.mkdir()
+    for name in ("dfs", "bucket"):
+        (tmp_path / name).mkdir()
     loop = LoopSettings(
         tmp_path / "keeper", scrape_interval_ms=50, sample_interval_ms=100, awake_min_ms=1
     )

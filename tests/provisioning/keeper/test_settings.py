@@ -24,7 +24,7 @@ from provisioning.keeper.settings import (
     settings_toml,
 )
 
-CELL = CellSettings(Path("/cell/m"), Path("/cell/dfs"), Path("/cell/bucket"), Path("/cell/secret"))
+CELL = CellSettings("/cell/m", Path("/cell/dfs"), "/cell/bucket", Path("/cell/secret"))
 SETTINGS = KeeperSettings(CELL, LoopSettings(Path("/cell/keeper")))
 MINIMUM = settings_toml(SETTINGS)
 REFERENCE = Path(__file__).parents[3] / "docs/reference/keeper-settings.md"

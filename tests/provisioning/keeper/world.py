@@ -68,7 +68,10 @@ class World:
         """As a keeper of this cell has them."""
         folder = self.folder
         cell = CellSettings(
-            folder / "metadata.sqlite", folder / "dfs", folder / "bucket", folder / "secret"
+            str(folder / "metadata.sqlite"),
+            folder / "dfs",
+            str(folder / "bucket"),
+            folder / "secret",
         )
         loop = replace(LoopSettings(folder / "keeper"), **self.loop)
         return KeeperSettings(cell, loop, broker=self.broker)

@@ -1,0 +1,255 @@
+"""Objects of an S3-compatible store from Python: usage files, documents, what a purge removes.
+
+The engine reads and writes segments itself, in Rust; this is for everybody else. A folder that
+stands in for a bucket is `metering.events.store.FolderUsageStore`, of the same shape.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+
+import botocore.session
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+from brokers.locations import S3Location
+
+__all__ = ["ObjectStoreError", "S3Objects"]
+
+ATTEMPTS = 6
+"""Of each request, with pauses that grow: a throttled client is told to slow down for seconds."""
+CONNECT_TIMEOUT_S = 5
+READ_TIMEOUT_S = 30
+CONNECTIONS = 16
+# Above this an object goes up in parts of this size, so that a lost connection costs one part.
+PART_BYTES = 16 * 1024 * 1024
+# A request removes so many at most.
+REMOVED_AT_ONCE = 1000
+# Somebody writes the same object at this moment: who is second learns so by asking again.
+CONFLICTS_MAX = 10
+CONFLICT_PAUSE_S = 0.05
+# Without a region in location and environment; stores that are not AWS's own do not mind.
+REGION = "us-east-1"
+
+
+class ObjectStoreError(OSError):
+    """The store did not do what was asked, or it is not known whether it did."""
+
+
+class S3Objects:
+    """Immutable objects of an S3-compatible bucket by key: a `metering.events.store.UsageStore`.
+
+    For any number of threads. Every call raises `OSError` where the store cannot be reached or
+    refuses; requests that are throttled or fail on the way are made again first.
+    """
+
+    def __init__(self, location: S3Location) -> None:
+        self.location = location
+        self._lock = threading.Lock()
+        self._opened: tuple[tuple[int, int] | None, BaseClient] | None = None
+
+    def put_new(self, key: str, data: bytes) -> bool:
+        """Stores an object unless there is one of this key; False where there is, of any content.
+
+        Once it returns the object is durable, and at no time is there a part of it. What a lost
+        answer leaves open is settled by looking: an object of these very bytes is ours.
+        """
+        send = self._put if len(data) <= PART_BYTES else self._put_in_parts
+        for attempt in range(CONFLICTS_MAX):
+            answer = send(self._key(key), data)
+            if answer == "stored":
+                return True
+            if answer == "unclear":
+                return self._is(key, data)
+            if answer == "taken":
+                return False
+            time.sleep(CONFLICT_PAUSE_S * 2**attempt)
+        message = f"{key}: others write it all the time"
+        raise ObjectStoreError(message)
+
+    def get(self, key: str) -> bytes:
+        """An object. Raises `FileNotFoundError`."""
+        with _as_os_error(key):
+            answer = self._client().get_object(Bucket=self.location.bucket, Key=self._key(key))
+            body: bytes = answer["Body"].read()
+        return body
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """The keys that begin with `prefix`, in order."""
+        pages = self._client().get_paginator("list_objects_v2")
+        place = {"Bucket": self.location.bucket, "Prefix": self.location.prefix + prefix}
+        with _as_os_error(prefix):
+            for page in pages.paginate(**place):
+                for found in page.get("Contents", ()):
+                    yield found["Key"].removeprefix(self.location.prefix)
+
+    def remove(self, prefix: str) -> int:
+        """Removes all objects whose keys begin with `prefix`, and uploads under way; how many.
+
+        Repeating it changes nothing. It stops at the first error and can be called again.
+        """
+        removed, keys = 0, self.list(prefix)
+        while names := [{"Key": self._key(key)} for key in islice(keys, REMOVED_AT_ONCE)]:
+            with _as_os_error(prefix):
+                answer = self._client().delete_objects(
+                    Bucket=self.location.bucket, Delete={"Objects": names, "Quiet": True}
+                )
+            for error in answer.get("Errors", ()):
+                message = f"{error['Key']}: {error.get('Code')} {error.get('Message')}"
+                raise ObjectStoreError(message)
+            removed += len(names)
+        self._abort_uploads(prefix)
+        return removed
+
+    def _abort_uploads(self, prefix: str) -> None:
+        client, bucket = self._client(), self.location.bucket
+        pages = client.get_paginator("list_multipart_uploads")
+        with _as_os_error(prefix):
+            for page in pages.paginate(Bucket=bucket, Prefix=self.location.prefix + prefix):
+                for upload in page.get("Uploads", ()):
+                    client.abort_multipart_upload(
+                        Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                    )
+
+    def _put(self, key: str, data: bytes) -> str:
+        def send() -> Any:  # noqa: ANN401 (botocore's)
+            return self._client().put_object(
+                Bucket=self.location.bucket, Key=key, Body=data, IfNoneMatch="*"
+            )
+
+        return _outcome(key, send)
+
+    def _put_in_parts(self, key: str, data: bytes) -> str:
+        client, place = self._client(), {"Bucket": self.location.bucket, "Key": key}
+        with _as_os_error(key):
+            upload = {**place, "UploadId": client.create_multipart_upload(**place)["UploadId"]}
+        answer = "unclear"
+        try:
+            parts = []
+            with _as_os_error(key):
+                for number, at in enumerate(range(0, len(data), PART_BYTES), start=1):
+                    part = data[at : at + PART_BYTES]
+                    sent = client.upload_part(**upload, PartNumber=number, Body=part)
+                    parts.append({"PartNumber": number, "ETag": sent["ETag"]})
+            answer = _outcome(
+                key,
+                lambda: client.complete_multipart_upload(
+                    **upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+                ),
+            )
+        finally:
+            if answer != "stored":
+                # Parts of an upload that nobody ends are paid for. It may be gone already.
+                with suppress(OSError), _as_os_error(key):
+                    client.abort_multipart_upload(**upload)
+        return answer
+
+    def _is(self, key: str, data: bytes) -> bool:
+        try:
+            return self.get(key) == data
+        except FileNotFoundError:
+            message = f"{key}: it was refused as one that exists, and does not"
+            raise ObjectStoreError(message) from None
+
+    def _key(self, key: str) -> str:
+        parts = PurePosixPath(key).parts
+        if not parts or key != "/".join(parts) or any(part in {"/", ".."} for part in parts):
+            message = f"{key!r} is no key"
+            raise ValueError(message)
+        return self.location.prefix + key
+
+    def _client(self) -> BaseClient:
+        """A client with the keys that the file holds now."""
+        file = self.location.key_file
+        with self._lock:
+            stamp = None
+            if file is not None:
+                found = file.stat()
+                stamp = (found.st_mtime_ns, found.st_ino)
+            if self._opened is None or self._opened[0] != stamp:
+                self._opened = (stamp, _connect(self.location))
+            return self._opened[1]
+
+
+def _connect(location: S3Location) -> BaseClient:
+    session = botocore.session.Session()
+    keys = {}
+    if location.key_file is not None:
+        session.set_config_variable("credentials_file", str(location.key_file))
+        session.set_config_variable("profile", None)
+        provider = session.get_component("credential_provider").get_provider(
+            "shared-credentials-file"
+        )
+        found = provider.load()
+        if found is None:
+            message = f"{location.key_file}: no keys of AWS under [default]"
+            raise ObjectStoreError(message)
+        keys = {
+            "aws_access_key_id": found.access_key,
+            "aws_secret_access_key": found.secret_key,
+            "aws_session_token": found.token,
+        }
+    return session.create_client(
+        "s3",
+        region_name=location.region or session.get_config_variable("region") or REGION,
+        endpoint_url=location.endpoint,
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            max_pool_connections=CONNECTIONS,
+            # Stores other than AWS know neither buckets in the host's name nor its new checksums.
+            s3={"addressing_style": "path" if location.endpoint else "auto"},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+        **keys,
+    )
+
+
+def _outcome(key: str, send: Any) -> str:  # noqa: ANN401 (botocore's)
+    """Makes a conditional write: `stored`, `taken`, `conflict`, or `unclear`.
+
+    It is unclear where the request was made more than once: the object that is in the way may be
+    what the first one stored, whose answer was lost.
+    """
+    with _as_os_error(key):
+        try:
+            send()
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            facts = error.response["ResponseMetadata"]
+            if code == "ConditionalRequestConflict":
+                return "conflict"
+            if code == "NoSuchUpload" and facts.get("RetryAttempts"):
+                return "unclear"
+            if code == "PreconditionFailed" or facts["HTTPStatusCode"] == 412:
+                return "unclear" if facts.get("RetryAttempts") else "taken"
+            raise
+    return "stored"
+
+
+@contextmanager
+def _as_os_error(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        code = error.response["Error"]["Code"]
+        if code in {"NoSuchKey", "404"}:
+            raise FileNotFoundError(what) from error
+        if status in {401, 403}:
+            message = f"{what}: the object store refuses: {code}"
+            raise PermissionError(message) from error
+        message = f"{what}: {error}"
+        raise ObjectStoreError(message) from error
+    except (BotoCoreError, HTTPClientError) as error:
+        message = f"{what}: {error}"
+        raise ObjectStoreError(message) from error
