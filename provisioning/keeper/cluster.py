@@ -32,7 +32,7 @@ from provisioning.keeper.decide import (
     View,
     decide,
 )
-from provisioning.keeper.kubernetes import BrokerFiles
+from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.probe import topics_in
@@ -304,9 +304,15 @@ class Cluster:
         if plan is None:
             return
         self._kept = True
-        outcome = await self._ask(self._cell.driver.apply(plan.caused_by(cause)))
+        outcome = await self._ask(self._start(plan.caused_by(cause)))
         self._refused = outcome.message if outcome.answer is Answer.REFUSED else ""
         self._applied = plan if outcome.answer is Answer.ACCEPTED else None
+
+    async def _start(self, plan: ClusterPlan) -> Outcome:
+        if isinstance(self._cell.settings.driver, KubernetesSettings):
+            # A pod mounts its cluster's folder, which nobody else makes.
+            await asyncio.to_thread(make_folder, self._cell.settings.cell.dfs, self.cluster_id)
+        return await self._cell.driver.apply(plan)
 
     async def _ask(self, request: Coroutine[Any, Any, Outcome]) -> Outcome:
         """A request to the driver; one whose outcome is not known is repeated."""

@@ -74,6 +74,15 @@ def make_driver(settings: KubernetesSettings) -> KubernetesDriver:
     return KubernetesDriver(api, options)
 
 
+def make_folder(dfs: Path, cluster_id: str) -> None:
+    """Makes a cluster's folder on the shared file system as the keeper has it mounted.
+
+    It is for the keeper's user, which is that of brokers too. Raises `OSError`, also where the file
+    system itself is not there.
+    """
+    (dfs / cluster_id).mkdir(mode=0o700, exist_ok=True)
+
+
 class BrokerFiles:
     """Further files that brokers get, from a folder: read again when one of them changed."""
 

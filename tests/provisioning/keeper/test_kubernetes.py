@@ -17,6 +17,7 @@ from provisioning.keeper.kubernetes import (
     BrokerFiles,
     KubernetesSettings,
     make_driver,
+    make_folder,
 )
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.records import Spec, SpecState
@@ -148,3 +149,13 @@ def test_no_way_to_the_api_server_is_said(tmp_path):
     settings = dataclasses.replace(DRIVER, kubeconfig=str(tmp_path / "none"))
     with pytest.raises(SettingsError, match=r"driver\.kubeconfig"):
         make_driver(settings)
+
+
+def test_a_clusters_folder_is_made_once_and_for_its_brokers_alone(tmp_path):
+    for _ in range(2):
+        make_folder(tmp_path, "cl_a")
+        (tmp_path / "cl_a" / f"kept-{len(list((tmp_path / 'cl_a').iterdir()))}").touch()
+    assert len(list((tmp_path / "cl_a").iterdir())) == 2
+    assert (tmp_path / "cl_a").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(FileNotFoundError):
+        make_folder(tmp_path / "not-mounted", "cl_a")

@@ -1,0 +1,79 @@
+"""`provisioning/kubernetes/` as somebody installs it: a copy with secrets of its own, rendered."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from provisioning.kubernetes.make_secrets import ASKED_FILES, ASKED_LINES, make_secrets
+
+Manifest = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+KUSTOMIZE = ROOT / ".tools" / "bin" / "kustomize"
+SYSTEM = "freshet-system"
+# What others need first; all other kinds behind them.
+FIRST = ("Namespace", "PriorityClass", "ServiceAccount", "ClusterRole")
+
+
+def copy(folder: Path) -> Path:
+    """Copies the kustomizations, and gives the overlays complete but for what chance makes."""
+    shutil.copytree(ROOT / "provisioning" / "kubernetes", folder)
+    for name in ("production", "demo"):
+        secrets = folder / "overlays" / name / "secrets"
+        secrets.mkdir(exist_ok=True)
+        for file in ASKED_FILES:
+            (secrets / file).write_text(f"{file} of the tests\n")
+    return folder
+
+
+def production(folder: Path) -> list[Manifest]:
+    """What the example of production makes, once its secrets are complete."""
+    secrets = folder / "overlays" / "production" / "secrets"
+    make_secrets(secrets)
+    with (secrets / "control-plane.env").open("a", encoding="utf-8") as file:
+        file.writelines(f"{name}=of the tests\n" for name in ASKED_LINES)
+    assert make_secrets(secrets) == []
+    return render(folder / "overlays" / "production")
+
+
+def demo(folder: Path) -> list[Manifest]:
+    """What the overlay for one node makes."""
+    return render(folder / "overlays" / "demo")
+
+
+def render(folder: Path) -> list[Manifest]:
+    """What a folder's kustomization makes, in an order in which it can be applied."""
+    made = subprocess.run(
+        [str(KUSTOMIZE), str(folder)], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    found: list[Manifest] = list(yaml.safe_load_all(made.stdout))
+    rank = {kind: number for number, kind in enumerate(FIRST)}
+    return sorted(found, key=lambda each: rank.get(each["kind"], len(FIRST)))
+
+
+def pods_of(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
+    """The pods that Deployments, StatefulSets and Jobs make, by the name of whose they are."""
+    return {
+        each["metadata"]["name"]: each["spec"]["template"]
+        for each in manifests
+        if each["kind"] in {"Deployment", "StatefulSet", "Job"}
+    }
+
+
+def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
+    """Those of a kind, by name."""
+    return {each["metadata"]["name"]: each for each in manifests if each["kind"] == kind}
+
+
+def named(manifests: Iterable[Manifest], kind: str, start: str) -> Manifest:
+    """The one whose name is this, with the digest of its content behind it."""
+    found = of_kind(manifests, kind)
+    return next(found[name] for name in found if re.fullmatch(f"{start}(-[a-z0-9]{{10}})?", name))
