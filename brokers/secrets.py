@@ -19,7 +19,14 @@ from secrets import token_bytes
 
 from brokers.errors import ConfigError
 
-__all__ = ["create_cell_secret", "is_private", "link_secret", "read_cell_secret", "super_password"]
+__all__ = [
+    "create_cell_secret",
+    "is_private",
+    "link_secret",
+    "metadata_password",
+    "read_cell_secret",
+    "super_password",
+]
 
 SECRET_BYTES = 32
 # Read and written by the owner only.
@@ -90,6 +97,11 @@ def is_private(mode: int, owner: int) -> bool:
 def super_password(secret: bytes, cluster_id: str) -> str:
     """Password of the super user `__freshet` on the internal listener of a cluster's brokers."""
     return _derived(secret, f"super:{cluster_id}")
+
+
+def metadata_password(secret: bytes, cluster_id: str) -> str:
+    """Password of a cluster's brokers at the cell's etcd, where that asks for one."""
+    return _derived(secret, f"metadata:{cluster_id}")
 
 
 def link_secret(secret: bytes, cluster_id: str) -> str:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from brokers import errors as metadata
+from brokers.etcd import Etcd
+from brokers.etcd_access import allow_cluster, forbid_cluster
+from brokers.locations import metadata_location
 from brokers.metadata import CellStore, ClusterStore
 from brokers.metadata_records import ClusterStatus
-from brokers.secrets import read_cell_secret, super_password
+from brokers.secrets import metadata_password, read_cell_secret, super_password
 from console.common.conf import config
 from console.common.errors import (
     AppError,
@@ -47,6 +51,31 @@ def _open_store(location: str) -> CellStore:
 def cluster_store(cluster_id: str) -> ClusterStore:
     """One cluster's own metadata."""
     return cell_store().cluster(cluster_id)
+
+
+def allow_brokers(cluster_id: str) -> None:
+    """Lets a cluster's brokers at its own metadata, where the store asks who they are.
+
+    Repeating it changes nothing. Raises `MetadataError`.
+    """
+    etcd = _guarded_etcd(config().cell.metadata)
+    if etcd is not None:
+        secret = _secret(str(config().cell.secret))
+        allow_cluster(etcd, cluster_id, metadata_password(secret, cluster_id))
+
+
+def forbid_brokers(cluster_id: str) -> None:
+    """Takes that back. What is not there is no error. Raises `MetadataError`."""
+    etcd = _guarded_etcd(config().cell.metadata)
+    if etcd is not None:
+        forbid_cluster(etcd, cluster_id)
+
+
+@cache
+def _guarded_etcd(location: str) -> Etcd | None:
+    """The cell's etcd where it knows users: then the service itself is one."""
+    place = metadata_location(location)
+    return None if isinstance(place, Path) or place.user is None else Etcd(place)
 
 
 def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:

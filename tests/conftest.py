@@ -17,6 +17,7 @@ from django.db import connections
 from django.test import TransactionTestCase
 from psycopg import sql
 
+from tests.etcd import running_etcd
 from tests.postgres import running_database
 from tests.s3 import running_s3
 
@@ -54,6 +55,21 @@ def django_db_setup(django_db_blocker):
             yield
         for alias in ("default", "owner"):
             connections[alias].close()
+
+
+@pytest.fixture(scope="session")
+def etcd_server(tmp_path_factory):
+    """A real etcd without users; each test takes a root of its own."""
+    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def guarded_etcd(tmp_path_factory):
+    """A real etcd that asks who somebody is; each test takes a root of its own."""
+    with running_etcd(tmp_path_factory.mktemp("guarded-etcd")) as server:
+        server.guard()
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,12 @@ import os
 import signal
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 from brokers.backoff import Backoff
 from brokers.errors import BrokerError
+from brokers.etcd import Etcd
+from brokers.locations import metadata_location
 from brokers.secrets import read_cell_secret
 from brokers.sections import SettingsError, add_set_option
 from provisioning.drivers.base import Driver
@@ -26,6 +29,7 @@ from provisioning.keeper.groups import sample_groups
 from provisioning.keeper.http import Pages
 from provisioning.keeper.keeper import Keeper
 from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
+from provisioning.keeper.lease import KeeperLease, LeaseLostError
 from provisioning.keeper.lock import KeeperLock
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.settings import DriverSettings, KeeperSettings, load_settings
@@ -69,6 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsError as error:
         sys.stderr.write(f"{given.config}: {error}\n")
         return EXIT_USAGE
+    except LeaseLostError as error:
+        LOGGER.error("this keeper ends, brokers go on: the lease of the cell is lost, %s", error)
+        return EXIT_NOT_STARTED
     except (BrokerError, Lost, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_NOT_STARTED
@@ -90,25 +97,56 @@ async def keep(settings: KeeperSettings, secret: bytes) -> int:
     )
     address = await pages.start(settings.keeper.metrics)
     lock = KeeperLock(settings.keeper.folder / "keeper.lock")
+    lease = lease_of(settings)
     try:
-        if not await lead(lock, settings, stop):
-            return EXIT_STOPPED if stop.is_set() else EXIT_NOT_STARTED
+        for each in (lock,) if lease is None else (lock, lease):
+            if not await lead(each, settings, stop):
+                return EXIT_STOPPED if stop.is_set() else EXIT_NOT_STARTED
         metrics.leading = True
-        keeper = Keeper(cell(settings, secret, metrics))
-        await keeper.start()
-        # A supervisor that does not listen is no reason to stop.
-        say(f"ready metrics={address} pid={os.getpid()}")
-        await until_stopped(keeper, stop)
+        keeper = Keeper(cell(settings, secret, metrics, lease))
+        # Kept from here on: a start may take a while.
+        keeping = asyncio.create_task(kept(lease))
+        try:
+            await keeper.start()
+            # A supervisor that does not listen is no reason to stop.
+            say(f"ready metrics={address} pid={os.getpid()}")
+            await until_stopped(keeper, stop, keeping)
+        finally:
+            keeping.cancel()
         return EXIT_STOPPED
     finally:
         await pages.close()
+        if lease is not None:
+            await asyncio.to_thread(lease.release)
         lock.release()
 
 
-async def lead(lock: KeeperLock, settings: KeeperSettings, stop: asyncio.Event) -> bool:
-    """Takes the lock. False where another keeper has it, and we do not wait or no longer."""
+def lease_of(settings: KeeperSettings) -> KeeperLease | None:
+    """What keepers of different machines agree by; None of a cell of one machine."""
+    location = metadata_location(settings.cell.metadata)
+    if isinstance(location, Path):
+        return None
+    timeout_s = settings.keeper.lease_ttl_s / 5
+    return KeeperLease(Etcd(location, timeout_s=timeout_s), settings.keeper.lease_ttl_s)
+
+
+async def kept(lease: KeeperLease | None) -> None:
+    """Keeps the lease, where there is one, until it is cancelled. Raises `LeaseLostError`."""
+    if lease is None:
+        await asyncio.Event().wait()
+    else:
+        await lease.keep()
+
+
+async def lead(
+    lock: KeeperLock | KeeperLease, settings: KeeperSettings, stop: asyncio.Event
+) -> bool:
+    """Takes the lock. False where another keeper has it, and we do not wait or no longer.
+
+    Raises `MetadataError`, `OSError`.
+    """
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    holder = lock.try_acquire(now)
+    holder = await asyncio.to_thread(lock.try_acquire, now)
     if holder is None:
         return True
     if not settings.keeper.standby:
@@ -127,22 +165,26 @@ async def lead(lock: KeeperLock, settings: KeeperSettings, stop: asyncio.Event) 
     return False
 
 
-async def until_stopped(keeper: Keeper, stop: asyncio.Event) -> None:
-    """Runs it until it is asked to stop; raises what ended it before."""
+async def until_stopped(keeper: Keeper, stop: asyncio.Event, keeping: asyncio.Task[None]) -> None:
+    """Runs it until it is asked to stop; raises what ended it before, as a lost lease does."""
     running = asyncio.create_task(keeper.run())
     stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            await running
+        await asyncio.wait({running, stopping, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        for ended in (running, keeping):
+            if ended.done():
+                await ended
     finally:
         running.cancel()
         stopping.cancel()
         await asyncio.wait({running, stopping})
-        await keeper.close()
+        # Still kept while brokers stop.
+        await keeper.close(leads=not keeping.done())
 
 
-def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
+def cell(
+    settings: KeeperSettings, secret: bytes, metrics: Metrics, lease: KeeperLease | None = None
+) -> Cell:
     """What all clusters share. Raises `SettingsError`."""
     own = settings.driver
     driver: Driver
@@ -150,11 +192,12 @@ def cell(settings: KeeperSettings, secret: bytes, metrics: Metrics) -> Cell:
         driver, files = make_driver(own), BrokerFiles(own.broker_files)
     else:
         driver, files = LocalDriver(settings.keeper.folder / "run", local(own)), BrokerFiles()
+    records = CellRecords(settings.cell.metadata, lease.held if lease else lambda: True)
     return Cell(
         settings=settings,
         secret=secret,
         driver=driver,
-        store=AsyncStore(CellRecords(settings.cell.metadata), metrics),
+        store=AsyncStore(records, metrics),
         clock=Clock(),
         metrics=metrics,
         sample_groups=sample_groups,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from brokers import metadata
@@ -21,10 +21,14 @@ WATCHED = ("spec/", "wake/")
 
 
 class CellRecords:
-    """Specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`."""
+    """Specs, statuses, wake requests and samples of a cell. Every call raises `StoreError`.
 
-    def __init__(self, location: str) -> None:
+    Nothing is written while `leads` says no: the cell may be another keeper's.
+    """
+
+    def __init__(self, location: str, leads: Callable[[], bool] = lambda: True) -> None:
         self._store = metadata.CellStore(location)
+        self._leads = leads
 
     def wanted(self) -> Wanted:
         """All specs and wake requests."""
@@ -61,16 +65,19 @@ class CellRecords:
             message=status.message,
             started_for=status.started_for,
         )
+        self._check_leads()
         with _as_store_error():
             self._store.put_status(cluster_id, record)
 
     def remove_wake(self, cluster_id: str, revision: int) -> None:
         """Removes a wake request, unless there is a later one."""
+        self._check_leads()
         with _as_store_error():
             self._store.remove_wake(cluster_id, revision)
 
     def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
         """Writes a sample."""
+        self._check_leads()
         with _as_store_error():
             sample = metadata.Sample(taken_at_ms=taken_at_ms, content=content)
             self._store.put_sample(cluster_id, sample)
@@ -85,6 +92,11 @@ class CellRecords:
         """Ends a watch that another thread waits in."""
         with _as_store_error():
             self._store.interrupt()
+
+    def _check_leads(self) -> None:
+        if not self._leads():
+            message = "the lease of this cell is lost"
+            raise StoreError(message)
 
 
 @contextmanager

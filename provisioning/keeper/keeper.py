@@ -67,9 +67,9 @@ class Keeper:
                 # What runs goes on: the driver replaces brokers by itself.
                 await asyncio.sleep(STORE_RETRY_S)
 
-    async def close(self) -> None:
-        """Stops the brokers where the settings say so, and ends."""
-        if self._cell.settings.keeper.stop_brokers_on_exit:
+    async def close(self, *, leads: bool = True) -> None:
+        """Stops the brokers where the settings say so and the cell is still ours, and ends."""
+        if leads and self._cell.settings.keeper.stop_brokers_on_exit:
             await self._stop_brokers()
         for task in self._tasks.values():
             task.cancel()

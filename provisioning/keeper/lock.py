@@ -19,13 +19,15 @@ class Holder:
 
     pid: int | None
     since: str
+    name: str = ""
 
     @property
     def description(self) -> str:
         """For people."""
-        if self.pid is None:
+        if self.pid is None and not self.name:
             return "another keeper"
-        return f"another keeper (pid {self.pid}, since {self.since})"
+        who = self.name or f"pid {self.pid}"
+        return f"another keeper ({who}, since {self.since})"
 
 
 class KeeperLock:

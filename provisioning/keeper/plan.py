@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from brokers.locations import for_cluster
-from brokers.secrets import SUPER_USER, link_secret, super_password
+from brokers.etcd_access import PASSWORD_FILE
+from brokers.locations import for_cluster, metadata_location
+from brokers.secrets import SUPER_USER, link_secret, metadata_password, super_password
 from provisioning.drivers.base import BrokerPlan, ClusterPlan
 from provisioning.keeper.kubernetes import KubernetesSettings
 from provisioning.keeper.records import Spec
@@ -31,7 +33,7 @@ def cluster_plan(
             spec.cluster_id,
             slot,
             _settings(spec, slot, settings, cell_secret),
-            files=files or {},
+            files={**(files or {}), **_metadata_files(spec, settings, cell_secret)},
         )
         for slot in range(spec.scale)
     )
@@ -67,6 +69,16 @@ def _settings(
         },
     }
     return {**{name: dict(values) for name, values in settings.broker.items()}, **own}
+
+
+def _metadata_files(spec: Spec, settings: KeeperSettings, cell_secret: bytes) -> dict[str, bytes]:
+    """The password of an etcd that knows each cluster's brokers by name."""
+    location = metadata_location(_locations(spec, settings)[0])
+    if isinstance(location, Path) or location.password_file is None:
+        return {}
+    if location.user != spec.cluster_id or location.password_file.name != PASSWORD_FILE:
+        return {}
+    return {PASSWORD_FILE: metadata_password(cell_secret, spec.cluster_id).encode()}
 
 
 def _locations(spec: Spec, settings: KeeperSettings) -> tuple[str, str]:

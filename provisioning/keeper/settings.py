@@ -37,6 +37,7 @@ class LoopSettings:
     folder: Path
     metrics: str = "127.0.0.1:0"
     standby: bool = True
+    lease_ttl_s: int = 15
     stop_brokers_on_exit: bool = False
     stop_timeout_ms: int = 15_000
     scrape_interval_ms: int = 1_000

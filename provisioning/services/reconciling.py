@@ -21,7 +21,13 @@ from console.common.requests import in_request
 from console.common.tenancy import organization_scope, system_scope
 from console.limits.services import limit_of
 from provisioning import reconcile
-from provisioning.cells import broker_access, cell_store, cluster_store
+from provisioning.cells import (
+    allow_brokers,
+    broker_access,
+    cell_store,
+    cluster_store,
+    forbid_brokers,
+)
 from provisioning.choices import Intent, OperationState, OperationType, SampleData
 from provisioning.kafka import KafkaCallError
 from provisioning.models import Cluster, Operation
@@ -306,6 +312,8 @@ def _write(cluster: Cluster, operation: Operation | None, action: reconcile.Acti
         case reconcile.ResumeProduce():
             store.resume_produce()
         case reconcile.PutSpec():
+            # The keeper starts brokers as soon as it sees the spec.
+            allow_brokers(cluster.pk)
             cell_store().put_spec(action.spec)
         case reconcile.RequestWake():
             moment_ms = unix_ms(now())
@@ -377,5 +385,6 @@ def _remove_data(cluster_id: str) -> None:
     Raises `MetadataError`, `OSError`.
     """
     cell_store().remove_cluster(cluster_id)
+    forbid_brokers(cluster_id)
     cluster_store(cluster_id).remove_all()
     remove_storage(cluster_id)

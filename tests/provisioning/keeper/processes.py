@@ -99,7 +99,7 @@ class KeeperServer:
 class Cell:
     """The control plane's and a gateway's side of a cell."""
 
-    def __init__(self, metadata: Path) -> None:
+    def __init__(self, metadata: str) -> None:
         self.store = CellStore(metadata)
 
     def want(self, cluster_id: str = CLUSTER, **changes: object) -> None:

@@ -42,8 +42,7 @@ STATUS = Status(
 class InMemory:
     """The store in memory, with the control plane's and the gateway's hands."""
 
-    def __init__(self, folder):
-        del folder
+    def __init__(self):
         self.store = MemoryStore()
 
     def want(self):
@@ -62,9 +61,9 @@ class InMemory:
 class Real:
     """The real one."""
 
-    def __init__(self, folder):
-        self.store = CellRecords(folder / "metadata.sqlite")
-        self.cell = Cell(folder / "metadata.sqlite")
+    def __init__(self, location):
+        self.store = CellRecords(location)
+        self.cell = Cell(location)
 
     def want(self):
         self.cell.want()
@@ -81,9 +80,13 @@ class Real:
         return sample.taken_at_ms, sample.content
 
 
-@pytest.fixture(params=[InMemory, Real])
+@pytest.fixture(params=["memory", "sqlite", "etcd"])
 def side(request, tmp_path):
-    return request.param(tmp_path)
+    if request.param == "memory":
+        return InMemory()
+    if request.param == "sqlite":
+        return Real(f"sqlite://{tmp_path}/metadata.sqlite")
+    return Real(request.getfixturevalue("etcd_server").location())
 
 
 def test_an_empty_cell(side):
@@ -104,7 +107,7 @@ def test_what_is_wanted(side):
 
 def test_a_wake_request_is_never_seen_before_its_spec(tmp_path, monkeypatch):
     """The two are listed one after the other, and both may be written between the listings."""
-    side = Real(tmp_path)
+    side = Real(str(tmp_path / "metadata.sqlite"))
     store = side.store._store
     for name in ("specs", "wakes"):
         listed = getattr(store, name)
@@ -169,7 +172,7 @@ def test_a_watch_sees_a_change_while_it_waits(side):
 
 def test_a_locked_file_is_an_error(tmp_path):
     file = tmp_path / "metadata.sqlite"
-    store = CellRecords(file)
+    store = CellRecords(str(file))
     store.put_status(CLUSTER, STATUS)
     asleep = Status(2, Phase.ASLEEP, 1)
     # Locks of one process's two copies of SQLite do not see each other.
@@ -198,7 +201,7 @@ sys.stdin.read()
 def test_a_file_that_is_no_store_is_an_error(tmp_path):
     (tmp_path / "metadata.sqlite").write_text("this is no database, however long it may be\n" * 99)
     with pytest.raises(StoreError):
-        CellRecords(tmp_path / "metadata.sqlite").wanted()
+        CellRecords(str(tmp_path / "metadata.sqlite")).wanted()
 
 
 class Slow(MemoryStore):

@@ -1,0 +1,115 @@
+"""A real etcd of one member for as long as a block lasts."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import urllib3
+
+from tests.ports import free_ports
+
+BINARY = Path(__file__).parent.parent / ".tools/bin/etcd"
+STOP_TIMEOUT_S = 30
+# Doubling from 10 ms, to a minute in all.
+START_RETRIES = urllib3.Retry(total=20, backoff_factor=0.01, backoff_max=5, status_forcelist=[503])
+
+
+@dataclass(kw_only=True)
+class EtcdServer:
+    """A member, its folder and its ports. It can be ended, killed, stopped and started again."""
+
+    folder: Path
+    port: int
+    peer_port: int
+    process: subprocess.Popen[bytes] | None = None
+    roots: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def address(self) -> str:
+        """`host:port` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    def location(self, root: str = "", options: Mapping[str, object] | None = None) -> str:
+        """A metadata store below a root, by default one that nobody has used."""
+        query = "&".join(f"{name}={value}" for name, value in (options or {}).items())
+        root = root or f"cell-{next(self.roots)}"
+        return f"etcd://{self.address}/{root}" + (f"?{query}" if query else "")
+
+    def start(self) -> None:
+        """Starts it with what it kept, and waits until it is ready."""
+        client, peer = f"http://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        options = {
+            "name": "m",
+            "data-dir": self.folder / "data",
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"m={peer}",
+            "log-level": "error",
+            # The disk of a machine that runs tests is shared by many.
+            "heartbeat-interval": 200,
+            "election-timeout": 2000,
+        }
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [BINARY, "--unsafe-no-fsync", *flags], stdout=log, stderr=log
+            )
+        with urllib3.PoolManager() as pool:
+            answer = pool.request("GET", f"{client}/health", retries=START_RETRIES)
+        assert answer.status == 200, answer.data
+
+    def guard(self) -> None:
+        """Has it ask from now on who somebody is: nobody is known but `root`."""
+        self.root_password.write_text("of-root")
+        self.root_password.chmod(0o600)
+        calls: list[tuple[str, dict[str, str]]] = [
+            ("user/add", {"name": "root", "password": "of-root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("enable", {}),
+        ]
+        with urllib3.PoolManager() as pool:
+            for path, body in calls:
+                answer = pool.request("POST", f"http://{self.address}/v3/auth/{path}", json=body)
+                assert answer.status == 200, answer.data
+
+    @property
+    def root_password(self) -> Path:
+        """The file with root's password, once it is guarded."""
+        return self.folder / "root-password"
+
+    def as_root(self, root: str) -> str:
+        """A metadata store below a root, for whoever may do everything."""
+        return self.location(root, {"user": "root", "password_file": self.root_password})
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends it a signal, such as SIGSTOP and SIGCONT."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Ends it and waits for its end; what it keeps stays."""
+        assert self.process is not None
+        self.send(number)
+        self.process.wait(STOP_TIMEOUT_S)
+
+
+@contextmanager
+def running_etcd(folder: Path) -> Iterator[EtcdServer]:
+    """A member that answers and keeps its data in the folder."""
+    port, peer_port = free_ports(2)
+    server = EtcdServer(folder=folder, port=port, peer_port=peer_port)
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            # Asked to stop it would wait for clients, and nobody reads its data again.
+            server.stop(signal.SIGKILL)

@@ -1,0 +1,81 @@
+"""Where the metadata store asks who somebody is, each cluster's brokers are a user of their own."""
+
+import dataclasses
+
+import pytest
+
+from brokers.errors import InvalidError
+from brokers.etcd import Etcd
+from brokers.etcd_access import PASSWORD_FILE
+from brokers.locations import EtcdLocation, metadata_location
+from brokers.metadata import CellStore
+from brokers.secrets import create_cell_secret, metadata_password, read_cell_secret
+from console.common.conf import config
+from provisioning.drivers.kubernetes.options import KubernetesOptions
+from provisioning.keeper.kubernetes import KubernetesSettings
+from provisioning.keeper.plan import cluster_plan
+from provisioning.keeper.records import Spec, SpecState
+from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.services import reconciling
+
+OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path.name
+
+
+@pytest.fixture
+def cell(settings, guarded_etcd, root, tmp_path):
+    """This test's cell lies in an etcd that asks."""
+    known = config()
+    cell = dataclasses.replace(
+        known.cell, metadata=guarded_etcd.as_root(root), secret=tmp_path / "secret"
+    )
+    create_cell_secret(cell.secret)
+    settings.FRESHET = dataclasses.replace(known, cell=cell)
+    return CellStore(cell.metadata)
+
+
+@pytest.fixture
+def brokers(guarded_etcd, root, tmp_path):
+    """How the keeper tells brokers of a cluster where their metadata is, and who they are there."""
+    options = {"user": "{cluster}", "password_file": tmp_path / PASSWORD_FILE}
+    metadata = guarded_etcd.location(root, options)
+
+    def plan(cluster_id):
+        own = config().cell
+        places = CellSettings(own.metadata, own.dfs, own.bucket, own.secret)
+        driver = KubernetesSettings(options=OPTIONS, broker_metadata=metadata)
+        keeper = KeeperSettings(places, LoopSettings(tmp_path), driver)
+        spec = Spec(cluster_id, 1, SpecState.ACTIVE, 1, 0)
+        (plan,) = cluster_plan(spec, keeper, read_cell_secret(own.secret)).brokers
+        for name, content in plan.files.items():
+            (tmp_path / name).write_bytes(content)
+        location = metadata_location(str(plan.settings["storage"]["metadata"]))
+        assert isinstance(location, EtcdLocation)
+        return Etcd(location)
+
+    return plan
+
+
+def test_brokers_reach_their_own_keys_until_the_cluster_is_purged(
+    make_cluster, brokers, reconcile, root, guarded_etcd
+):
+    own, other = make_cluster(), make_cluster()
+    etcd = brokers(own)
+    assert etcd.location.user == own
+    assert etcd.range(f"{own}/").entries
+    with pytest.raises(InvalidError, match="permission denied"):
+        etcd.range(f"{other}/")
+    assert brokers(other).range(f"{other}/").entries
+    reconciling._remove_data(own)
+    with pytest.raises(InvalidError):
+        brokers(own).range(f"{own}/")
+    assert brokers(other).range(f"{other}/").entries
+
+
+def test_a_password_is_of_one_cluster_of_one_cell():
+    passwords = {metadata_password(bytes([n]) * 32, name) for n in range(2) for name in ("a", "b")}
+    assert len(passwords) == 4
