@@ -1,0 +1,138 @@
+"""The API server as tests and the stand-in kubelet ask it: plain objects, one connection a thread.
+
+A client of its own, so that nothing that is tested is tested by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+TIMEOUT_S = 60.0
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class Answer(NamedTuple):
+    """Status and document."""
+
+    status: int
+    document: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """Why it was refused."""
+        return str(self.document.get("message", ""))
+
+
+class Client:
+    """By a kubeconfig of `ControlPlane`. `headers` go with each request, `Impersonate-User` say."""
+
+    def __init__(self, kubeconfig: Path, headers: Mapping[str, str] | None = None) -> None:
+        found = json.loads(kubeconfig.read_text())
+        cluster = found["clusters"][0]["cluster"]
+        self._server = urlsplit(cluster["server"])
+        self._context = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        token = found["users"][0]["user"]["token"]
+        self._headers = {"Authorization": f"Bearer {token}", **(headers or {})}
+        self._own = threading.local()
+        self._connections: list[http.client.HTTPSConnection] = []
+
+    def close(self) -> None:
+        """Ends all connections, of all threads."""
+        for connection in self._connections:
+            connection.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        kind: str = "application/json",
+        **query: str,
+    ) -> Answer:
+        """One request; `path` begins with `/api`. Raises `OSError` where no answer came."""
+        connection = self._connection()
+        headers = {**self._headers, "Content-Type": kind}
+        target = f"{path}?{urlencode(query)}" if query else path
+        data = None if body is None else json.dumps(body)
+        try:
+            connection.request(method, target, data, headers)
+            response = connection.getresponse()
+            return Answer(response.status, json.loads(response.read() or b"{}"))
+        except http.client.HTTPException as error:
+            connection.close()
+            raise OSError(str(error)) from error
+        except OSError:
+            # The next request makes a new one.
+            connection.close()
+            raise
+
+    def get(self, path: str, **query: str) -> dict[str, Any]:
+        """An object, or a list of them."""
+        answer = self.ask("GET", path, **query)
+        assert answer.status == http.client.OK, answer
+        return answer.document
+
+    def patch(self, path: str, change: object) -> Answer:
+        """A merge patch."""
+        return self.ask("PATCH", path, change, kind=MERGE)
+
+    def apply(self, path: str, manifest: object, manager: str = "tests") -> Answer:
+        """Server-side apply."""
+        return self.ask("PATCH", path, manifest, kind=APPLY, fieldManager=manager, force="true")
+
+    def watch(self, path: str, version: str) -> Watch:
+        """Changes behind a version, until it is closed."""
+        connection = self._connect(None)
+        query = urlencode({"watch": "true", "resourceVersion": version})
+        connection.request("GET", f"{path}?{query}", headers=self._headers)
+        return Watch(connection)
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        if not hasattr(self._own, "connection"):
+            self._own.connection = self._connect(TIMEOUT_S)
+        connection: http.client.HTTPSConnection = self._own.connection
+        return connection
+
+    def _connect(self, timeout_s: float | None) -> http.client.HTTPSConnection:
+        connection = http.client.HTTPSConnection(
+            str(self._server.hostname),
+            self._server.port,
+            context=self._context,
+            timeout=timeout_s,
+        )
+        self._connections.append(connection)
+        return connection
+
+
+class Watch:
+    """Events as `{"type": …, "object": …}`; `close` ends it from another thread too."""
+
+    def __init__(self, connection: http.client.HTTPSConnection) -> None:
+        self._socket = connection.sock
+        self._response = connection.getresponse()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Ends when it is closed, or the server closes it."""
+        with (
+            contextlib.closing(self._response),
+            contextlib.suppress(OSError, ValueError, http.client.HTTPException),
+        ):
+            while line := self._response.readline():
+                yield json.loads(line)
+
+    def close(self) -> None:
+        """Has the reader end."""
+        with contextlib.suppress(OSError):
+            # Under the TLS layer: what reads from it sees the end.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

@@ -1,0 +1,302 @@
+"""A real Kubernetes without nodes: etcd, API server, controllers and scheduler on loopback ports.
+
+What is written is not kept: etcd does not sync. `kubeconfig` gives a client's settings. Servers end
+with the process that started them, however it ends.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.kubernetes.pki import Authority
+from tests.ports import free_ports
+
+LOOPBACK = "127.0.0.1"
+START_S = 120.0
+STOP_S = 30.0
+LOOK_S = 0.05
+MASTERS = "system:masters"
+# Who may ask, and the groups of each. More are given to `ControlPlane`.
+USERS: Mapping[str, tuple[str, ...]] = {
+    "admin": (MASTERS,),
+    "keeper": (MASTERS,),
+    "stand-in-kubelet": (MASTERS,),
+    "system:kube-controller-manager": (),
+    "system:kube-scheduler": (),
+}
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+# Only requests of these are counted; those of Kubernetes' own parts are many.
+COUNTED = ("keeper",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that the API server answered, from its audit log."""
+
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    status: int
+
+
+@dataclass
+class Servers:
+    """Where the servers' programs are, and what each is started behind: `nsenter` with its flags,
+    say, to have them in a network namespace."""
+
+    folder: Path
+    prefix: Sequence[str] = ()
+    # What the API server tells others to reach it by.
+    address: str = LOOPBACK
+    more_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class ControlPlane:
+    """Started by `start`, ended by `stop`. All its files are in `folder`."""
+
+    def __init__(
+        self, folder: Path, servers: Servers, users: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        self.folder = folder
+        self._servers = servers
+        self._users = {**USERS, **(users or {})}
+        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._client, self._peer, self.port, *self._secure = free_ports(5)
+        self.authority = Authority(folder / "pki")
+
+    @property
+    def url(self) -> str:
+        """Of the API server."""
+        return f"https://{self._servers.address}:{self.port}"
+
+    def start(self) -> None:
+        """Returns when the API server serves and controllers work."""
+        self._make_keys()
+        self._run("etcd", *self._etcd())
+        self._run("kube-apiserver", *self._apiserver())
+        # Before that, there are no roles: the others would end.
+        self._wait("/readyz")
+        for (name, flags), port in zip(self._followers(), self._secure, strict=True):
+            identity = str(self.kubeconfig(f"system:{name}"))
+            connect = [
+                f"--{each}kubeconfig={identity}"
+                for each in ("", "authentication-", "authorization-")
+            ]
+            self._run(
+                name,
+                *connect,
+                *flags,
+                "--leader-elect=false",
+                f"--bind-address={LOOPBACK}",
+                f"--secure-port={port}",
+            )
+        # The controllers make it.
+        self._wait("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def stop(self) -> None:
+        """Ends all servers, those first that others need last."""
+        for _, process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def kubeconfig(self, user: str = "admin", server: str = "") -> Path:
+        """The settings of a client; `server`: of another address than the API server's own."""
+        return self.kubeconfig_of(user.replace(":", "-"), _token(user), server)
+
+    def kubeconfig_of(self, name: str, token: str, server: str = "") -> Path:
+        """The settings of a client with a token, that of a service account say."""
+        cluster: dict[str, object] = {"server": server or self.url}
+        if not server.startswith("http:"):
+            cluster["certificate-authority"] = str(self.authority.certificate("ca"))
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": name}}],
+            "current-context": "tests",
+        }
+        path = self.folder / f"{name}{server.rpartition(':')[2]}.kubeconfig"
+        path.write_text(json.dumps(document))
+        path.chmod(0o600)
+        return path
+
+    def log(self, name: str) -> Path:
+        """What a server says."""
+        return self.folder / f"{name}.log"
+
+    @contextmanager
+    def recorded(self) -> Iterator[list[Request]]:
+        """Of the users that are counted, all requests that were answered within the block."""
+        audit = self.folder / "audit.log"
+        before = audit.stat().st_size if audit.exists() else 0
+        found: list[Request] = []
+        yield found
+        if audit.exists():
+            with audit.open("rb") as file:
+                file.seek(before)
+                found += [_request(json.loads(line)) for line in file]
+
+    def _make_keys(self) -> None:
+        names = [f"IP:{each}" for each in dict.fromkeys([LOOPBACK, self._servers.address])]
+        names += ["IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"]
+        self.authority.issue("server", "/CN=apiserver", usage="serverAuth", names=tuple(names))
+        self.authority.issue(
+            "kubelet-client", f"/O={MASTERS}/CN=apiserver-kubelet-client", usage="clientAuth"
+        )
+        self.authority.make_signing_key("accounts")
+        rows = [
+            f'{_token(user)},{user},{user},"{",".join(groups)}"'
+            for user, groups in self._users.items()
+        ]
+        tokens = self.folder / "tokens.csv"
+        tokens.write_text("\n".join(rows))
+        tokens.chmod(0o600)
+        rules = [
+            {
+                "level": "Metadata",
+                "users": list(COUNTED),
+                "omitStages": ["RequestReceived", "ResponseStarted"],
+            },
+            {"level": "None"},
+        ]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
+        (self.folder / "audit-policy.json").write_text(json.dumps(policy))
+
+    def _etcd(self) -> list[str]:
+        client, peer = (f"http://{LOOPBACK}:{port}" for port in (self._client, self._peer))
+        return [
+            "--name=tests",
+            f"--data-dir={self.folder / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=tests={peer}",
+            "--log-level=warn",
+        ]
+
+    def _apiserver(self) -> list[str]:
+        keys = self.authority
+        return [
+            f"--etcd-servers=http://{LOOPBACK}:{self._client}",
+            "--bind-address=0.0.0.0",
+            f"--secure-port={self.port}",
+            # Its own Service has no endpoint: loopback is none, and nobody asks for it.
+            "--endpoint-reconciler-type=none",
+            f"--tls-cert-file={keys.certificate('server')}",
+            f"--tls-private-key-file={keys.key('server')}",
+            f"--client-ca-file={keys.certificate('ca')}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--anonymous-auth=false",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={keys.folder / 'accounts.pub'}",
+            f"--service-account-signing-key-file={keys.key('accounts')}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            f"--kubelet-client-certificate={keys.certificate('kubelet-client')}",
+            f"--kubelet-client-key={keys.key('kubelet-client')}",
+            f"--kubelet-certificate-authority={keys.certificate('ca')}",
+            "--kubelet-preferred-address-types=InternalIP",
+            f"--audit-policy-file={self.folder / 'audit-policy.json'}",
+            f"--audit-log-path={self.folder / 'audit.log'}",
+            "--profiling=false",
+        ]
+
+    def _followers(self) -> list[tuple[str, list[str]]]:
+        keys = self.authority
+        controllers = [
+            f"--service-account-private-key-file={keys.key('accounts')}",
+            f"--root-ca-file={keys.certificate('ca')}",
+            "--use-service-account-credentials",
+            # Two cores, and nobody to share the API server with.
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+            "--concurrent-namespace-syncs=20",
+        ]
+        scheduler = ["--kube-api-qps=1000", "--kube-api-burst=2000"]
+        return [("kube-controller-manager", controllers), ("kube-scheduler", scheduler)]
+
+    def _run(self, name: str, *flags: str) -> None:
+        program = [str(self._servers.folder / "etcd")]
+        if name != "etcd":
+            program = [str(self._servers.folder / "kube"), name]
+        command = [*self._servers.prefix, *program, *flags, *self._servers.more_flags.get(name, ())]
+        with self.log(name).open("ab") as log:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._processes.append((name, process))
+
+    def _wait(self, path: str) -> None:
+        deadline, pause = time.monotonic() + START_S, threading.Event()
+        while not self._answers(path):
+            for name, process in self._processes:
+                assert process.poll() is None, f"{name} ended:\n{_tail(self.log(name))}"
+            assert time.monotonic() < deadline, f"no {path}:\n{_tail(self.log('kube-apiserver'))}"
+            pause.wait(LOOK_S)
+
+    def _answers(self, path: str) -> bool:
+        context = ssl.create_default_context(cafile=str(self.authority.certificate("ca")))
+        connection = http.client.HTTPSConnection(
+            self._servers.address, self.port, context=context, timeout=START_S
+        )
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {_token('admin')}"})
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+def counted(requests: Sequence[Request]) -> Counter[str]:
+    """How many of each verb."""
+    return Counter(request.verb for request in requests)
+
+
+def writes(requests: Sequence[Request]) -> list[Request]:
+    """Those that change something, or try to."""
+    return [request for request in requests if request.verb in WRITES]
+
+
+def _token(user: str) -> str:
+    return "token-of-" + user.replace(":", "-")
+
+
+def _request(entry: Mapping[str, dict[str, str]]) -> Request:
+    target = entry.get("objectRef", {})
+    return Request(
+        user=entry["user"]["username"],
+        verb=str(entry["verb"]),
+        resource="/".join(filter(None, (target.get("resource"), target.get("subresource")))),
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        status=int(entry.get("responseStatus", {}).get("code", 0)),
+    )
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-3_000:]
