@@ -33,9 +33,15 @@ LIMIT_S = 120.0
 
 CLUSTER = "cl_conformance"
 
+# Between two times of asking for what cannot be done yet.
+PAUSE_S = 0.05
+
 
 class Rig(ABC):
-    """A driver under test, with the platform under it."""
+    """A driver under test, with the platform under it, and the clusters of one test."""
+
+    cluster = CLUSTER
+    neighbour = "cl_neighbour"
 
     @abstractmethod
     def driver(self) -> Driver:
@@ -57,8 +63,10 @@ class Rig(ABC):
 class Watched:
     """A driver whose changes can be waited for."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, cluster_id: str = CLUSTER) -> None:
+        """`cluster_id`: whose changes are waited for where nothing else is said."""
         self.driver = driver
+        self.cluster_id = cluster_id
         self.notified = 0
         self._changed = asyncio.Event()
         driver.notify(self._on_change)
@@ -68,23 +76,23 @@ class Watched:
         self._changed.set()
 
     async def until(
-        self, holds: Callable[[ClusterObservation], bool], cluster_id: str = CLUSTER
+        self, holds: Callable[[ClusterObservation], bool], cluster_id: str = ""
     ) -> ClusterObservation:
         """Waits until an observation holds, looking only when the driver says that it changed."""
         async with asyncio.timeout(LIMIT_S):
             while True:
                 self._changed.clear()
-                observation = await self.driver.observe(cluster_id)
+                observation = await self.driver.observe(cluster_id or self.cluster_id)
                 if holds(observation):
                     return observation
                 await self._changed.wait()
 
-    async def until_running(self, cluster_id: str = CLUSTER) -> BrokerObservation:
+    async def until_running(self, cluster_id: str = "") -> BrokerObservation:
         """Waits until its one broker serves."""
         observation = await self.until(running, cluster_id)
         return observation.brokers[0]
 
-    async def until_gone(self, cluster_id: str = CLUSTER) -> None:
+    async def until_gone(self, cluster_id: str = "") -> None:
         """Waits until it has no broker."""
         await self.until(lambda observation: not observation.brokers, cluster_id)
 
@@ -147,16 +155,18 @@ async def driving(rig: Rig) -> AsyncIterator[Watched]:
     driver = rig.driver()
     await driver.start()
     try:
-        yield Watched(driver)
+        yield Watched(driver, rig.cluster)
     finally:
         for cluster_id in await driver.clusters():
             await driver.remove(cluster_id)
         await driver.close()
 
 
-async def accepted(request: Coroutine[Any, Any, Outcome]) -> None:
-    """Asks, and insists."""
-    outcome = await request
+async def accepted(request: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
+    """Asks, and insists where nobody knows what came of it, as a keeper does."""
+    async with asyncio.timeout(LIMIT_S):
+        while (outcome := await request()).answer is Answer.UNKNOWN:
+            await asyncio.sleep(PAUSE_S)
     assert outcome.answer is Answer.ACCEPTED, outcome.message
 
 
@@ -166,20 +176,20 @@ class DriverConformance:
     def test_a_cluster_is_created_once(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                driver, plan = watched.driver, rig.plan(CLUSTER)
+                driver, plan = watched.driver, rig.plan(rig.cluster)
                 assert await driver.clusters() == frozenset()
-                assert (await driver.observe(CLUSTER)).brokers == ()
-                await accepted(driver.apply(plan))
+                assert (await driver.observe(rig.cluster)).brokers == ()
+                await accepted(lambda: driver.apply(plan))
                 broker = await watched.until_running()
                 assert broker.slot == 0
                 assert broker.endpoints is not None
                 assert await scrape(broker.endpoints.metrics, timeout_s=LIMIT_S)
                 assert broker.failures == 0
-                assert await driver.clusters() == {CLUSTER}
+                assert await driver.clusters() == {rig.cluster}
                 notified = watched.notified
-                await accepted(driver.apply(plan))
-                await accepted(driver.apply(plan))
-                assert (await driver.observe(CLUSTER)).brokers[0].name == broker.name
+                await accepted(lambda: driver.apply(plan))
+                await accepted(lambda: driver.apply(plan))
+                assert (await driver.observe(rig.cluster)).brokers[0].name == broker.name
                 assert watched.notified == notified, "nothing changed"
 
         asyncio.run(scenario())
@@ -187,13 +197,13 @@ class DriverConformance:
     def test_it_sleeps_and_wakes(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 first = await watched.until_running()
                 for _ in range(2):
-                    await accepted(watched.driver.stop(CLUSTER, clean=True))
+                    await accepted(lambda: watched.driver.stop(rig.cluster, clean=True))
                 await watched.until_gone()
-                assert (await watched.driver.observe(CLUSTER)).restarts == 0
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                assert (await watched.driver.observe(rig.cluster)).restarts == 0
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 assert (await watched.until_running()).name != first.name
 
         asyncio.run(scenario())
@@ -201,22 +211,24 @@ class DriverConformance:
     def test_a_wake_while_it_stops_starts_it_again(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 await watched.until_running()
-                await accepted(watched.driver.stop(CLUSTER, clean=True))
+                await accepted(lambda: watched.driver.stop(rig.cluster, clean=True))
                 await watched.until(is_stopping)
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 broker = await watched.until_running()
                 assert broker.endpoints is not None
                 assert await scrape(broker.endpoints.metrics, timeout_s=LIMIT_S)
-                assert (await watched.driver.observe(CLUSTER)).restarts == 0, "it was asked to end"
+                assert (await watched.driver.observe(rig.cluster)).restarts == 0, (
+                    "it was asked to end"
+                )
 
         asyncio.run(scenario())
 
     def test_a_crashed_broker_is_replaced_unasked(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 first = await watched.until_running()
                 rig.crash(first)
                 observation = await watched.until(replaced(first.name))
@@ -230,9 +242,9 @@ class DriverConformance:
     def test_a_broker_is_replaced_on_request(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 first = await watched.until_running()
-                await accepted(watched.driver.replace(CLUSTER, 0))
+                await accepted(lambda: watched.driver.replace(rig.cluster, 0))
                 await watched.until(replaced(first.name))
                 outcome = await watched.driver.replace("cl_other", 0)
                 assert outcome.answer is Answer.REFUSED
@@ -242,12 +254,25 @@ class DriverConformance:
     def test_refused_settings_fail_and_are_not_tried_again(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                plan = rig.plan(CLUSTER, listener={"kafka": "nowhere"})
-                await accepted(watched.driver.apply(plan))
+                plan = rig.plan(rig.cluster, threads={"runtime": "many"})
+                await accepted(lambda: watched.driver.apply(plan))
                 failed = await watched.until(is_failed)
-                assert "kafka" in failed.brokers[0].message
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                assert "runtime" in failed.brokers[0].message
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 await watched.until_running()
+
+        asyncio.run(scenario())
+
+    def test_new_settings_count_from_the_next_start(self, rig: Rig) -> None:
+        async def scenario() -> None:
+            async with driving(rig) as watched:
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
+                first = await watched.until_running()
+                changed = rig.plan(rig.cluster, threads={"runtime": "many"})
+                await accepted(lambda: watched.driver.apply(changed))
+                assert (await watched.until_running()).name == first.name
+                await accepted(lambda: watched.driver.replace(rig.cluster, 0))
+                await watched.until(is_failed)
 
         asyncio.run(scenario())
 
@@ -255,17 +280,17 @@ class DriverConformance:
         async def scenario() -> None:
             earlier = rig.driver()
             await earlier.start()
-            await accepted(earlier.apply(rig.plan(CLUSTER)))
-            first = await Watched(earlier).until_running()
+            await accepted(lambda: earlier.apply(rig.plan(rig.cluster)))
+            first = await Watched(earlier, rig.cluster).until_running()
             await rig.abandon(earlier)
             async with driving(rig) as watched:
                 found = await watched.until_running()
                 assert replace(found, failures=0) == replace(first, failures=0)
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 assert (await watched.until_running()).name == first.name
                 rig.crash(found)
                 await watched.until(replaced(first.name))
-                await accepted(watched.driver.stop(CLUSTER, clean=True))
+                await accepted(lambda: watched.driver.stop(rig.cluster, clean=True))
                 await watched.until_gone()
 
         asyncio.run(scenario())
@@ -274,12 +299,12 @@ class DriverConformance:
         async def scenario() -> None:
             earlier = rig.driver()
             await earlier.start()
-            await accepted(earlier.apply(rig.plan(CLUSTER)))
-            first = await Watched(earlier).until_running()
+            await accepted(lambda: earlier.apply(rig.plan(rig.cluster)))
+            first = await Watched(earlier, rig.cluster).until_running()
             await rig.abandon(earlier)
             rig.crash(first)
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 await watched.until(replaced(first.name))
 
         asyncio.run(scenario())
@@ -287,16 +312,16 @@ class DriverConformance:
     def test_a_removed_cluster_leaves_nothing(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
-                await accepted(watched.driver.apply(rig.plan("cl_neighbour")))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.neighbour)))
                 await watched.until_running()
-                neighbour = await watched.until_running("cl_neighbour")
+                neighbour = await watched.until_running(rig.neighbour)
                 for _ in range(2):
-                    await accepted(watched.driver.remove(CLUSTER))
+                    await accepted(lambda: watched.driver.remove(rig.cluster))
                 await watched.until_gone()
-                assert await watched.driver.clusters() == {"cl_neighbour"}
-                assert (await watched.until_running("cl_neighbour")).name == neighbour.name
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                assert await watched.driver.clusters() == {rig.neighbour}
+                assert (await watched.until_running(rig.neighbour)).name == neighbour.name
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 await watched.until_running()
 
         asyncio.run(scenario())
@@ -304,50 +329,46 @@ class DriverConformance:
     def test_a_stop_by_force_is_a_stop(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
                 await watched.until_running()
-                await accepted(watched.driver.stop(CLUSTER, clean=False))
+                await accepted(lambda: watched.driver.stop(rig.cluster, clean=False))
                 await watched.until_gone()
-                assert (await watched.driver.observe(CLUSTER)).restarts == 0
+                assert (await watched.driver.observe(rig.cluster)).restarts == 0
 
         asyncio.run(scenario())
 
     def test_a_start_can_be_taken_back(self, rig: Rig) -> None:
         async def scenario() -> None:
             async with driving(rig) as watched:
-                await accepted(watched.driver.apply(rig.plan(CLUSTER)))
-                await accepted(watched.driver.stop(CLUSTER, clean=True))
+                await accepted(lambda: watched.driver.apply(rig.plan(rig.cluster)))
+                await accepted(lambda: watched.driver.stop(rig.cluster, clean=True))
                 await watched.until_gone()
 
         asyncio.run(scenario())
 
     @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
     def test_lost_replies_cost_a_repetition(self, rig: Rig, done: bool) -> None:
-        async def insist(request: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
-            while (await request()).answer is Answer.UNKNOWN:
-                pass
-
         async def scenario() -> None:
             async with driving(rig) as watched:
                 lossy = LossyDriver(watched.driver, done=done)
-                await insist(lambda: lossy.apply(rig.plan(CLUSTER)))
+                await accepted(lambda: lossy.apply(rig.plan(rig.cluster)))
                 first = await watched.until_running()
-                await insist(lambda: lossy.replace(CLUSTER, 0))
+                await accepted(lambda: lossy.replace(rig.cluster, 0))
                 await watched.until(replaced(first.name))
-                await insist(lambda: lossy.stop(CLUSTER, clean=True))
+                await accepted(lambda: lossy.stop(rig.cluster, clean=True))
                 await watched.until_gone()
-                await insist(lambda: lossy.remove(CLUSTER))
+                await accepted(lambda: lossy.remove(rig.cluster))
                 assert await watched.driver.clusters() == frozenset()
                 assert lossy.lost == 4
 
         asyncio.run(scenario())
 
     def test_a_plan_has_brokers_of_one_cluster_on_slots_of_their_own(self, rig: Rig) -> None:
-        broker = rig.plan(CLUSTER).brokers[0]
+        broker = rig.plan(rig.cluster).brokers[0]
         other = BrokerPlan("cl_other", 1, {})
         for brokers in [(), (broker, broker), (broker, other)]:
-            with pytest.raises(ValueError, match=CLUSTER):
-                ClusterPlan(CLUSTER, brokers)
+            with pytest.raises(ValueError, match=rig.cluster):
+                ClusterPlan(rig.cluster, brokers)
         assert "listener" not in repr(broker), "settings hold secrets"
 
 

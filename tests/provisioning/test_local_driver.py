@@ -34,10 +34,11 @@ class LocalRig(Rig):
                 "metadata": self.folder / "metadata.sqlite",
                 "cluster": cluster_id,
             },
-            "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN"], **sections.get("listener", {})},
+            "listener": {"kafka": "127.0.0.1:0", "sasl": ["PLAIN"]},
             "security": {"users": [{"name": "__freshet", "password": password}]},
             "topics": {"offsets_partitions": 4},
             "threads": {"runtime": 1},
+            **sections,
         }
         return ClusterPlan(cluster_id, (BrokerPlan(cluster_id, 0, settings),))
 

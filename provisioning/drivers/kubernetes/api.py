@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,10 @@ APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
 AUTHORIZATION = ["BearerToken"]
-# The answers that come before anything was done.
-NOT_BEGUN = {http.client.TOO_MANY_REQUESTS}
+# Requests that the API server has no time for now, and how often they are made again within a call.
+BUSY = {http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE}
+ATTEMPTS = 4
+RETRY_AFTER_MAX_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,10 @@ KINDS = {
 class ApiError(Exception):
     """The API server refused a call, with an HTTP status; it did nothing."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after_s: float = 0.0) -> None:
+    def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
-        self.retry_after_s = retry_after_s
 
 
 class Lost(Exception):
@@ -97,6 +99,7 @@ class Api:
     def __init__(self, connection: client.ApiClient, *, timeout_s: float) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
+        self._closed = threading.Event()
 
     @classmethod
     def connect(cls, kubeconfig: str = "", *, timeout_s: float, connections: int = 32) -> Api:
@@ -179,11 +182,12 @@ class Api:
         # The server ends it; where it is silent for longer, nobody is there.
         response = self._send("GET", KINDS[kind].path(), query, None, JSON, limit_s + 30.0)
         if response.status != http.client.OK:
-            raise _refusal(response.status, _body(response), response.headers)
+            raise _refusal(response.status, _body(response))
         return Watch(response)
 
     def close(self) -> None:
-        """Lets the connections go."""
+        """Lets the connections go, and whoever waits for another attempt."""
+        self._closed.set()
         self._connection.rest_client.pool_manager.clear()
 
     def _call(
@@ -194,13 +198,19 @@ class Api:
         body: Any = None,  # noqa: ANN401 (JSON)
         content_type: str = JSON,
     ) -> Manifest:
-        response = self._send(method, path, query, body, content_type, self._timeout_s)
-        document = _body(response)
+        for attempt in range(1, ATTEMPTS + 1):
+            response = self._send(method, path, query, body, content_type, self._timeout_s)
+            document = _body(response)
+            after = response.headers.get("Retry-After", "")
+            if response.status not in BUSY or not after.isdigit() or attempt == ATTEMPTS:
+                break
+            # It says by that header that it did nothing.
+            self._closed.wait(min(float(after), RETRY_AFTER_MAX_S))
         if response.status >= http.client.INTERNAL_SERVER_ERROR:
             message = f"{method} {path}: {response.status} {document.get('message', '')}"
             raise Lost(message)
         if response.status >= http.client.BAD_REQUEST:
-            raise _refusal(response.status, document, response.headers)
+            raise _refusal(response.status, document)
         return document
 
     def _send(
@@ -247,7 +257,8 @@ class Watch:
             message = f"a watch broke: {error}"
             raise Lost(message) from error
         finally:
-            self._response.release_conn()
+            # With its connection: there may be more of it to come.
+            self._response.close()
 
     def close(self) -> None:
         """Has the reader's next look be the last one."""
@@ -262,7 +273,7 @@ def _event(line: bytes) -> Event:
     document = json.loads(line)
     if document["type"] == "ERROR":
         status = document["object"]
-        raise _refusal(int(status.get("code", 0)), status, {})
+        raise _refusal(int(status.get("code", 0)), status)
     return Event(document["type"], document["object"])
 
 
@@ -285,14 +296,8 @@ def _body(response: urllib3.HTTPResponse) -> Manifest:
     )
 
 
-def _refusal(status: int, document: Manifest, headers: Mapping[str, str]) -> ApiError:
-    after = headers.get("Retry-After", "")
-    return ApiError(
-        status,
-        str(document.get("reason", "")),
-        str(document.get("message", "")),
-        float(after) if after.isdigit() else 0.0,
-    )
+def _refusal(status: int, document: Manifest) -> ApiError:
+    return ApiError(status, str(document.get("reason", "")), str(document.get("message", "")))
 
 
 __all__ = [

@@ -142,7 +142,10 @@ class Cache:
             self._objects.pop(_namespace(gone), None)
 
     def _tell(self, found: Manifest) -> None:
-        self._changed(found["metadata"]["labels"][CLUSTER])
+        """Whose label somebody took away is nobody's."""
+        cluster_id = found["metadata"].get("labels", {}).get(CLUSTER)
+        if cluster_id is not None:
+            self._changed(cluster_id)
 
 
 def _namespace(found: Manifest) -> str:

@@ -8,6 +8,7 @@ import http.client
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from provisioning.drivers.base import (
@@ -21,8 +22,8 @@ from provisioning.drivers.base import (
 from provisioning.drivers.kubernetes import manifests
 from provisioning.drivers.kubernetes.api import Api, ApiError, Lost
 from provisioning.drivers.kubernetes.cache import Cache
-from provisioning.drivers.kubernetes.compare import differing, holds
 from provisioning.drivers.kubernetes.manifests import Manifest, namespace_of
+from provisioning.drivers.kubernetes.objects import Found, Key, Objects
 from provisioning.drivers.kubernetes.observe import instance_of, is_ending, observe, slot_of
 from provisioning.drivers.kubernetes.options import KubernetesOptions
 
@@ -34,19 +35,15 @@ THREADS = 16
 # Until the image of what is there stands.
 LISTED_S = 60.0
 # What a refused call may be repeated for: it will be another time.
-PASSING = {http.client.TOO_MANY_REQUESTS, http.client.CONFLICT}
-# In the order in which they are looked at.
-SWEPT = (
-    "Namespace",
-    "ResourceQuota",
-    "ServiceAccount",
-    "NetworkPolicy",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PodDisruptionBudget",
-    "Secret",
-    "Deployment",
-)
+PASSING = {http.client.TOO_MANY_REQUESTS, http.client.CONFLICT, http.client.NOT_FOUND}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for last; of a cluster that sleeps, the brokers that it will have again."""
+
+    plan: ClusterPlan | None
+    runs: bool
 
 
 class KubernetesDriver:
@@ -60,10 +57,11 @@ class KubernetesDriver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kubernetes")
         self._locks: dict[str, asyncio.Lock] = {}
-        # What was asked for last; none of a cluster that shall sleep.
-        self._plans: dict[str, ClusterPlan | None] = {}
+        self._wanted: dict[str, Wanted] = {}
         # Clusters whose objects were all seen to be as the plan of the same cluster wants them.
         self._complete: dict[str, ClusterPlan] = {}
+        # What was there when the driver began, until it is looked at.
+        self._inherited: dict[str, dict[Key, Manifest]] = {}
         self._instances: dict[str, set[str]] = {}
         self._asked: set[str] = set()
         self._restarts: dict[str, int] = {}
@@ -72,6 +70,7 @@ class KubernetesDriver:
             Cache(api, kind, self._selector, self._on_change)
             for kind in ("Namespace", "Deployment", "Pod")
         )
+        self._objects = Objects(api, self._remember, self._pods.of)
 
     def notify(self, call: Callable[[str], None]) -> None:
         """See `Driver.notify`."""
@@ -87,6 +86,7 @@ class KubernetesDriver:
             if not await self._call(cache.wait_listed, LISTED_S):
                 message = f"{cache.kind}s could not be listed within {LISTED_S:.0f} s"
                 raise Lost(message)
+        self._inherited = await self._call(self._objects.list_all, self._selector)
         self._sweeping = asyncio.create_task(self._sweep_again(), name="sweep of Kubernetes")
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ class KubernetesDriver:
 
     async def apply(self, plan: ClusterPlan) -> Outcome:
         """See `Driver.apply`."""
-        self._plans[plan.cluster_id] = plan
+        self._note(plan.cluster_id, Wanted(plan, runs=True))
         return await self._request(plan.cluster_id, lambda: self._apply(plan))
 
     async def observe(self, cluster_id: str) -> ClusterObservation:
@@ -125,31 +125,44 @@ class KubernetesDriver:
 
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
         """See `Driver.stop`."""
-        self._plans[cluster_id] = None
+        wanted = self._wanted.get(cluster_id)
+        self._note(cluster_id, Wanted(wanted.plan if wanted else None, runs=False))
         return await self._request(cluster_id, lambda: self._stop(cluster_id, clean=clean))
 
     async def replace(self, cluster_id: str, slot: int) -> Outcome:
         """See `Driver.replace`."""
-        plan = self._plans.get(cluster_id)
-        if plan is None or slot not in {broker.slot for broker in plan.brokers}:
+        wanted = self._wanted.get(cluster_id)
+        if wanted is None or wanted.plan is None or not wanted.runs or slot not in _slots(wanted):
             return Outcome(Answer.REFUSED, f"no broker of {cluster_id} in slot {slot}")
         return await self._request(cluster_id, lambda: self._end_pods(cluster_id, slot))
 
     async def remove(self, cluster_id: str) -> Outcome:
         """See `Driver.remove`. The namespace ends in the background."""
-        self._plans.pop(cluster_id, None)
+        self._wanted.pop(cluster_id, None)
         return await self._request(cluster_id, lambda: self._remove(cluster_id))
 
     async def sweep(self) -> int:
         """Repairs what is not as it shall be, of all clusters; gives the number of writes."""
-        found = await self._call(self._list_all)
+        everything = await self._call(self._objects.list_all, self._selector)
         writes = 0
-        for cluster_id, plan in list(self._plans.items()):
+        for cluster_id, wanted in list(self._wanted.items()):
+            found = everything.get(namespace_of(cluster_id), {})
             async with self._lock(cluster_id):
-                if self._plans.get(cluster_id, plan) is not plan:
+                # What was asked for since has been done since.
+                if self._wanted.get(cluster_id) is not wanted:
                     continue
-                writes += await self._call(self._repair, cluster_id, plan, found)
+                try:
+                    writes += await self._call(self._repair, cluster_id, wanted, found)
+                except (ApiError, Lost) as error:
+                    # One that cannot be repaired keeps nobody else from it.
+                    LOGGER.warning("%s was not repaired: %s", cluster_id, error)
         return writes
+
+    def _note(self, cluster_id: str, wanted: Wanted) -> None:
+        # What has no name is refused.
+        with contextlib.suppress(ValueError):
+            namespace_of(cluster_id)
+            self._wanted[cluster_id] = wanted
 
     async def _sweep_again(self) -> None:
         while True:
@@ -166,28 +179,32 @@ class KubernetesDriver:
         cluster_id, options = plan.cluster_id, self._options
         name = namespace_of(cluster_id)
         wanted = {broker.slot for broker in plan.brokers}
-        if self._complete.get(cluster_id) != plan:
-            for manifest in manifests.manifests(plan, options):
-                self._write(manifest)
-            self._complete[cluster_id] = plan
+        known = self._complete.pop(cluster_id, None) == plan
+        found: Found = {
+            ("Deployment", name, each["metadata"]["name"]): each
+            for each in self._deployments.of(name)
+        }
+        if known:
+            # Only that can have changed by what was asked for meanwhile.
+            self._objects.settle(
+                [manifests.deployment(cluster_id, slot, 1, options) for slot in sorted(wanted)],
+                found,
+            )
         else:
-            running = {slot_of(found): found for found in self._deployments.of(name)}
-            for slot in wanted:
-                manifest = manifests.deployment(cluster_id, slot, 1, options)
-                if not holds(manifest, running.get(slot)):
-                    self._write(manifest)
-        for found in self._deployments.of(name):
-            if slot_of(found) not in wanted:
-                self._scale(found, 0)
+            found = {**self._inherited.pop(name, {}), **found}
+            self._objects.settle(manifests.manifests(plan, options), found)
+        for each in self._deployments.of(name):
+            if slot_of(each) not in wanted:
+                self._scale(each, 0)
         for broker in observe(self._deployments.of(name), self._pods.of(name), options):
             if broker.state is BrokerState.FAILED and broker.slot in wanted:
                 # It would be tried again by itself, minutes later.
                 self._end_pods(cluster_id, broker.slot)
+        self._complete[cluster_id] = plan
 
     def _stop(self, cluster_id: str, *, clean: bool) -> None:
         for found in self._deployments.of(namespace_of(cluster_id)):
-            if found["spec"]["replicas"]:
-                self._scale(found, 0)
+            self._scale(found, 0)
         self._ask_of(cluster_id)
         if not clean:
             self._end_pods(cluster_id)
@@ -219,62 +236,41 @@ class KubernetesDriver:
         for pod in self._pods.of(namespace_of(cluster_id)):
             self._asked.add(instance_of(pod))
 
-    def _scale(self, found: Manifest, replicas: int) -> None:
+    def _scale(self, found: Manifest, replicas: int) -> int:
+        """Gives the number of writes."""
+        if found["spec"]["replicas"] == replicas:
+            return 0
         named = found["metadata"]
         change = {"spec": {"replicas": replicas}}
-        put = self._api.merge("Deployment", named["name"], named["namespace"], change)
+        try:
+            put = self._api.merge("Deployment", named["name"], named["namespace"], change)
+        except ApiError as error:
+            if error.status == http.client.NOT_FOUND and not replicas:
+                return 0
+            raise
         self._deployments.put(put)
+        return 1
 
-    def _write(self, manifest: Manifest) -> None:
-        put = self._api.apply(manifest)
-        caches = {"Namespace": self._namespaces, "Deployment": self._deployments}
-        if manifest["kind"] in caches:
-            caches[manifest["kind"]].put(put)
+    def _remember(self, put: Manifest) -> None:
+        for cache in (self._namespaces, self._deployments):
+            if put["kind"] == cache.kind:
+                cache.put(put)
 
-    def _list_all(self) -> dict[tuple[str, str, str], Manifest]:
-        found = {}
-        for kind in SWEPT:
-            for each in self._api.list(kind, self._selector).items:
-                named = each["metadata"]
-                found[kind, named.get("namespace", ""), named["name"]] = each
-        return found
-
-    def _repair(
-        self,
-        cluster_id: str,
-        plan: ClusterPlan | None,
-        found: dict[tuple[str, str, str], Manifest],
-    ) -> int:
+    def _repair(self, cluster_id: str, wanted: Wanted, found: Found) -> int:
         name = namespace_of(cluster_id)
-        wanted = (
-            manifests.surroundings(cluster_id, 1, self._options)
-            if plan is None
-            else manifests.manifests(plan, self._options)
-        )
-        if plan is None and ("Namespace", "", name) not in found:
+        deployments = [each for (kind, _, _), each in found.items() if kind == "Deployment"]
+        if wanted.runs and wanted.plan is not None:
+            shall = manifests.manifests(wanted.plan, self._options)
+        elif ("Namespace", "", name) not in found:
             return 0
-        writes = 0
-        for manifest in wanted:
-            named = manifest["metadata"]
-            key = (manifest["kind"], named.get("namespace", ""), named["name"])
-            there = found.get(key)
-            if there is not None and holds(manifest, there):
-                continue
-            LOGGER.warning(
-                "%s %s is repaired: %s",
-                manifest["kind"],
-                "/".join(filter(None, key[1:])),
-                "it is missing" if there is None else ", ".join(differing(manifest, there)),
-            )
-            self._write(manifest)
-            writes += 1
-        slots = set() if plan is None else {broker.slot for broker in plan.brokers}
-        for (kind, space, _), there in found.items():
-            if (kind, space) != ("Deployment", name) or slot_of(there) in slots:
-                continue
-            if there["spec"]["replicas"]:
-                self._scale(there, 0)
-                writes += 1
+        else:
+            brokers = len(wanted.plan.brokers) if wanted.plan else max(len(deployments), 1)
+            shall = manifests.surroundings(cluster_id, brokers, self._options)
+        writes = self._objects.settle(shall, found, logging.WARNING)
+        slots = _slots(wanted) if wanted.runs else set()
+        for each in deployments:
+            if slot_of(each) not in slots:
+                writes += self._scale(each, 0)
         return writes
 
     async def _request(self, cluster_id: str, call: Callable[[], None]) -> Outcome:
@@ -282,9 +278,13 @@ class KubernetesDriver:
             namespace_of(cluster_id)
         except ValueError as error:
             return Outcome(Answer.REFUSED, str(error))
+        lock = self._lock(cluster_id)
+        await lock.acquire()
+        doing = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        # Who asked may wait no longer: what was begun is done all the same, before what comes next.
+        doing.add_done_callback(lambda done: _release(lock, done))
         try:
-            async with self._lock(cluster_id):
-                await self._call(call)
+            await asyncio.shield(doing)
         except Lost as error:
             return Outcome(Answer.UNKNOWN, str(error))
         except ApiError as error:
@@ -318,3 +318,14 @@ class KubernetesDriver:
         if unasked:
             self._restarts[cluster_id] = self._restarts.get(cluster_id, 0) + len(unasked)
         self._notify(cluster_id)
+
+
+def _slots(wanted: Wanted) -> set[int]:
+    return set() if wanted.plan is None else {broker.slot for broker in wanted.plan.brokers}
+
+
+def _release(lock: asyncio.Lock, done: asyncio.Future[None]) -> None:
+    lock.release()
+    if not done.cancelled():
+        # Also where nobody waits for it any more.
+        done.exception()

@@ -63,10 +63,11 @@ def surroundings(cluster_id: str, brokers: int, options: KubernetesOptions) -> l
     """What a cluster has whether it sleeps or runs."""
     return [
         namespace(cluster_id, options),
+        claim(cluster_id, options),
+        volume(cluster_id, options),
         resource_quota(brokers, cluster_id, options),
         service_account(cluster_id, options),
         network_policy(cluster_id, options),
-        *volume(cluster_id, options),
         disruption_budget(cluster_id, options),
     ]
 
@@ -163,41 +164,53 @@ def _tcp(ports: tuple[int, ...] | list[int]) -> list[dict[str, Any]]:
     return [{"port": port, "protocol": "TCP"} for port in ports]
 
 
-def volume(cluster_id: str, options: KubernetesOptions) -> list[Manifest]:
-    """The cluster's folder of the shared file system, and the claim to it."""
+# What a volume and its claim have to agree on.
+SHARED = {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeMode": "Filesystem"}
+
+
+def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """By which pods name the cluster's volume.
+
+    It names no volume itself: then Kubernetes binds it as soon as there is one for it. Of a claim
+    and a volume that name each other two of its workers take one half each, and the one that comes
+    second begins again 15 s later.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(cluster_id, options, DFS),
+        "spec": {
+            **SHARED,
+            "selector": {"matchLabels": {CELL: options.cell, CLUSTER: cluster_id}},
+            "resources": {"requests": {"storage": DFS_CAPACITY}},
+        },
+    }
+
+
+def volume(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """The cluster's folder of the shared file system; see `reserved`."""
     name = namespace_of(cluster_id)
     named = metadata(cluster_id, options, name)
     del named["namespace"]
-    shared = {
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "",
-        "volumeMode": "Filesystem",
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": named,
+        "spec": {
+            **SHARED,
+            **_placed(options.dfs, cluster_id),
+            "capacity": {"storage": DFS_CAPACITY},
+            "claimRef": {"name": DFS, "namespace": name},
+            # Records are never Kubernetes' to delete.
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
     }
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": named,
-            "spec": {
-                **shared,
-                **_placed(options.dfs, cluster_id),
-                "capacity": {"storage": DFS_CAPACITY},
-                "claimRef": {"name": DFS, "namespace": name},
-                # Records are never Kubernetes' to delete.
-                "persistentVolumeReclaimPolicy": "Retain",
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": metadata(cluster_id, options, DFS),
-            "spec": {
-                **shared,
-                "volumeName": name,
-                "resources": {"requests": {"storage": DFS_CAPACITY}},
-            },
-        },
-    ]
+
+
+def reserved(volume: Manifest, claim_uid: str) -> Manifest:
+    """A volume for this one claim, and not for an earlier one of the same name."""
+    spec = volume["spec"]
+    return {**volume, "spec": {**spec, "claimRef": {**spec["claimRef"], "uid": claim_uid}}}
 
 
 def _placed(source: Any, cluster_id: str) -> Any:  # noqa: ANN401 (JSON)

@@ -1,0 +1,42 @@
+"""One Kubernetes for all tests of this folder. Each test takes away what it made."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.client import Client
+from tests.kubernetes.control_plane import ControlPlane, Servers
+from tests.kubernetes.stand_in_kubelet import Marking, StandInKubelet
+
+TOOLS = Path(__file__).parents[2] / ".tools" / "bin"
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory):
+    """An API server with its controllers and its scheduler, without nodes."""
+    missing = [name for name in ("etcd", "kube") if not (TOOLS / name).exists()]
+    assert not missing, f"no {missing} in {TOOLS}: run .ci/servers {' '.join(missing)}"
+    folder = tmp_path_factory.mktemp("kubernetes") / "servers"
+    plane = ControlPlane(folder, Servers(TOOLS))
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(scope="session")
+def admin(control_plane):
+    """A client that may do all."""
+    client = Client(control_plane.kubeconfig("admin"))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def marked_nodes(control_plane):
+    """Three nodes whose pods run as soon as they are bound, without a process."""
+    client = Client(control_plane.kubeconfig("stand-in-kubelet"))
+    kubelet = StandInKubelet(client, Marking(client), ["node-0", "node-1", "node-2"])
+    yield kubelet
+    kubelet.close()

@@ -1,0 +1,81 @@
+"""The Kubernetes driver over a real API server, with real brokers as processes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from brokers.secrets import super_password
+from provisioning.drivers.base import BrokerObservation, BrokerPlan, ClusterPlan
+from provisioning.drivers.kubernetes.api import Api
+from provisioning.drivers.kubernetes.driver import KubernetesDriver
+from provisioning.drivers.kubernetes.options import KubernetesOptions
+from tests.kubernetes.pod_process import Processes
+from tests.provisioning.driver_conformance import Rig
+
+TIMEOUT_S = 20.0
+NUMBERS = itertools.count()
+
+
+def options(folder: Path, **changes: Any) -> KubernetesOptions:  # noqa: ANN401 (any field)
+    """Of a cell whose DFS is a folder of this machine."""
+    found = KubernetesOptions(
+        cell=folder.name,
+        image="freshet:tests",
+        dfs={"hostPath": {"path": f"{folder}/dfs/{{cluster}}", "type": "DirectoryOrCreate"}},
+        # No test waits for it: those that need a sweep ask for one.
+        sweep_interval_s=3_600.0,
+    )
+    return replace(found, **changes)
+
+
+def connect(kubeconfig: Path, own: KubernetesOptions) -> KubernetesDriver:
+    """A driver as a keeper has it."""
+    return KubernetesDriver(Api.connect(str(kubeconfig), timeout_s=TIMEOUT_S), own)
+
+
+class KubernetesRig(Rig):
+    """Real brokers over folders of the test; the keeper's way to the API server can be another."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, processes: Processes) -> None:
+        number = next(NUMBERS)
+        # Namespaces end slowly: no two tests have the same.
+        self.cluster, self.neighbour = f"cl_conformance{number}", f"cl_neighbour{number}"
+        self.folder = folder
+        self.options = options(folder)
+        self._kubeconfig = kubeconfig
+        self._processes = processes
+        for name in ("dfs", "bucket"):
+            (folder / name).mkdir()
+
+    def driver(self) -> KubernetesDriver:
+        """See `Rig`."""
+        return connect(self._kubeconfig, self.options)
+
+    def plan(self, cluster_id: str, **sections: dict[str, object]) -> ClusterPlan:
+        """See `Rig`."""
+        password = super_password(bytes(32), cluster_id)
+        settings: dict[str, dict[str, object]] = {
+            "storage": {
+                "dfs": self.folder / "dfs",
+                "bucket": self.folder / "bucket",
+                "metadata": self.folder / "metadata.sqlite",
+                "cluster": cluster_id,
+            },
+            "listener": {"link_secret": "0" * 64},
+            "security": {"users": [{"name": "__freshet", "password": password}]},
+            "topics": {"offsets_partitions": 4},
+            "threads": {"runtime": 1},
+            **sections,
+        }
+        return ClusterPlan(cluster_id, (BrokerPlan(cluster_id, 0, settings),))
+
+    def crash(self, broker: BrokerObservation) -> None:
+        """See `Rig`."""
+        self._processes.crash(broker.name.rpartition(".")[0])
+
+    async def abandon(self, driver: Any) -> None:  # noqa: ANN401 (a `Driver`)
+        """See `Rig`."""
+        await driver.close()

@@ -1,0 +1,22 @@
+"""Brokers as pods: what every driver does, over a real API server."""
+
+import pytest
+
+from tests.kubernetes.client import Client
+from tests.kubernetes.pod_process import Processes
+from tests.kubernetes.rig import KubernetesRig
+from tests.kubernetes.stand_in_kubelet import StandInKubelet
+from tests.provisioning.driver_conformance import DriverConformance
+
+
+@pytest.fixture
+def rig(control_plane, tmp_path):
+    client = Client(control_plane.kubeconfig("stand-in-kubelet"))
+    processes = Processes(client, tmp_path / "pods")
+    kubelet = StandInKubelet(client, processes, ["node"])
+    yield KubernetesRig(tmp_path, control_plane.kubeconfig("keeper"), processes)
+    kubelet.close()
+
+
+class TestKubernetesDriver(DriverConformance):
+    """The conformance suite over pods."""
