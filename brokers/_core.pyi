@@ -120,8 +120,11 @@ class BrokerProcess:
 class Metadata:
     """The metadata store of a cell. `brokers.metadata` is the way to it."""
 
-    def __new__(cls, path: str) -> Metadata:
-        """Opens the store in this file, which is made where there is none."""
+    def __new__(cls, location: str) -> Metadata:
+        """Opens the store that an address of etcd names, or the one in this file.
+
+        The file is made where there is none.
+        """
 
     def call(self, request: str) -> str:
         """A call on the cell's own records, as JSON. Raises `MetadataError`."""

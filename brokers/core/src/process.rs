@@ -84,7 +84,7 @@ fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessErro
 /// [`ProcessError::System`] where a folder cannot be used.
 pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError> {
     let storage = &settings.storage;
-    Environment::real(Path::new(&storage.dfs), Path::new(&storage.bucket))
+    Environment::real(Path::new(&storage.dfs), &storage.bucket)
         .map_err(system(format!("storage {} and {}", storage.dfs, storage.bucket)))
 }
 

@@ -167,7 +167,7 @@ fn inspect(
         let environment = real_environment(&settings)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let report = runtime.block_on(async {
-            let store = std::sync::Arc::new(open_metadata(&settings).await?);
+            let store = open_metadata(&settings).await?;
             let cluster = &settings.storage.cluster;
             Ok::<_, PyErr>(inspect_storage(&environment, store, cluster, &options).await?)
         })?;

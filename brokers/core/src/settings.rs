@@ -53,7 +53,8 @@ pub struct Settings {
 pub struct StorageSettings {
     /// Folder of the shared file system.
     pub dfs: String,
-    /// Folder of the object store.
+    /// The object store: a folder, or `s3://bucket/prefix?endpoint=<http…>&region=<name>&
+    /// key_file=<file of shared credentials>`.
     pub bucket: String,
     /// File of the SQLite metadata store, or an address of etcd: `etcd://host:port,…/root`, by TLS
     /// `etcds://…?ca=<file>&cert=<file>&key=<file>`, as a user `?user=<name>&password_file=<file>`.

@@ -2,8 +2,10 @@
 
 use crate::cold::store::StoreError;
 
+pub mod location;
 pub mod manifest;
 pub mod reader;
+pub mod s3;
 pub mod segment;
 pub mod store;
 

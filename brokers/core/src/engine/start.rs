@@ -17,7 +17,7 @@ use super::topics::{TopicKeeper, ViewedTopics};
 use super::{Engine, EngineSettings, StartError, groups, shelf};
 use crate::cache::HotCache;
 use crate::cold::reader::ColdReader;
-use crate::cold::store::{FolderStore, ObjectStore};
+use crate::cold::store::ObjectStore;
 use crate::env::Environment;
 use crate::jobs::inherit::{DeadLane, Inherited};
 use crate::jobs::{JobContext, JobMessage};
@@ -149,8 +149,7 @@ impl TakenOver {
         let estate = claimant.survey(&claim).await?;
         let (mut view, mut follower) = MetadataView::open(Arc::clone(&scoped)).await?;
         let standing = Standing::default();
-        let objects: Arc<dyn ObjectStore> =
-            Arc::new(FolderStore::new(Arc::clone(&environment.bucket)));
+        let objects = Arc::clone(&environment.bucket);
         let adoption = shelf::Adoption {
             metadata: &metadata,
             claim: &claim,

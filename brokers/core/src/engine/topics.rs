@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::StartError;
 use super::configs::BrokerConfigs;
@@ -17,10 +19,13 @@ use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::Stored;
-use crate::metadata::view::{MetadataView, Topic, Topics};
+use crate::metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
+
+/// How long a view may be behind what its own broker wrote.
+const VIEW_TIME: Duration = Duration::from_secs(5);
 
 /// Opens and closes partitions.
 pub struct TopicKeeper {
@@ -160,9 +165,26 @@ impl TopicKeeper {
     }
 }
 
+impl TopicKeeper {
+    /// Waits until the view shows what this incarnation wrote when it took these over.
+    async fn seen_to_lead(&self, partitions: &[PartitionId]) {
+        let mut changes = self.view.subscribe();
+        let led = |seen: &Snapshot| {
+            partitions.iter().all(|id| {
+                let topic = seen.led_topic(id.topic);
+                let partition = topic.and_then(|topic| topic.partition(id.index));
+                partition.is_none_or(|stored| stored.record.leader == Some(self.fence.incarnation))
+            })
+        };
+        while !led(&self.view.snapshot()) && changes.next().await.is_ok() {}
+    }
+}
+
 #[async_trait]
 impl ExtentTrimmer for TopicKeeper {
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String> {
+        // Still not seen then: below it is said of which.
+        let _ = timeout(VIEW_TIME, self.seen_to_lead(partitions)).await;
         let mine = self.fence.incarnation;
         let mut updates = Vec::new();
         let snapshot = self.view.snapshot();

@@ -4,7 +4,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// More than any such file has, in bytes.
@@ -12,6 +12,10 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Read and written by the owner only.
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
+const ROOT: u32 = 0;
+/// What anybody but the owner may do.
+const OTHERS: u32 = 0o077;
+const GROUP_READS: u32 = 0o040;
 
 /// Why a file cannot be read or written. Never says what it holds.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +39,14 @@ pub async fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     .await
 }
 
-/// All of a file that must be open to its owner only.
+/// All of a file that must be open to nobody but its owner; or, where root owns it, to a group that
+/// may read it, which is how Kubernetes mounts a secret for a user who is not root.
 ///
 /// # Errors
 /// [`FileError`].
 pub async fn read_private(path: &Path) -> Result<Vec<u8>, FileError> {
-    let mode = mode(path).await?;
-    if mode & 0o077 != 0 {
+    let (mode, owner) = access(path).await?;
+    if !is_private(mode, owner) {
         let path = path.display().to_string();
         let reason = format!("mode {mode:04o} opens it to others, want {PRIVATE:04o}");
         return Err(FileError { path, reason });
@@ -54,7 +59,21 @@ pub async fn read_private(path: &Path) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// [`FileError`].
 pub async fn mode(path: &Path) -> Result<u32, FileError> {
-    blocking(path, |path| Ok(fs::metadata(path)?.permissions().mode() & 0o777)).await
+    access(path).await.map(|(mode, _)| mode)
+}
+
+/// Permissions and owner.
+async fn access(path: &Path) -> Result<(u32, u32), FileError> {
+    blocking(path, |path| {
+        let facts = fs::metadata(path)?;
+        Ok((facts.mode() & 0o777, facts.uid()))
+    })
+    .await
+}
+
+fn is_private(mode: u32, owner: u32) -> bool {
+    let closed = if owner == ROOT { OTHERS & !GROUP_READS } else { OTHERS };
+    mode & closed == 0
 }
 
 /// Writes a file for its owner only, in the place of one that is there; makes its folder. Nobody
@@ -107,6 +126,23 @@ async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_may_read_what_root_owns_and_nothing_else() {
+        for (mode, owner, private) in [
+            (0o600, 1000, true),
+            (0o400, 1000, true),
+            (0o640, 1000, false),
+            (0o640, ROOT, true),
+            (0o440, ROOT, true),
+            (0o660, ROOT, false),
+            (0o450, ROOT, false),
+            (0o444, ROOT, false),
+            (0o604, ROOT, false),
+        ] {
+            assert_eq!(is_private(mode, owner), private, "{mode:o} of {owner}");
+        }
+    }
 
     #[tokio::test]
     async fn private_files_are_private_and_replaced_as_a_whole() {

@@ -11,6 +11,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::cold::store::ObjectStore;
+
 pub mod files;
 pub mod real;
 
@@ -152,8 +154,8 @@ pub struct Environment {
     pub randomness: Arc<dyn Randomness>,
     /// The shared file system with the lanes.
     pub disk: Arc<dyn Disk>,
-    /// The file system behind the directory object store.
-    pub bucket: Arc<dyn Disk>,
+    /// The object store.
+    pub bucket: Arc<dyn ObjectStore>,
     /// Where clients come from.
     pub network: Arc<dyn Network>,
 }

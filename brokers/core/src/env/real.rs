@@ -11,6 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 
+use crate::cold::location::open_bucket;
+
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
 };
@@ -19,16 +21,19 @@ use super::{
 const DIRECT_ALIGNMENT: usize = 4096;
 
 impl Environment {
-    /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`.
+    /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`,
+    /// a location as [`open_bucket`] takes it.
     ///
     /// # Errors
-    /// Where a folder cannot be created or its kind of file system cannot be told.
-    pub fn real(dfs: &Path, bucket: &Path) -> io::Result<Self> {
+    /// Where a folder cannot be created or its kind of file system cannot be told, or where the
+    /// location makes no sense.
+    pub fn real(dfs: &Path, bucket: &str) -> io::Result<Self> {
+        let randomness: Arc<dyn Randomness> = Arc::new(SystemRandomness::open()?);
         Ok(Self {
             clock: Arc::new(SystemClock),
-            randomness: Arc::new(SystemRandomness::open()?),
             disk: Arc::new(FolderDisk::new(dfs)?),
-            bucket: Arc::new(FolderDisk::new(bucket)?),
+            bucket: open_bucket(bucket, Arc::clone(&randomness)).map_err(io::Error::other)?,
+            randomness,
             network: Arc::new(Tcp),
         })
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cold::manifest::Manifest;
-use crate::cold::store::{FolderStore, ObjectStore, StoreError};
+use crate::cold::store::{ObjectStore, StoreError};
 use crate::env::{DiskError, Environment};
 use crate::ids::{Incarnation, PartitionId};
 use crate::lane::index::ManifestRef;
@@ -244,7 +244,7 @@ pub async fn inspect(
         Report { cluster: cluster.to_owned(), verified: options.verify, ..Report::default() };
     let mut inspector = Inspector {
         environment,
-        objects: Arc::new(FolderStore::new(Arc::clone(&environment.bucket))),
+        objects: Arc::clone(&environment.bucket),
         cluster,
         options,
         known,

@@ -59,11 +59,12 @@ impl Drop for UsageReader {
 
 #[pymethods]
 impl UsageReader {
-    /// A reader of the clusters below these folders.
+    /// A reader of the clusters on this shared file system and in this bucket, a folder or a
+    /// place in S3.
     #[new]
     fn new(dfs: &str, bucket: &str) -> PyResult<Self> {
         let opened = |error: std::io::Error| StorageError::new_err(format!("{dfs}: {error}"));
-        let environment = Environment::real(Path::new(dfs), Path::new(bucket)).map_err(opened)?;
+        let environment = Environment::real(Path::new(dfs), bucket).map_err(opened)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(BLOCKING_THREADS_MAX)

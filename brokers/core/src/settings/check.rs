@@ -35,7 +35,7 @@ impl Settings {
         let storage = &self.storage;
         let missing = [
             ("storage.dfs", &storage.dfs, "the folder of the shared file system"),
-            ("storage.bucket", &storage.bucket, "the folder of the object store"),
+            ("storage.bucket", &storage.bucket, "the folder of the object store, or a place in S3"),
             (
                 "storage.metadata",
                 &storage.metadata,

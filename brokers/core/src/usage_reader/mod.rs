@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cold::ColdError;
-use crate::cold::store::{FolderStore, ObjectStore, StoreError};
+use crate::cold::store::{ObjectStore, StoreError};
 use crate::env::{Clock, Disk, DiskError, Environment};
 use crate::ids::Incarnation;
 use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
@@ -92,7 +92,7 @@ pub struct LaneRequest {
 /// See the module.
 pub struct UsageReader {
     disk: Arc<dyn Disk>,
-    store: FolderStore,
+    store: Arc<dyn ObjectStore>,
     clock: Arc<dyn Clock>,
     /// Where reading stopped in files that still grow. Only spares walking over them again.
     places: Mutex<BTreeMap<(String, Incarnation), Place>>,
@@ -103,7 +103,7 @@ impl UsageReader {
     pub fn new(environment: &Environment) -> Self {
         Self {
             disk: Arc::clone(&environment.disk),
-            store: FolderStore::new(Arc::clone(&environment.bucket)),
+            store: Arc::clone(&environment.bucket),
             clock: Arc::clone(&environment.clock),
             places: Mutex::default(),
         }
@@ -172,7 +172,7 @@ impl UsageReader {
         cluster: &str,
         known: &BTreeMap<(String, i32), String>,
     ) -> Result<Vec<PartitionSegments>, UsageError> {
-        manifests::read(&self.store as &dyn ObjectStore, cluster, known).await
+        manifests::read(self.store.as_ref(), cluster, known).await
     }
 }
 

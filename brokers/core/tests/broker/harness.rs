@@ -156,7 +156,7 @@ fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {
 
 fn environment(folder: &Path) -> Environment {
     let (dfs, bucket) = (folder.join("dfs"), folder.join("bucket"));
-    Environment::real(&dfs, &bucket).unwrap()
+    Environment::real(&dfs, bucket.to_str().unwrap()).unwrap()
 }
 
 /// A client of a broker under test.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use etcd_client::Permission;
 use freshet_core::metadata::etcd::EtcdOptions;
 use freshet_core::metadata::store::{Change, Expected, Transaction, Watch};
 use freshet_core::metadata::{EtcdStore, MetadataError, MetadataStore, MetadataView, open_store};
@@ -153,4 +154,90 @@ async fn settings_name_it_by_an_address() {
     let entry = whole.get("by-address/one/k").await.unwrap().unwrap();
     assert_eq!((entry.revision, &entry.value[..]), (revision, &b"v"[..]));
     assert_eq!(store.range("", None, 10).await.unwrap().entries[0].key, "k");
+}
+
+#[tokio::test]
+async fn another_member_is_asked_where_one_fails() {
+    let mut members = EtcdServer::start_members::<3>("members");
+    let endpoints = members.iter().map(|member| member.endpoint().to_owned()).collect();
+    let request_timeout = SHORT * 10;
+    let options = EtcdOptions { endpoints, request_timeout, ..members[0].options() };
+    let store = members[0].store(&options).await;
+    let mut last = put(&store, "n", "0").await;
+    let mut watch = store.watch("n", last).await.unwrap();
+    let mut expected = Vec::new();
+    for (number, member) in members.iter_mut().enumerate() {
+        member.kill();
+        // Those that are left may have to elect a leader first.
+        let revision = loop {
+            match store.commit(Transaction::new().put("n", number.to_string())).await {
+                Ok(revision) => break revision,
+                Err(MetadataError::Unavailable(_) | MetadataError::Unknown(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        // With a member down no call fails that another can do.
+        for _ in 0..20 {
+            assert_eq!(store.get("n").await.unwrap().unwrap().revision, revision);
+        }
+        assert!(revision > last);
+        last = revision;
+        expected.push(revision);
+        member.resume();
+    }
+    let mut seen = Vec::new();
+    while seen.last() != expected.last() {
+        seen.extend(changes_after_outage(&mut *watch).await.iter().map(|change| change.revision));
+    }
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert!(expected.iter().all(|revision| seen.contains(revision)), "{seen:?} of {expected:?}");
+}
+
+/// Has etcd ask who somebody is, and lets `name` read and write keys below a prefix alone.
+async fn require_users(endpoint: &str, name: &str, prefix: &str) {
+    let mut client = etcd_client::Client::connect([endpoint], None).await.unwrap();
+    let below = Permission::read_write(prefix).with_prefix();
+    client.role_add(name).await.unwrap();
+    client.role_grant_permission(name, below).await.unwrap();
+    for (user, role) in [("root", "root"), (name, name)] {
+        client.user_add(user, "secret", None).await.unwrap();
+        client.user_grant_role(user, role).await.unwrap();
+    }
+    client.auth_enable().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_sees_its_keys_alone_and_outlives_its_token() {
+    let mut server = EtcdServer::start("users");
+    let options = server.options();
+    server.store(&options).await;
+    let own = format!("{}cluster/", options.root);
+    require_users(server.endpoint(), "cluster", &own).await;
+    // As a broker has it: the root is the cell's, the keys below it are the cluster's.
+    let user = Some(("cluster".to_owned(), "secret".to_owned()));
+    let options = EtcdOptions { user, ..options };
+    let store = server.store(&options).await;
+    let first = put(&store, "cluster/k", "1").await;
+    let mut watch = store.watch("cluster/", first).await.unwrap();
+    for (what, denied) in [
+        ("get", store.get("other/k").await.err()),
+        ("range", store.range("", None, 10).await.err()),
+        ("commit", store.commit(Transaction::new().put("other/k", "1")).await.err()),
+        ("watch", store.watch("other/", first).await.err()),
+    ] {
+        let denied = denied.unwrap_or_else(|| panic!("{what} is allowed"));
+        assert!(matches!(denied, MetadataError::Unavailable(_)), "{what}: {denied}");
+    }
+    // Tokens are forgotten with the process.
+    server.kill();
+    server.resume();
+    let other = server.store(&options).await;
+    let second = put(&other, "cluster/k", "2").await;
+    assert_eq!(changes_after_outage(&mut *watch).await[0].revision, second);
+    assert_eq!(put(&store, "cluster/k", "3").await, second + 1);
+    let wrong = Some(("cluster".to_owned(), "guessed".to_owned()));
+    let refused = EtcdStore::open(EtcdOptions { user: wrong, ..options.clone() }).await.err();
+    assert!(matches!(refused, Some(MetadataError::Unavailable(_))), "{refused:?}");
+    let refused = EtcdStore::open(EtcdOptions { user: None, ..options }).await.err();
+    assert!(matches!(refused, Some(MetadataError::Unavailable(_))), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! Real etcd servers of one member.
+//! Real etcd servers, of one member and of several.
 #![allow(clippy::disallowed_methods, reason = "real processes are what is tested")]
 
 use std::fs;
@@ -20,8 +20,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A server with a folder and ports of its own.
 pub struct EtcdServer {
     folder: PathBuf,
+    name: String,
     endpoint: String,
     peer: String,
+    /// All members with their addresses, as etcd wants it.
+    cluster: String,
     process: Option<Child>,
 }
 
@@ -44,24 +47,37 @@ pub fn shared() -> &'static EtcdServer {
 impl EtcdServer {
     /// Starts an empty one. `name` is of one test.
     pub fn start(name: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("etcd-{name}"));
-        let _ = fs::remove_dir_all(&folder);
-        let [endpoint, peer] = free_addresses();
-        let mut server = Self { folder, endpoint, peer, process: None };
-        server.resume();
+        let [server] = Self::start_members(name);
         server
+    }
+
+    /// Starts the members of an empty one.
+    pub fn start_members<const N: usize>(name: &str) -> [Self; N] {
+        let addresses = [(); N].map(|()| free_addresses());
+        let names: [_; N] = std::array::from_fn(|n| format!("{name}-{n}"));
+        let named = names.iter().zip(&addresses);
+        let all: Vec<_> = named.map(|(name, [_, peer])| format!("{name}={peer}")).collect();
+        let mut members = names.into_iter().zip(addresses).map(|(name, [endpoint, peer])| {
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("etcd-{name}"));
+            let _ = fs::remove_dir_all(&folder);
+            let cluster = all.join(",");
+            let mut server = Self { folder, name, endpoint, peer, cluster, process: None };
+            server.resume();
+            server
+        });
+        std::array::from_fn(|_| members.next().unwrap())
     }
 
     /// Starts it again, with what it had.
     pub fn resume(&mut self) {
         use std::os::unix::process::CommandExt;
-        let Self { folder, endpoint, peer, .. } = self;
+        let Self { folder, name, endpoint, peer, cluster, .. } = self;
         let mut command = Command::new("etcd");
         command
-            .args(["--name", "one", "--data-dir", folder.to_str().unwrap(), "--unsafe-no-fsync"])
+            .args(["--name", name, "--data-dir", folder.to_str().unwrap(), "--unsafe-no-fsync"])
             .args(["--listen-client-urls", endpoint, "--advertise-client-urls", endpoint])
             .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
-            .args(["--initial-cluster", &format!("one={peer}"), "--log-level", "error"])
+            .args(["--initial-cluster", cluster, "--log-level", "error"])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         // SAFETY: one system call, which is safe between fork and exec.

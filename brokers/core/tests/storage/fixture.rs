@@ -279,7 +279,7 @@ impl Cluster {
     }
 
     pub fn environment(&self) -> Environment {
-        Environment::real(&self.dfs(), &self.bucket()).unwrap()
+        Environment::real(&self.dfs(), self.bucket().to_str().unwrap()).unwrap()
     }
 
     pub async fn try_start(&self) -> Result<Arc<Engine>, StartError> {

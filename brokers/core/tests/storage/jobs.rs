@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use freshet_core::cold::manifest::Manifest;
 use freshet_core::cold::segment::{ObjectRef, Segment};
-use freshet_core::cold::store::{FolderStore, ObjectStore};
+use freshet_core::cold::store::ObjectStore;
 use freshet_core::engine::Engine;
 use freshet_core::ids::{Incarnation, PartitionId, TopicId};
 use freshet_core::jobs::retention::{Retention, expired_segments};
@@ -96,7 +96,11 @@ async fn records_go_by_size() {
 }
 
 /// Puts a manifest with an object of a topic that no metadata knows.
-async fn put_stranger(store: &FolderStore, topic: TopicId, object: ObjectRef) -> (String, String) {
+async fn put_stranger(
+    store: &dyn ObjectStore,
+    topic: TopicId,
+    object: ObjectRef,
+) -> (String, String) {
     let id = PartitionId::new(topic, 0);
     let segment = Segment {
         object,
@@ -121,9 +125,9 @@ async fn put_stranger(store: &FolderStore, topic: TopicId, object: ObjectRef) ->
 async fn a_deleted_topics_objects_go_and_an_unknown_ones_stay() {
     let cluster = Cluster::new();
     let engine = cluster.start().await;
-    let store = FolderStore::new(Arc::clone(&engine.environment.bucket));
+    let store = Arc::clone(&engine.environment.bucket);
     let object = |incarnation, number| ObjectRef { incarnation: Incarnation(incarnation), number };
-    let unknown = put_stranger(&store, TopicId::from_u128(77), object(1, 900)).await;
+    let unknown = put_stranger(store.as_ref(), TopicId::from_u128(77), object(1, 900)).await;
     let successors = object(50, 0).key(CLUSTER);
     let orphan = object(1, 901).key(CLUSTER);
     for key in [&successors, &orphan] {

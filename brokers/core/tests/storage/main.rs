@@ -15,6 +15,8 @@ mod jobs;
 mod lane;
 mod object_store;
 mod producers;
+mod s3;
+mod s3_server;
 mod samples;
 mod seal;
 mod shelf;

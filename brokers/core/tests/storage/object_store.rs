@@ -1,4 +1,4 @@
-//! What every object store must do. S3 will have to pass it as it is.
+//! What every object store must do, be it a folder or S3.
 
 use std::sync::Arc;
 

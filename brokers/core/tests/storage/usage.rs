@@ -29,8 +29,8 @@ const LANE: Incarnation = Incarnation(1);
 type Row = (u64, u64, i64, TopicId, i32, String, u8, u64, u64);
 
 fn reader(folder: &Folder) -> UsageReader {
-    let mut environment =
-        Environment::real(folder.root.path(), &folder.root.path().join("bucket")).unwrap();
+    let bucket = folder.root.path().join("bucket");
+    let mut environment = Environment::real(folder.root.path(), bucket.to_str().unwrap()).unwrap();
     let clock = SteppingClock::default();
     clock.set(NOW_MS);
     environment.clock = Arc::new(clock);

@@ -10,8 +10,12 @@ use crate::metadata::store::MetadataError;
 /// Why a call to etcd failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Refused before anything happened, or not even sent.
+    /// Refused before anything happened, or not even sent: another member may do it.
     Refused(String),
+    /// Not what this user may do, by whatever member.
+    Denied(String),
+    /// Refused because rights changed since the token was given: a new one may do.
+    OldToken(String),
     /// Without an answer: it may have happened.
     Lost(String),
     /// Against the rules of etcd.
@@ -38,7 +42,9 @@ impl Failure {
     /// Of a call that changes something.
     pub fn of_commit(self) -> MetadataError {
         match self {
-            Self::Refused(reason) => MetadataError::Unavailable(reason),
+            Self::Refused(reason) | Self::Denied(reason) | Self::OldToken(reason) => {
+                MetadataError::Unavailable(reason)
+            }
             Self::Lost(reason) => MetadataError::Unknown(reason),
             Self::Invalid(reason) => MetadataError::Invalid(reason),
             Self::Compacted => MetadataError::Compacted,
@@ -47,9 +53,13 @@ impl Failure {
         }
     }
 
-    /// Of a watch.
+    /// Of a watch. More changes than are taken at once are a history that is too long: all is to
+    /// be read anew.
     pub fn of_watch(self) -> MetadataError {
-        self.of_read()
+        match self {
+            Self::TooLarge(_) => MetadataError::Compacted,
+            other => other.of_read(),
+        }
     }
 }
 
@@ -70,19 +80,26 @@ fn failure_of_status(status: &Status) -> Failure {
         Code::OutOfRange if status.message().contains("has been compacted") => Failure::Compacted,
         Code::OutOfRange if status.message().contains("future revision") => Failure::Future,
         Code::OutOfRange => Failure::TooLarge(reason),
+        Code::InvalidArgument if status.message().contains("auth store is old") => {
+            Failure::OldToken(reason)
+        }
+        // A name or password that is not right (yet, or any more) is no mistake of the call.
+        Code::InvalidArgument if is_of_identity(status.message()) => Failure::Denied(reason),
         Code::InvalidArgument => Failure::Invalid(reason),
-        // Full, busy, not allowed, or without a leader to decide: etcd says these before it does
-        // anything.
-        Code::ResourceExhausted
-        | Code::PermissionDenied
-        | Code::Unauthenticated
-        | Code::FailedPrecondition => Failure::Refused(reason),
+        Code::PermissionDenied | Code::Unauthenticated => Failure::Denied(reason),
+        // Full, busy, or without a leader to decide: etcd says these before it does anything.
+        Code::ResourceExhausted | Code::FailedPrecondition => Failure::Refused(reason),
         Code::Unavailable if status.message() == "etcdserver: no leader" => {
             Failure::Refused(reason)
         }
         Code::Unavailable if never_sent(status) => Failure::Refused(reason),
         _ => Failure::Lost(reason),
     }
+}
+
+/// Whether it says that somebody is not known.
+fn is_of_identity(message: &str) -> bool {
+    ["authentication failed", "user name is empty"].iter().any(|part| message.contains(part))
 }
 
 /// Whether there was no connection to send it by.
@@ -120,6 +137,12 @@ mod tests {
             (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
             (Code::PermissionDenied, "etcdserver: permission denied"),
             (Code::Unauthenticated, "etcdserver: invalid auth token"),
+            (Code::InvalidArgument, "etcdserver: revision of auth store is old"),
+            (Code::InvalidArgument, "etcdserver: user name is empty"),
+            (
+                Code::InvalidArgument,
+                "etcdserver: authentication failed, invalid user ID or password",
+            ),
         ] {
             let error = of(code, message);
             assert!(matches!(error, MetadataError::Unavailable(_)), "{message}: {error:?}");

@@ -2,23 +2,23 @@
 //! interface. Every write is one transaction with compares; a read is linearizable.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use etcd_client::{
-    Client, Compare as Condition, CompareOp, ConnectOptions, GetOptions, GetResponse, KeyValue,
-    KvClient, TlsOptions, Txn, TxnOp, TxnOpResponse, TxnResponse, WatchClient,
+    Compare as Condition, CompareOp, ConnectOptions, GetOptions, GetResponse, KeyValue, TlsOptions,
+    Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
-use tokio::time::timeout;
 
 use super::store::{
     Entry, Expected, MetadataError, MetadataStore, Page, Transaction, Watch, Write, check_key,
 };
-use failure::{Failure, failure_of};
+use failure::Failure;
+use members::{Changes, Members};
 use watch::EtcdWatch;
 
 mod failure;
+mod members;
 mod watch;
 
 /// The most keys that one request asks for; fewer where the answer would be too large.
@@ -55,7 +55,8 @@ impl EtcdOptions {
         let options = ConnectOptions::new()
             .with_connect_timeout(self.request_timeout)
             .with_keep_alive(KEEP_ALIVE, KEEP_ALIVE_TIMEOUT)
-            .with_keep_alive_while_idle(true)
+            // etcd ends connections that are asked more often than that, or while nothing waits.
+            .with_keep_alive_while_idle(false)
             // A member that lost the others says so, instead of letting a watch wait for ever.
             .with_require_leader(true)
             .with_auto_token_refresh(true);
@@ -73,12 +74,8 @@ impl EtcdOptions {
 /// A handle of a store; clones share its connections.
 #[derive(Clone)]
 pub struct EtcdStore {
-    kv: KvClient,
-    watcher: WatchClient,
+    members: Arc<Members>,
     root: Arc<str>,
-    request_timeout: Duration,
-    /// Whether the last call was not answered.
-    away: Arc<AtomicBool>,
 }
 
 impl EtcdStore {
@@ -88,28 +85,19 @@ impl EtcdStore {
     /// [`MetadataError::Invalid`] where the options name nothing that can be reached,
     /// [`MetadataError::Unavailable`] where etcd does not answer or knows the user not.
     pub async fn open(options: EtcdOptions) -> Result<Self, MetadataError> {
-        let EtcdOptions { endpoints, root, request_timeout, .. } = &options;
-        let connecting = Client::connect(endpoints, Some(options.connect_options()));
-        let client = match timeout(*request_timeout, connecting).await {
-            Ok(connected) => connected.map_err(|error| failure_of(&error).of_read())?,
-            Err(_) => return Err(MetadataError::Unavailable(no_answer(*request_timeout))),
-        };
-        let store = Self {
-            kv: client.kv_client().max_decoding_message_size(ANSWER_BYTES_MAX),
-            watcher: client.watch_client().max_decoding_message_size(ANSWER_BYTES_MAX),
-            root: root.as_str().into(),
-            request_timeout: *request_timeout,
-            away: Arc::new(AtomicBool::new(false)),
-        };
+        let root = options.root.as_str().into();
+        let store = Self { members: Arc::new(Members::new(options)?), root };
         store.probe().await?;
         Ok(store)
     }
 
-    /// Whether etcd answers.
+    /// Whether etcd answers, be it that this user may not read all below the root.
     async fn probe(&self) -> Result<(), MetadataError> {
-        let options = GetOptions::new().with_keys_only().with_limit(1);
-        let key = if self.root.is_empty() { "\0".to_owned() } else { self.root.to_string() };
-        self.read(key, options).await.map(drop)
+        match self.members.look(&self.root, 0).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Denied(reason)) if reason.contains("permission denied") => Ok(()),
+            Err(failure) => Err(failure.of_read()),
+        }
     }
 
     fn key(&self, key: &str) -> String {
@@ -117,20 +105,11 @@ impl EtcdStore {
     }
 
     async fn ask(&self, key: String, options: GetOptions) -> Result<GetResponse, Failure> {
-        let mut kv = self.kv.clone();
-        let answer = self.answered(kv.get(key, Some(options))).await?;
-        answer.map_err(|error| failure_of(&error))
-    }
-
-    async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse, MetadataError> {
-        self.ask(key, options).await.map_err(Failure::of_read)
-    }
-
-    /// Waits for an answer no longer than is allowed, and remembers whether there was one.
-    async fn answered<T>(&self, call: impl Future<Output = T>) -> Result<T, Failure> {
-        let answer = timeout(self.request_timeout, call).await;
-        self.away.store(answer.is_err(), Ordering::Relaxed);
-        answer.map_err(|_| Failure::Lost(no_answer(self.request_timeout)))
+        let asking = self.members.call(Changes::Nothing, |mut kv| {
+            let (key, options) = (key.clone(), options.clone());
+            async move { kv.get(key, Some(options)).await }
+        });
+        asking.await
     }
 
     /// Reads a range at one revision, in as many requests as it takes.
@@ -144,8 +123,7 @@ impl EtcdStore {
         // Behind a key is at the key with the least byte added.
         let mut start = match after {
             Some(after) if after >= prefix => format!("{after}\0"),
-            _ if prefix.is_empty() => "\0".to_owned(),
-            _ => prefix.to_owned(),
+            _ => first_of(prefix).to_owned(),
         };
         let mut page = Page { entries: Vec::new(), revision: 0, more: false };
         let mut keys = PAGE_KEYS;
@@ -190,15 +168,17 @@ impl EtcdStore {
     }
 
     async fn run(&self, transaction: &Transaction) -> Result<u64, MetadataError> {
-        if self.away.load(Ordering::Relaxed) {
+        if self.members.is_away() {
             // What waits for a connection may be sent as late as it is given up: then nobody would
             // know what became of it. So it is not begun before there is one.
             self.probe().await?;
         }
-        let mut kv = self.kv.clone();
-        let answer = self.answered(kv.txn(self.request(transaction))).await;
-        let answer = answer.and_then(|answer| answer.map_err(|error| failure_of(&error)));
-        let answer = answer.map_err(Failure::of_commit)?;
+        let request = self.request(transaction);
+        let answer = self.members.call(Changes::Something, |mut kv| {
+            let request = request.clone();
+            async move { kv.txn(request).await }
+        });
+        let answer = answer.await.map_err(Failure::of_commit)?;
         if !answer.succeeded() {
             let key = unexpected(transaction, &answer);
             return Err(MetadataError::Conflict { key });
@@ -254,7 +234,8 @@ impl EtcdStore {
 impl MetadataStore for EtcdStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, MetadataError> {
         check_key(key)?;
-        let mut answer = self.read(self.key(key), GetOptions::new()).await?;
+        let answer = self.ask(self.key(key), GetOptions::new()).await;
+        let mut answer = answer.map_err(Failure::of_read)?;
         let found = answer.take_kvs().into_iter().next();
         found.map(|pair| self.entry(pair)).transpose().map_err(Failure::of_read)
     }
@@ -294,24 +275,8 @@ impl MetadataStore for EtcdStore {
         prefix: &str,
         after_revision: u64,
     ) -> Result<Box<dyn Watch>, MetadataError> {
-        let prefix = self.key(prefix);
-        // etcd tells of a lost history only after the watch stands: so it is asked before.
-        let options = GetOptions::new()
-            .with_keys_only()
-            .with_limit(1)
-            .with_revision(signed(after_revision.saturating_add(1)));
-        let key = if prefix.is_empty() { "\0".to_owned() } else { prefix.clone() };
-        match self.ask(key, options).await {
-            Ok(_) | Err(Failure::Future) => {}
-            Err(failure) => return Err(failure.of_watch()),
-        }
-        let watch = EtcdWatch::open(
-            self.watcher.clone(),
-            Arc::clone(&self.root),
-            prefix,
-            after_revision,
-            self.request_timeout,
-        );
+        let (members, root) = (Arc::clone(&self.members), Arc::clone(&self.root));
+        let watch = EtcdWatch::open(members, root, self.key(prefix), after_revision);
         Ok(Box::new(watch.await?))
     }
 }
@@ -332,6 +297,11 @@ fn unexpected(transaction: &Transaction, answer: &TxnResponse) -> String {
         }
     });
     wrong.map(|compare| compare.key.clone()).unwrap_or_default()
+}
+
+/// The least key that starts with `prefix`, as etcd wants it: none is empty.
+fn first_of(prefix: &str) -> &str {
+    if prefix.is_empty() { "\0" } else { prefix }
 }
 
 /// The end of the range of keys that start with `prefix`, as etcd wants it: `\0` is no end.
