@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint fmt bench chaos rehearsal sim fuzz clean
+.PHONY: help setup up test pods lint fmt bench chaos rehearsal sim fuzz clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -17,6 +17,10 @@ up: ## set up and run Freshet on this machine; Ctrl-C stops it
 
 test: ## set up, check and run every suite
 	@.ci/test
+
+pods: ## the tests of real pods alone, where this machine may run some
+	@.ci/setup test
+	@.venv/bin/python -m pytest -q --durations=10 tests/kubernetes/pods
 
 lint: ## every check that is not a test (after `make setup`)
 	@.ci/lint

@@ -22,6 +22,10 @@ from brokers.backoff import Backoff, Ends
 
 # Exit statuses of `python -m brokers serve`.
 EXIT_USAGE = 2
+EXIT_STOOD_DOWN = 3
+# Most likely another broker took over, in the pod that replaces this one. One that took over in
+# turn at once would go on with that for ever; meanwhile somebody asks this pod to end.
+STOOD_DOWN_PAUSE_S = 3.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 READY = b"ready "
 PIECE = 65_536
@@ -121,6 +125,8 @@ class Runner:
         served_s = None if self._served_at is None else now - self._served_at
         self._ends = self._backoff.after(self._ends, served_s)
         pause_s = self._backoff.pause_s(self._ends)
+        if child.returncode == EXIT_STOOD_DOWN:
+            pause_s = max(pause_s, STOOD_DOWN_PAUSE_S)
         self._start_at = now + pause_s
         sys.stderr.write(
             f"the broker ended ({child.returncode}); it is started again in {pause_s:.1f} s\n"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import urllib3
 
@@ -27,13 +30,14 @@ class EtcdServer:
     folder: Path
     port: int
     peer_port: int
+    host: str = "127.0.0.1"
     process: subprocess.Popen[bytes] | None = None
     roots: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def address(self) -> str:
         """`host:port` for clients."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def location(self, root: str = "", options: Mapping[str, object] | None = None) -> str:
         """A metadata store below a root, by default one that nobody has used."""
@@ -89,6 +93,21 @@ class EtcdServer:
         """A metadata store below a root, for whoever may do everything."""
         return self.location(root, {"user": "root", "password_file": self.root_password})
 
+    def records(self, root: str, cluster: str) -> dict[str, Any]:
+        """All metadata of a cluster by its keys, by etcd's own JSON interface."""
+        prefix = f"{root}/{cluster}/".encode()
+        # The key behind the last one with this prefix.
+        end = prefix[:-1] + bytes([prefix[-1] + 1])
+        wanted = {"key": _base64(prefix), "range_end": _base64(end)}
+        with urllib3.PoolManager() as pool:
+            answer = pool.request("POST", f"http://{self.address}/v3/kv/range", json=wanted)
+        assert answer.status == 200, answer.data
+        found = {}
+        for each in answer.json().get("kvs", []):
+            key = base64.b64decode(each["key"]).removeprefix(prefix).decode()
+            found[key] = json.loads(base64.b64decode(each["value"]))
+        return found
+
     def send(self, number: signal.Signals) -> None:
         """Sends it a signal, such as SIGSTOP and SIGCONT."""
         assert self.process is not None
@@ -102,10 +121,10 @@ class EtcdServer:
 
 
 @contextmanager
-def running_etcd(folder: Path) -> Iterator[EtcdServer]:
+def running_etcd(folder: Path, host: str = "127.0.0.1") -> Iterator[EtcdServer]:
     """A member that answers and keeps its data in the folder."""
     port, peer_port = free_ports(2)
-    server = EtcdServer(folder=folder, port=port, peer_port=peer_port)
+    server = EtcdServer(folder=folder, port=port, peer_port=peer_port, host=host)
     try:
         server.start()
         yield server
@@ -113,3 +132,7 @@ def running_etcd(folder: Path) -> Iterator[EtcdServer]:
         if server.process is not None and server.process.poll() is None:
             # Asked to stop it would wait for clients, and nobody reads its data again.
             server.stop(signal.SIGKILL)
+
+
+def _base64(key: bytes) -> str:
+    return base64.b64encode(key).decode()

@@ -25,13 +25,23 @@ LIMIT_S = 120.0
 class Service:
     """See the module. The cluster sleeps until a client wakes it."""
 
-    def __init__(self, name: str, *, idle_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        idle_timeout_ms: int,
+        metadata: str = "",
+        driver: Mapping[str, object] | None = None,
+    ) -> None:
+        """`metadata` is by default a file; `driver` what runs brokers, by default this machine."""
         self.folder = WORK / name
+        self.metadata = metadata or str(self.folder / "metadata.sqlite")
+        self.driver = driver or {}
         shutil.rmtree(self.folder, ignore_errors=True)
         for part in ("dfs", "bucket", "keeper", "gateway"):
             (self.folder / part).mkdir(parents=True)
         self.secret = create_cell_secret(self.folder / "secret")
-        self.store = CellStore(self.folder / "metadata.sqlite")
+        self.store = CellStore(self.metadata)
         (self.port,) = free_ports(1)
         self.spec = ClusterSpec(
             id=CLUSTER,
@@ -66,7 +76,7 @@ class Service:
     def cell(self) -> dict[str, str]:
         """The cell's settings, as a control plane takes them."""
         return {
-            "metadata": f"sqlite://{self.folder / 'metadata.sqlite'}",
+            "metadata": self.metadata,
             "dfs": str(self.folder / "dfs"),
             "bucket": f"file://{self.folder / 'bucket'}",
             "secret": str(self.folder / "secret"),
@@ -86,12 +96,13 @@ class Service:
         """Starts the keeper, which starts the broker when a client comes."""
         settings: dict[str, Mapping[str, object]] = {
             "cell": {name: self.folder / name for name in ("dfs", "bucket", "secret")}
-            | {"metadata": self.folder / "metadata.sqlite"},
+            | {"metadata": self.metadata},
             "keeper": {
                 "folder": self.folder / "keeper",
                 "stop_brokers_on_exit": True,
                 "scrape_interval_ms": 100,
             },
+            "driver": self.driver,
         }
         self._start("provisioning.keeper", settings, "keeper")
 
@@ -99,7 +110,7 @@ class Service:
         """Starts the gateway; gives its process id."""
         settings: dict[str, Mapping[str, object]] = {
             "cell": {
-                "metadata": self.folder / "metadata.sqlite",
+                "metadata": self.metadata,
                 "secret": self.folder / "secret",
             },
             "limits": {"connections_per_s_per_address": 100_000},

@@ -34,6 +34,11 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     chosen(SIDES, only)
     limits = machine.limits(work_folder(), GENERATOR_CPU, BROKER_CPU)
     service = Service("wake", idle_timeout_ms=300)
+    return measure("wake", service, rounds, {"machine": limits})
+
+
+def measure(bench: str, service: Service, rounds: int, details: dict[str, object]) -> Report:
+    """Starts keeper and gateway of a cell, wakes its cluster again and again, and closes it."""
     acked_ms: list[float] = []
     awake_ms: list[float] = []
     idempotent_ms: list[float] = []
@@ -57,7 +62,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     finally:
         service.close()
     return Report(
-        bench="wake",
+        bench=bench,
         value=round(_percentile(acked_ms, 0.95), 1),
         unit="ms",
         peer=None,
@@ -70,7 +75,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             "idempotent_acked_ms": spread(idempotent_ms, 1),
             "until_the_keeper_says_running_ms": spread(awake_ms, 1) if awake_ms else None,
             "restarts": awake.restarts,
-            "machine": limits,
+            **details,
         },
     )
 

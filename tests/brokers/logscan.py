@@ -11,7 +11,7 @@ import json
 import sqlite3
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,11 +268,18 @@ class LogScan:
     """The log of one cluster."""
 
     def __init__(
-        self, dfs: Path, bucket: Path, metadata: Path | None, cluster: str = "local"
+        self,
+        dfs: Path,
+        bucket: Path,
+        metadata: Path | Mapping[str, Any] | None,
+        cluster: str = "local",
     ) -> None:
+        """`metadata`: an SQLite file, or the records of the cluster by their keys."""
         self.lanes_folder = dfs / cluster / "lanes"
         self.bucket = bucket / cluster
-        self.records_of_store = read_metadata(metadata, cluster) if metadata else {}
+        self.records_of_store = (
+            read_metadata(metadata, cluster) if isinstance(metadata, Path) else metadata or {}
+        )
         self.topics = self._read_topics()
         self.lanes = {
             int(folder.name): self._read_lane(int(folder.name), folder)

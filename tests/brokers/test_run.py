@@ -94,6 +94,22 @@ def test_a_request_to_stop_is_passed_on(settings, number):
         assert "started again" not in process.stderr.read()
 
 
+def test_a_broker_that_another_took_over_from_leaves_it_time(settings):
+    with running(settings) as process:
+        metrics_of(process)
+        command = [sys.executable, "-m", "brokers", "serve", "--config", str(settings)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None
+                assert READY.search(other.stdout.readline().decode())
+                said = iter(process.stderr.readline, "")
+                assert any("(3); it is started again in 3.0 s" in line for line in said)
+            finally:
+                other.kill()
+        # For who is gone meanwhile it takes over again.
+        assert is_healthy(metrics_of(process))
+
+
 def test_settings_that_are_refused_end_it(settings):
     settings.write_text("[storage]\ncolour = 'red'\n")
     with running(settings) as process:

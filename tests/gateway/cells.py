@@ -41,7 +41,8 @@ class Cell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.store = CellStore(folder / "metadata.sqlite")
+        self.metadata = str(folder / "metadata.sqlite")
+        self.store = CellStore(self.metadata)
         self.secret = create_cell_secret(folder / "secret")
 
     def add_cluster(self, cluster_id: str, **changes: object) -> ClusterSpec:
@@ -209,7 +210,7 @@ class GatewayServer:
         self.folder = cell.folder / "gateway"
         self.folder.mkdir(exist_ok=True)
         given: dict[str, Mapping[str, object]] = {
-            "cell": {"metadata": cell.folder / "metadata.sqlite", "secret": cell.folder / "secret"},
+            "cell": {"metadata": cell.metadata, "secret": cell.folder / "secret"},
             "listener": {"tls": "127.0.0.1:0", "domain": DOMAIN},
             "tls": {"folder": self.folder},
         }

@@ -1,0 +1,94 @@
+"""A real Kubernetes with real pods, from `with` to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from tests.kubernetes.control_plane import ControlPlane, Servers
+from tests.kubernetes.pods import packages
+from tests.kubernetes.pods.network import Network
+from tests.kubernetes.pods.node import IDENTITY, SERVERS, Node
+
+
+class Disposable(ControlPlane):
+    """Nobody looks at what it leaves."""
+
+    def stop(self) -> None:
+        """Ends all servers at once: asked, they would wait for those that watch."""
+        for _, process in self._processes:
+            process.kill()
+        super().stop()
+
+
+class Cluster:
+    """A Kubernetes with one node, and what it is reached by."""
+
+    def __init__(self, folder: Path, network: Network, images: tuple[Path, ...] = ()) -> None:
+        self.network = network
+        self.control_plane = Disposable(
+            folder / "control-plane",
+            Servers(SERVERS, address=network.outside),
+            {IDENTITY: ("system:nodes",)},
+        )
+        self.node = Node(folder, network)
+        self._images = images
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of one who may do everything."""
+        return self.control_plane.kubeconfig()
+
+    def start(self) -> None:
+        """Returns when pods may be made."""
+        packages.ready_tools()
+        with ThreadPoolExecutor(1) as beside:
+            runtime = beside.submit(self._start_runtime)
+            self.control_plane.start()
+            runtime.result()
+        self.node.start_kubelet(self.control_plane)
+
+    def stop(self) -> None:
+        """Ends the control plane; the node ends with its network."""
+        self.control_plane.stop()
+
+    def _start_runtime(self) -> None:
+        self.node.start_runtime()
+        for image in self._images:
+            self.node.load_image(image)
+
+
+class RunningCluster:
+    """A cluster from `with` to its end. Whatever happens, nothing of it is left."""
+
+    def __init__(self, *images: Path) -> None:
+        self._images = images
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Cluster:
+        """Starts it."""
+        with self._stack:
+            # Paths of sockets are short.
+            folder = Path(tempfile.mkdtemp(prefix="freshet-"))
+            self._stack.callback(shutil.rmtree, folder)
+            network = Network()
+            cluster = Cluster(folder, network, self._images)
+            self._stack.callback(cluster.node.close)
+            self._stack.callback(cluster.stop)
+            self._stack.enter_context(network)
+            cluster.start()
+            self._stack = self._stack.pop_all()
+        return cluster
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ends it."""
+        self._stack.close()

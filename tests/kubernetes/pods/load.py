@@ -1,0 +1,118 @@
+"""Real Kafka clients that produce and read while brokers come and go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+import confluent_kafka
+
+# Never reached when all is well.
+PATIENCE_S = 180.0
+# Produced and not answered yet: enough to be in the way of whatever happens, and no more.
+AHEAD = 200
+
+Place = tuple[int, int]
+
+
+class Producer:
+    """An idempotent one, that produces numbers from `first` on until its block ends.
+
+    `places` is partition and offset of each number; an error of any kind fails the test.
+    """
+
+    def __init__(self, login: Mapping[str, object], topic: str, first: int = 0) -> None:
+        self.places: dict[int, Place] = {}
+        self.sent = first
+        self._first = first
+        self._topic = topic
+        self._failures: list[str] = []
+        self._changed = threading.Condition()
+        self._leaving = threading.Event()
+        self._client = confluent_kafka.Producer(
+            {**login, "enable.idempotence": True, "batch.num.messages": 20}
+        )
+        self._thread = threading.Thread(target=self._produce, daemon=True)
+
+    def wait_for_more(self, count: int) -> None:
+        """Waits until so many more are acknowledged than were in flight or before it."""
+        due = self.sent + count
+        with self._changed:
+            done = self._changed.wait_for(
+                lambda: self._failures or len(self.places) + self._first >= due, PATIENCE_S
+            )
+            assert not self._failures, self._failures
+            assert done, f"{len(self.places)} acknowledged, {due - self._first} were due"
+
+    def __enter__(self) -> Self:
+        """Begins."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ends, with an acknowledgement for each where nothing went wrong."""
+        self._leaving.set()
+        self._thread.join()
+        left = self._client.flush(PATIENCE_S) if error is None else 0
+        # It disconnects when nothing names it any more.
+        del self._client
+        if error is None:
+            assert left == 0
+            assert not self._failures, self._failures
+            assert len(self.places) == self.sent - self._first
+
+    def _produce(self) -> None:
+        while not self._leaving.is_set():
+            if len(self._client) < AHEAD:
+                number = self.sent
+                self.sent += 1
+                self._client.produce(self._topic, str(number), on_delivery=self._noted(number))
+                self._client.poll(0)
+            else:
+                self._client.poll(0.05)
+
+    def _noted(self, number: int):  # noqa: ANN202 (the client's)
+        def report(error: object, message: confluent_kafka.Message) -> None:
+            with self._changed:
+                if error is None:
+                    self.places[number] = (message.partition(), message.offset())
+                else:
+                    self._failures.append(str(error))
+                self._changed.notify_all()
+
+        return report
+
+
+def consume(login: Mapping[str, object], topic: str, count: int) -> dict[int, Place]:
+    """Reads a topic from its begin to `count` records; gives the place of each number.
+
+    Fails where one is read twice.
+    """
+    consumer = confluent_kafka.Consumer(
+        {
+            **login,
+            "group.id": f"readers-of-{topic}-{count}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    found: dict[int, Place] = {}
+    try:
+        consumer.subscribe([topic])
+        while len(found) < count:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None, f"{len(found)} of {count}"
+            assert message.error() is None, message.error()
+            number = int(message.value() or b"")
+            assert number not in found, f"{number} is there twice"
+            found[number] = (message.partition(), message.offset())
+    finally:
+        consumer.close()
+    return found

@@ -1,0 +1,211 @@
+"""A cell whose brokers are real pods: etcd for metadata, a folder of the node as the DFS, a keeper,
+and a gateway outside the pods' network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from brokers.metadata import CellStore, ClusterStatus
+from brokers.secrets import create_cell_secret
+from provisioning.drivers.kubernetes.manifests import namespace_of
+from provisioning.drivers.kubernetes.options import KubernetesOptions, Resources
+from provisioning.keeper.kubernetes import KubernetesSettings
+from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from tests.brokers.logscan import LogScan
+from tests.etcd import EtcdServer
+from tests.gateway.cells import Cell, until
+from tests.kubernetes.client import Answer, Client
+from tests.kubernetes.image.build import Image
+from tests.kubernetes.image.contents import USER
+from tests.kubernetes.pods.cluster import Cluster
+from tests.provisioning.keeper.processes import KeeperServer
+
+# Few threads and partitions: two cores are shared with all of Kubernetes.
+BROKER: Mapping[str, Mapping[str, object]] = {
+    "topics": {"offsets_partitions": 4},
+    "groups": {"initial_rebalance_delay_ms": 0},
+    "threads": {"runtime": 1},
+    "lane": {"roll_after_ms": 500},
+}
+
+
+class PodCell(Cell):
+    """A cell as a gateway and a control plane see it."""
+
+    def __init__(self, folder: Path, kubernetes: Cluster, image: Image, etcd: EtcdServer) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kubernetes = kubernetes
+        self.image = image
+        self.etcd = etcd
+        self.root = folder.name
+        self.metadata = etcd.location(self.root)
+        self.store = CellStore(self.metadata)
+        self.secret = create_cell_secret(folder / "secret")
+        self.client = Client(kubernetes.kubeconfig)
+        for name in ("dfs", "bucket"):
+            (folder / name).mkdir()
+
+    def add_volume(self, cluster_id: str) -> None:
+        """What a shared file system gives to a cluster: a folder that its brokers may write to."""
+        for name in ("dfs", "bucket"):
+            (self.folder / name / cluster_id).mkdir()
+            os.chown(self.folder / name / cluster_id, USER, USER)
+
+    def settings(
+        self,
+        *,
+        options: Mapping[str, Any] | None = None,
+        **broker: Mapping[str, object],
+    ) -> KeeperSettings:
+        """The keeper's. `options` are further ones of the driver, `broker` sections of brokers."""
+        found = KubernetesOptions(
+            cell=self.folder.name,
+            image=self.image.name,
+            dfs={"hostPath": {"path": f"{self.folder}/dfs/{{cluster}}", "type": "Directory"}},
+            **{
+                "image_pull_policy": "Never",
+                # A test that waits for a stop waits for the broker and no bound.
+                "stop_timeout_s": 100,
+                "resources": Resources(cpu="10m", memory="64Mi"),
+                **(options or {}),
+            },
+        )
+        driver = KubernetesSettings(
+            options=found,
+            kubeconfig=str(self.kubernetes.kubeconfig),
+            broker_bucket="/dfs/{cluster}/bucket",
+        )
+        return KeeperSettings(
+            CellSettings(
+                self.metadata,
+                self.folder / "dfs",
+                str(self.folder / "bucket"),
+                self.folder / "secret",
+            ),
+            LoopSettings(
+                self.folder / "keeper",
+                scrape_interval_ms=200,
+                sample_interval_ms=500,
+                awake_min_ms=1,
+            ),
+            driver,
+            {**BROKER, **broker},
+        )
+
+    def keeper(self, **changes: Any) -> KeeperServer:  # noqa: ANN401 (of `settings`)
+        """A keeper, as a process outside the cluster."""
+        return KeeperServer(self.settings(**changes))
+
+    def ask(self, method: str, path: str, body: object = None) -> Answer:
+        """The API server; again where it had closed the connection meanwhile."""
+        try:
+            return self.client.ask(method, path, body)
+        except OSError:
+            return self.client.ask(method, path, body)
+
+    def pods(self, cluster_id: str) -> list[dict[str, Any]]:
+        """Those of a cluster that nobody has asked to end."""
+        path = f"/api/v1/namespaces/{namespace_of(cluster_id)}/pods"
+        found: list[dict[str, Any]] = self.ask("GET", path).document["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def pod(self, cluster_id: str) -> dict[str, Any]:
+        """The one of a cluster."""
+        (pod,) = self.pods(cluster_id)
+        return pod
+
+    def broker_process(self, cluster_id: str) -> int:
+        """The id, as we see it, of the broker below the first process of its pod."""
+        found = self.kubernetes.node.processes(self.pod(cluster_id)["metadata"]["uid"])
+        (pid,) = [pid for pid in found if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return pid
+
+    def kill_broker(self, cluster_id: str) -> None:
+        """SIGKILL; returns once the first process of the pod has started another one."""
+        pid = self.broker_process(cluster_id)
+        os.kill(pid, signal.SIGKILL)
+
+        def another() -> bool:
+            try:
+                return self.broker_process(cluster_id) != pid
+            except (ValueError, OSError):
+                return False
+
+        until(another, f"another broker than {pid}")
+
+    def delete_pod(self, cluster_id: str, *, grace_s: int | None = None) -> None:
+        """Returns once it is gone and another one serves."""
+        named = self.pod(cluster_id)["metadata"]
+        path = f"/api/v1/namespaces/{named['namespace']}/pods/{named['name']}"
+        body = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+        assert self.ask("DELETE", path, body).status in {200, 202}
+
+        def replaced() -> bool:
+            names = {pod["metadata"]["uid"] for pod in self.pods(cluster_id) if is_ready(pod)}
+            return bool(names) and named["uid"] not in names
+
+        until(replaced, f"another pod than {named['name']}")
+
+    def status(self, cluster_id: str) -> ClusterStatus | None:
+        """As the keeper told it last."""
+        return self.store.status(cluster_id)
+
+    def wait_phase(self, cluster_id: str, phase: str) -> ClusterStatus:
+        """Waits until the keeper tells of it."""
+
+        def status() -> ClusterStatus | None:
+            found = self.status(cluster_id)
+            return found if found is not None and found.phase == phase else None
+
+        until(status, f"{cluster_id} {phase}")
+        found = status()
+        assert found is not None
+        return found
+
+    def scan(self, cluster_id: str) -> LogScan:
+        """What lies on storage, read without any of our code."""
+        return LogScan(
+            self.folder / "dfs",
+            self.folder / "dfs" / cluster_id / "bucket",
+            self.etcd.records(self.root, cluster_id),
+            cluster_id,
+        )
+
+    def explain(self, cluster_id: str) -> str:
+        """What Kubernetes says of a cluster, for a test that failed."""
+        space = namespace_of(cluster_id)
+        events = self.ask("GET", f"/api/v1/namespaces/{space}/events").document["items"]
+        lines = [f"{each['reason']}: {each['message']}" for each in events]
+        lines += [json.dumps(pod["status"]) for pod in self.pods(cluster_id)]
+        lines += [path.read_text()[-3000:] for path in self.folder.rglob("*.log")]
+        for log in (self.kubernetes.node.folder / "logs").rglob("*.log"):
+            lines += [f"{log.parent.parent.name}:", log.read_text(errors="replace")[-3000:]]
+        return "\n".join(lines)
+
+    def remove_cluster(self, cluster_id: str) -> None:
+        """Has its namespace go, whether there is a keeper or not; nobody waits for that."""
+        self.ask("DELETE", f"/api/v1/namespaces/{namespace_of(cluster_id)}")
+
+    def close(self) -> None:
+        """Lets the connections go, and the folder."""
+        self.client.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether it serves."""
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def restarts_of(pod: Mapping[str, Any]) -> int:
+    """How often Kubernetes started its container anew."""
+    return sum(int(each["restartCount"]) for each in pod["status"]["containerStatuses"])
