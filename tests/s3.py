@@ -34,13 +34,14 @@ class S3Server:
     folder: Path
     port: int
     requests: int = 512
+    host: str = "127.0.0.1"
     process: subprocess.Popen[bytes] | None = None
     names: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def endpoint(self) -> str:
         """Its URL."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def key_file(self) -> Path:
@@ -56,7 +57,7 @@ class S3Server:
         }
         data = self.folder / "data"
         data.mkdir(exist_ok=True)
-        flags = [f"-listen=127.0.0.1:{self.port}", f"-data={data}", f"-requests={self.requests}"]
+        flags = [f"-listen={self.host}:{self.port}", f"-data={data}", f"-requests={self.requests}"]
         self.process = subprocess.Popen(
             [BINARY, *flags], env=environment, stdout=subprocess.DEVNULL
         )
@@ -99,12 +100,12 @@ class S3Server:
 
 
 @contextmanager
-def running_s3(folder: Path, *, requests: int = 512) -> Iterator[S3Server]:
+def running_s3(folder: Path, *, requests: int = 512, host: str = "127.0.0.1") -> Iterator[S3Server]:
     """A server that answers and keeps its buckets in the folder.
 
     Beyond `requests` at once it answers SlowDown.
     """
-    server = S3Server(folder=folder, port=free_ports(1)[0], requests=requests)
+    server = S3Server(folder=folder, port=free_ports(1)[0], requests=requests, host=host)
     server.key_file.touch(mode=0o600)
     server.key_file.write_text(
         f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"

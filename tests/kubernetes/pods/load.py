@@ -18,16 +18,20 @@ Place = tuple[int, int]
 
 
 class Producer:
-    """An idempotent one, that produces numbers from `first` on until its block ends.
+    """An idempotent one, that produces numbers from `first` on until its block ends, each behind
+    its `name` where it has one.
 
     `places` is partition and offset of each number; an error of any kind fails the test.
     """
 
-    def __init__(self, login: Mapping[str, object], topic: str, first: int = 0) -> None:
+    def __init__(
+        self, login: Mapping[str, object], topic: str, first: int = 0, name: str = ""
+    ) -> None:
         self.places: dict[int, Place] = {}
         self.sent = first
         self._first = first
         self._topic = topic
+        self._name = name
         self._failures: list[str] = []
         self._changed = threading.Condition()
         self._leaving = threading.Event()
@@ -73,7 +77,8 @@ class Producer:
             if len(self._client) < AHEAD:
                 number = self.sent
                 self.sent += 1
-                self._client.produce(self._topic, str(number), on_delivery=self._noted(number))
+                value = f"{self._name} {number}".strip()
+                self._client.produce(self._topic, value, on_delivery=self._noted(number))
                 self._client.poll(0)
             else:
                 self._client.poll(0.05)
@@ -110,7 +115,7 @@ def consume(login: Mapping[str, object], topic: str, count: int) -> dict[int, Pl
             message = consumer.poll(PATIENCE_S)
             assert message is not None, f"{len(found)} of {count}"
             assert message.error() is None, message.error()
-            number = int(message.value() or b"")
+            number = int((message.value() or b"").split()[-1])
             assert number not in found, f"{number} is there twice"
             found[number] = (message.partition(), message.offset())
     finally:

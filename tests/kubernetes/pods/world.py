@@ -9,12 +9,13 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brokers.metadata import CellStore, ClusterStatus
 from brokers.secrets import create_cell_secret
-from provisioning.drivers.kubernetes.manifests import namespace_of
+from provisioning.drivers.kubernetes.manifests import SETTINGS_FOLDER, namespace_of
 from provisioning.drivers.kubernetes.options import KubernetesOptions, Resources
 from provisioning.keeper.kubernetes import KubernetesSettings
 from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
@@ -26,6 +27,7 @@ from tests.kubernetes.image.build import Image
 from tests.kubernetes.image.contents import USER
 from tests.kubernetes.pods.cluster import Cluster
 from tests.provisioning.keeper.processes import KeeperServer
+from tests.s3 import S3Server
 
 # Few threads and partitions: two cores are shared with all of Kubernetes.
 BROKER: Mapping[str, Mapping[str, object]] = {
@@ -36,28 +38,73 @@ BROKER: Mapping[str, Mapping[str, object]] = {
 }
 
 
+# Of the keys to the bucket, in a broker's pod.
+KEY_FILE = "s3-credentials"
+
+
+@dataclass(frozen=True)
+class S3Bucket:
+    """A bucket of a server that pods reach too."""
+
+    server: S3Server
+    name: str
+
+    @property
+    def location(self) -> str:
+        """For processes of this machine."""
+        return self.server.location(self.name)
+
+    @property
+    def seen_by_brokers(self) -> str:
+        """For brokers in pods."""
+        own = str(self.server.key_file)
+        return self.location.replace(own, f"{SETTINGS_FOLDER}/{KEY_FILE}")
+
+    def copy(self, folder: Path) -> None:
+        """Everything in it as files."""
+        client = self.server.client()
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.name):
+            for each in page.get("Contents", []):
+                path = folder / each["Key"]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(
+                    client.get_object(Bucket=self.name, Key=each["Key"])["Body"].read()
+                )
+
+
 class PodCell(Cell):
     """A cell as a gateway and a control plane see it."""
 
-    def __init__(self, folder: Path, kubernetes: Cluster, image: Image, etcd: EtcdServer) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kubernetes: Cluster,
+        image: Image,
+        etcd: EtcdServer,
+        bucket: S3Bucket | None = None,
+    ) -> None:
+        """`bucket`: by default a folder beside what is on the DFS."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.kubernetes = kubernetes
         self.image = image
         self.etcd = etcd
+        self.bucket = bucket
         self.root = folder.name
         self.metadata = etcd.location(self.root)
         self.store = CellStore(self.metadata)
         self.secret = create_cell_secret(folder / "secret")
         self.client = Client(kubernetes.kubeconfig)
-        for name in ("dfs", "bucket"):
+        for name in ("dfs", "files"):
             (folder / name).mkdir()
+        if bucket is not None:
+            (folder / "files" / KEY_FILE).write_bytes(bucket.server.key_file.read_bytes())
 
     def add_volume(self, cluster_id: str) -> None:
         """What a shared file system gives to a cluster: a folder that its brokers may write to."""
-        for name in ("dfs", "bucket"):
-            (self.folder / name / cluster_id).mkdir()
-            os.chown(self.folder / name / cluster_id, USER, USER)
+        folder = self.folder / "dfs" / cluster_id
+        folder.mkdir()
+        os.chown(folder, USER, USER)
 
     def settings(
         self,
@@ -81,13 +128,14 @@ class PodCell(Cell):
         driver = KubernetesSettings(
             options=found,
             kubeconfig=str(self.kubernetes.kubeconfig),
-            broker_bucket="/dfs/{cluster}/bucket",
+            broker_files=self.folder / "files",
+            broker_bucket=self.bucket.seen_by_brokers if self.bucket else "/dfs/{cluster}/bucket",
         )
         return KeeperSettings(
             CellSettings(
                 self.metadata,
                 self.folder / "dfs",
-                str(self.folder / "bucket"),
+                self.bucket.location if self.bucket else str(self.folder / "bucket"),
                 self.folder / "secret",
             ),
             LoopSettings(
@@ -172,9 +220,13 @@ class PodCell(Cell):
 
     def scan(self, cluster_id: str) -> LogScan:
         """What lies on storage, read without any of our code."""
+        bucket = self.folder / "dfs" / cluster_id / "bucket"
+        if self.bucket is not None:
+            bucket = self.folder / "bucket-as-it-is"
+            self.bucket.copy(bucket)
         return LogScan(
             self.folder / "dfs",
-            self.folder / "dfs" / cluster_id / "bucket",
+            bucket,
             self.etcd.records(self.root, cluster_id),
             cluster_id,
         )
