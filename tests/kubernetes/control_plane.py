@@ -29,7 +29,8 @@ MASTERS = "system:masters"
 # Who may ask, and the groups of each. More are given to `ControlPlane`.
 USERS: Mapping[str, tuple[str, ...]] = {
     "admin": (MASTERS,),
-    "keeper": (MASTERS,),
+    "keeper": (MASTERS, "system:serviceaccounts:freshet-system"),
+    "operator": (MASTERS, "freshet:break-glass"),
     "stand-in-kubelet": (MASTERS,),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
