@@ -24,10 +24,9 @@ ASKED_LINES = {
     "FRESHET_MAIL_PASSWORD": "its password",
 }
 ASKED_FILES = {
-    "etcd-password": "the password of the service's own parts in etcd",
+    "etcd-password": "the password of etcd's user freshet, which has the role root",
     "etcd-ca.crt": "the authority of etcd's certificates, in PEM",
     "s3-credentials": "an AWS shared-credentials file of the service's own parts",
-    "brokers-etcd-password": "the password of brokers in etcd",
     "brokers-s3-credentials": "an AWS shared-credentials file of brokers",
     "gateway.crt": "the gateways' certificate with its chain, in PEM",
     "gateway.key": "its private key, in PEM",
