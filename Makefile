@@ -1,12 +1,12 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test pods lint fmt bench chaos rehearsal sim fuzz clean
+.PHONY: help setup up test pods lint fmt bench chaos rehearsal sim fuzz kube-demo clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## what `up` and `test` begin with: .venv, the extension, the console, Kafka's jars
 	@.ci/setup test
@@ -52,6 +52,11 @@ EXAMPLES ?= 20
 fuzz: ## EXAMPLES=<n>: every boundary of the REST interface, and n requests of each kind drawn
 	@.ci/setup test
 	@FRESHET_FUZZ_EXAMPLES=$(EXAMPLES) .venv/bin/python -m pytest -q tests/console/fuzzing
+
+kube-demo: ## all of it as pods of a real Kubernetes on this machine, as root; Ctrl-C ends it
+	@.ci/setup test
+	@.ci/servers etcd kube kustomize s3
+	@.venv/bin/python -m tests.kubernetes.demo $(ARGS)
 
 clean: ## remove what set-up and builds left in the checkout (not your data)
 	rm -rf frontend/dist frontend/node_modules

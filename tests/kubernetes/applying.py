@@ -1,0 +1,117 @@
+"""Applies manifests as `kubectl apply --server-side` does, and waits until they are in force."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tests.kubernetes.client import APPLY, Answer, Client
+from tests.kubernetes.installation import Manifest
+
+# Never reached when all is well.
+IN_FORCE_S = 60.0
+LOOK_S = 0.05
+# What lets the keeper in and keeps it in bounds; nothing of it runs.
+RIGHTS = {
+    "Namespace",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+
+
+class Paths:
+    """Where objects are, as the API server itself tells."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def of(self, manifest: Manifest) -> str:
+        """The path of an object."""
+        kind = self._resources(manifest["apiVersion"])[manifest["kind"]]
+        named = manifest["metadata"]
+        space = f"/namespaces/{named['namespace']}" if kind["namespaced"] else ""
+        return f"{_root(manifest['apiVersion'])}{space}/{kind['name']}/{named['name']}"
+
+    def _resources(self, version: str) -> Mapping[str, Any]:
+        if version not in self._known:
+            found = self._client.get(_root(version))["resources"]
+            # A part of a resource has the name of both: `pods/log`.
+            whole = [each for each in found if "/" not in each["name"]]
+            self._known[version] = {each["kind"]: each for each in whole}
+        return self._known[version]
+
+
+def _root(version: str) -> str:
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+
+def apply_all(
+    client: Client, manifests: Iterable[Manifest], *, dry_run: bool = False
+) -> list[tuple[Manifest, Answer]]:
+    """Applies them as `kubectl apply --server-side` does; gives what was answered."""
+    paths = Paths(client)
+    query = {"fieldManager": "kubectl", "force": "true", **({"dryRun": "All"} if dry_run else {})}
+    return [
+        (each, client.ask("PATCH", paths.of(each), each, kind=APPLY, **query)) for each in manifests
+    ]
+
+
+def refused(answers: Iterable[tuple[Manifest, Answer]]) -> list[str]:
+    """What the API server did not take, a line each."""
+    return [
+        f"{manifest['kind']} {manifest['metadata']['name']}: {answer.message}"
+        for manifest, answer in answers
+        if answer.status not in {http.client.OK, http.client.CREATED}
+    ]
+
+
+def token_of(client: Client, namespace: str, account: str) -> str:
+    """A token of a service account, as its pods have one."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = client.ask("POST", path, request)
+    assert answer.status == http.client.CREATED, json.dumps(answer.document)
+    return str(answer.document["status"]["token"])
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until what was applied is in force: policies and roles are read by watches."""
+    deadline, pause = time.monotonic() + IN_FORCE_S, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, f"not in force after {IN_FORCE_S} s"
+        pause.wait(LOOK_S)
+
+
+def install_rights(admin: Client, keeper: Callable[[], Client], manifests: list[Manifest]) -> None:
+    """Applies what the keeper may; returns when it is in force.
+
+    `keeper` makes a client with the keeper's token, once there is one.
+    """
+    rights = [each for each in manifests if each["kind"] in RIGHTS]
+    assert refused(apply_all(admin, rights)) == []
+    client, allowed, beyond = keeper(), "freshet-cl-in-bounds", "freshet-beyond"
+    try:
+        until(lambda: _would_make(client, allowed) and not _would_make(client, beyond))
+    finally:
+        client.close()
+
+
+def _would_make(client: Client, name: str) -> bool:
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": level},
+    }
+    query = {"fieldManager": "tests", "force": "true", "dryRun": "All"}
+    path = f"/api/v1/namespaces/{name}"
+    status = client.ask("PATCH", path, namespace, kind=APPLY, **query).status
+    return status in {http.client.OK, http.client.CREATED}

@@ -1,0 +1,137 @@
+"""Freshet on the machine's own Kubernetes: the demonstration's overlay, applied and looked at."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.kubernetes import installation
+from tests.kubernetes.applying import apply_all, refused
+from tests.kubernetes.client import Client
+from tests.kubernetes.demo import stores
+from tests.kubernetes.image.contents import USER
+from tests.kubernetes.installation import SYSTEM, Manifest
+from tests.kubernetes.pki import Authority
+
+# What the overlay says for the address of the stores, and for the folder of the node.
+PLACE_OF_STORES = "stores.example.com"
+PLACE_OF_DFS = "/var/lib/freshet-demo/dfs"
+DOMAIN = "kafka.localhost"
+# Never reached when all is well.
+READY_S = 600.0
+LOOK_S = 0.5
+
+
+class Installed:
+    """An installation in a folder; `address` is where pods find this machine."""
+
+    def __init__(self, folder: Path, admin: Client, *, address: str, api_port: int) -> None:
+        self._folder = folder
+        self._admin = admin
+        self._address = address
+        self._api_port = api_port
+        self.authority = Authority(folder / "gateway-pki")
+
+    def install(self, image: str) -> None:
+        """Applies it; what runs then comes up by itself."""
+        manifests = self._manifests(image)
+        answers = apply_all(self._admin, manifests)
+        assert refused(answers) == [], refused(answers)
+
+    def await_ready(self, say: Callable[[str], None]) -> None:
+        """Returns when every part is available, and says which came up."""
+        deadline, pause, told = time.monotonic() + READY_S, threading.Event(), set[str]()
+        while True:
+            found = self._parts()
+            for name in sorted(set(found) - told):
+                if found[name]:
+                    told.add(name)
+                    say(f"{name} is up")
+            if all(found.values()):
+                return
+            assert time.monotonic() < deadline, self.explain()
+            pause.wait(LOOK_S)
+
+    def addresses(self, component: str, port: int) -> list[tuple[str, int]]:
+        """Where the pods of a part that are ready listen."""
+        selector = f"app.kubernetes.io/component={component}"
+        path = f"/api/v1/namespaces/{SYSTEM}/pods"
+        found = self._admin.get(path, labelSelector=selector)["items"]
+        return sorted((pod["status"]["podIP"], port) for pod in found if _is_ready(pod))
+
+    def explain(self) -> str:
+        """What Kubernetes says of those that are not up."""
+        events = self._admin.get(f"/api/v1/namespaces/{SYSTEM}/events")["items"]
+        lines = [f"{each['involvedObject']['name']}: {each['message']}" for each in events[-40:]]
+        return "\n".join([json.dumps(self._parts()), *lines])
+
+    def _manifests(self, image: str) -> list[Manifest]:
+        copy = installation.copy(self._folder / "kubernetes")
+        dfs = self._folder / "dfs"
+        dfs.mkdir()
+        os.chown(dfs, USER, USER)
+        overlay = copy / "overlays" / "demo"
+        for path in (each for each in overlay.iterdir() if each.is_file()):
+            text = path.read_text()
+            text = text.replace(PLACE_OF_STORES, self._address).replace(PLACE_OF_DFS, str(dfs))
+            path.write_text(text.replace("newTag: demo", f"newTag: {image.rpartition(':')[2]}"))
+        names = (f"DNS:{DOMAIN}", f"DNS:*.{DOMAIN}")
+        self.authority.issue("gateway", f"/CN={DOMAIN}", usage="serverAuth", names=names)
+        secrets = overlay / "secrets"
+        certificate = self.authority.certificate("gateway").read_text()
+        (secrets / "gateway.crt").write_text(certificate)
+        (secrets / "gateway.key").write_text(self.authority.key("gateway").read_text())
+        keys = f"aws_access_key_id = {stores.ACCESS_KEY}\naws_secret_access_key = "
+        (secrets / "s3-credentials").write_text(f"[default]\n{keys}{stores.SECRET_KEY}\n")
+        here = copy / "overlays" / "here"
+        here.mkdir()
+        (here / "kustomization.yaml").write_text(json.dumps(self._here()))
+        return installation.render(here)
+
+    def _here(self) -> dict[str, Any]:
+        """What is so on this Kubernetes alone: it has no Services, so the keeper is told where the
+        API server is, and no registry."""
+        env = "/spec/template/spec/containers/0/env/-"
+        port = str(self._api_port)
+        told = [
+            {"op": "add", "path": env, "value": {"name": name, "value": value}}
+            for name, value in (
+                ("KUBERNETES_SERVICE_HOST", self._address),
+                ("KUBERNETES_SERVICE_PORT", port),
+            )
+        ]
+        never = {"op": "add", "path": "/spec/template/spec/containers/0/imagePullPolicy"}
+        return {
+            "resources": ["../demo"],
+            "patches": [
+                {"patch": json.dumps(told), "target": {"kind": "Deployment", "name": "keeper"}},
+                {
+                    "patch": json.dumps([{**never, "value": "Never"}]),
+                    "target": {"kind": "Deployment|StatefulSet|Job"},
+                },
+            ],
+        }
+
+    def _parts(self) -> dict[str, bool]:
+        """Of each part whether all of it is ready."""
+        found: dict[str, bool] = {}
+        for plural in ("deployments", "statefulsets"):
+            path = f"/apis/apps/v1/namespaces/{SYSTEM}/{plural}"
+            for each in self._admin.get(path)["items"]:
+                ready = each.get("status", {}).get("readyReplicas", 0)
+                found[each["metadata"]["name"]] = ready >= each["spec"]["replicas"]
+        job = self._admin.ask("GET", f"/apis/batch/v1/namespaces/{SYSTEM}/jobs/migrate")
+        assert job.status == http.client.OK, job
+        found["migrate"] = job.document.get("status", {}).get("succeeded", 0) > 0
+        return found
+
+
+def _is_ready(pod: Manifest) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,55 @@
+"""What a customer does first: sign up, make a cluster, produce and consume through the gateway."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.gateway.names import run_with_names
+from tests.kubernetes.demo.client import TOPIC
+from tests.service.api import Api
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What there is afterwards."""
+
+    cluster_id: str
+    bootstrap: str
+    username: str
+    password: str
+
+
+def walk(address: str, authority: Path, folder: Path, say: Callable[[str], None]) -> Walked:
+    """Walks all of it; raises `AssertionError` where a step fails. `authority` is a file in PEM."""
+    api = Api.sign_up(address)
+    say("signed up")
+    try:
+        cluster_id = api.create_cluster("first")
+        say(f"cluster {cluster_id} runs")
+        api.create_topic(cluster_id, TOPIC)
+        connection = api.connect(cluster_id)
+        endpoints = api.cluster(cluster_id)["endpoints"]
+        (bootstrap,) = [
+            each["bootstrap_servers"] for each in endpoints if each["listener"] == "SASL_SSL"
+        ]
+    finally:
+        api.close()
+    credential = connection.credential
+    given = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(authority),
+        "sasl.mechanism": credential.mechanism,
+        "sasl.username": credential.username,
+        "sasl.password": credential.password,
+    }
+    host = bootstrap.partition(":")[0]
+    command = [sys.executable, "-m", "tests.kubernetes.demo.client"]
+    done = run_with_names(folder, [host, f"b0-{host}"], command, given=json.dumps(given).encode())
+    assert done.returncode == 0, done.stderr.decode()
+    say(done.stdout.decode().strip())
+    return Walked(cluster_id, bootstrap, credential.username, credential.password)
