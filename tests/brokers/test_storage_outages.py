@@ -167,7 +167,7 @@ def read_all(bootstrap, count):
     partition = TopicPartition(TOPIC, 0, 0)
     assert consumer.get_watermark_offsets(partition, PATIENCE_S) == (0, count)
     consumer.assign([partition])
-    read = []
+    read: list[int] = []
     while len(read) < count:
         messages = consumer.consume(count - len(read), PATIENCE_S)
         assert messages, f"{len(read)} of {count} were read"

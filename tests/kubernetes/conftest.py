@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kubernetes import installation
+from tests.kubernetes.applying import install_rights, token_of
 from tests.kubernetes.client import Client
 from tests.kubernetes.control_plane import ControlPlane, Servers
 from tests.kubernetes.stand_in_kubelet import Marking, StandInKubelet
@@ -40,3 +42,19 @@ def marked_nodes(control_plane):
     kubelet = StandInKubelet(client, Marking(client), ["node-0", "node-1", "node-2"])
     yield kubelet
     kubelet.close()
+
+
+@pytest.fixture(scope="session")
+def keeper_rights(control_plane, admin, tmp_path_factory):
+    """The kubeconfig of the service account of an installed keeper, which may do no more than it
+    needs; what it is installed with stays."""
+    folder = installation.copy(tmp_path_factory.mktemp("installed") / "kubernetes")
+    kubeconfigs = []
+
+    def keeper():
+        token = token_of(admin, installation.SYSTEM, "keeper")
+        kubeconfigs.append(control_plane.kubeconfig_of("installed-keeper", token))
+        return Client(kubeconfigs[0])
+
+    install_rights(admin, keeper, installation.demo(folder))
+    return kubeconfigs[0]

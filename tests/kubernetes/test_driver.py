@@ -10,13 +10,13 @@ from tests.provisioning.driver_conformance import DriverConformance
 
 
 @pytest.fixture
-def rig(control_plane, tmp_path):
+def rig(control_plane, keeper_rights, tmp_path):
     client = Client(control_plane.kubeconfig("stand-in-kubelet"))
     processes = Processes(client, tmp_path / "pods")
     kubelet = StandInKubelet(client, processes, ["node"])
-    yield KubernetesRig(tmp_path, control_plane.kubeconfig("keeper"), processes)
+    yield KubernetesRig(tmp_path, keeper_rights, processes)
     kubelet.close()
 
 
 class TestKubernetesDriver(DriverConformance):
-    """The conformance suite over pods."""
+    """The conformance suite over pods, as an installed keeper: with its rights and no more."""
