@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.kubernetes.client import Client
+from tests.kubernetes.client import MERGE, Client
 
 GUARD = Path(__file__).parents[2] / "provisioning" / "kubernetes" / "base" / "guard"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
@@ -41,6 +41,8 @@ def guarded(admin):
         assert admin.apply(path, document).status == HTTPStatus.CREATED
     try:
         namespace = make_namespace(admin, live=False)
+        # The API server takes up all policies that there are: with the last one, the others.
+        until(lambda: dry_annotate(admin, namespace).status, refused(True))
         for hold in ("held", "allowed"):
             # The API server follows policies and what they look at a moment later.
             say(admin, hold)
@@ -101,6 +103,12 @@ def make_namespace(client, *, live):
 
 def dry_delete(client, namespace):
     return client.ask("DELETE", f"/api/v1/namespaces/{namespace}", dryRun="All")
+
+
+def dry_annotate(client, namespace):
+    change = {"metadata": {"annotations": {ANNOTATION: "aud_1"}}}
+    path = f"/api/v1/namespaces/{namespace}"
+    return client.ask("PATCH", path, change, kind=MERGE, dryRun="All")
 
 
 def delete(client, namespace):
