@@ -72,10 +72,12 @@ class RunningCluster:
     def __enter__(self) -> Cluster:
         """Starts it."""
         with self._stack:
-            # Paths of sockets are short.
-            folder = Path(tempfile.mkdtemp(prefix="freshet-"))
-            self._stack.callback(shutil.rmtree, folder)
             network = Network()
+            # Paths of sockets are short. Who had the number before may have been killed.
+            folder = Path(tempfile.gettempdir()) / f"freshet-node-{network.number}"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            self._stack.callback(shutil.rmtree, folder)
             cluster = Cluster(folder, network, self._images)
             self._stack.callback(cluster.node.close)
             self._stack.callback(cluster.stop)

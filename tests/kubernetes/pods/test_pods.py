@@ -1,10 +1,12 @@
 """Real pods under real clients, which come through a gateway outside the pods' network."""
 
+import base64
 import dataclasses
 import itertools
 import resource
 import signal
 import sys
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,12 +90,19 @@ def test_records_survive_whatever_happens_to_their_broker(served, spec, etcd):
         second.wait_for_more(500)
     sent = {**producer.places, **second.places}
     assert consume(login(spec), "orders", len(sent)) == sent
+    # The keeper is a client of the pod too.
+    until(lambda: "orders" in sampled_topics(cell, spec), "a sample of the topics")
     found = {}
     for partition, record in cell.scan(spec.id).records("orders"):
         number = int(record.value or b"")
         assert number not in found, f"{number} is there twice"
         found[number] = (partition, record.offset)
     assert found == sent
+
+
+def sampled_topics(cell, spec):
+    sample = cell.store.sample(spec.id)
+    return sample.content["topics"] if sample else {}
 
 
 def sleep(cell, spec, generation):
@@ -169,3 +178,22 @@ def test_configs_change_without_a_restart(served, spec):
     assert [error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert cell.broker_process(spec.id) == pid
     assert cell.pod(spec.id)["metadata"]["uid"] == pod
+
+
+def test_other_settings_of_brokers_wait_for_their_next_start(cell, spec):
+    secret = f"/api/v1/namespaces/{namespace_of(spec.id)}/secrets/broker-0"
+
+    def settings():
+        text = base64.b64decode(cell.ask("GET", secret).document["data"]["broker.toml"])
+        return tomllib.loads(text.decode())
+
+    with GatewayServer(cell):
+        with cell.keeper():
+            make_topic(spec)
+            pid, pod = cell.broker_process(spec.id), cell.pod(spec.id)["metadata"]["uid"]
+            assert "log" not in settings()
+        with cell.keeper(log={"level": "warn"}):
+            until(lambda: settings().get("log") == {"level": "warn"}, "the new settings")
+            make_topic(spec, "clicks")
+            assert cell.pod(spec.id)["metadata"]["uid"] == pod
+            assert cell.broker_process(spec.id) == pid
