@@ -262,7 +262,7 @@ class PodProcess:
             text = text.replace(f'"{place}', f'"{self._root}{place}')
             if text.startswith(place):
                 text = f"{self._root}{text}"
-        return text.replace("0.0.0.0:", f"{self._address}:")
+        return text.replace("0.0.0.0:", f"{self._address}:").replace("$(POD_IP)", self._address)
 
 
 class Probe:

@@ -32,6 +32,8 @@ SETTINGS_FOLDER = "/etc/freshet"
 SETTINGS_FILE = "broker.toml"
 DFS = "dfs"
 DFS_FOLDER = "/dfs"
+# A variable of the container's: the address that its pod has.
+POD_IP = "POD_IP"
 SCRATCH_FOLDER = "/tmp"  # noqa: S108 (an empty volume of the pod)
 # Of a volume that is shared already: nothing is reserved, the number only has to be the same.
 DFS_CAPACITY = "1Ti"
@@ -358,7 +360,19 @@ def _container(options: KubernetesOptions, cluster_id: str) -> Manifest:
         "name": BROKER,
         "image": options.image,
         "imagePullPolicy": options.image_pull_policy,
-        "command": [*options.command, "--config", f"{SETTINGS_FOLDER}/{SETTINGS_FILE}"],
+        "command": [
+            *options.command,
+            "--config",
+            f"{SETTINGS_FOLDER}/{SETTINGS_FILE}",
+            # Kafka clients of the cell (keeper and control plane) are told to connect there.
+            f'--set=listener.advertised="$({POD_IP}):{options.kafka_port}"',
+        ],
+        "env": [
+            {
+                "name": POD_IP,
+                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}},
+            }
+        ],
         "ports": ports,
         "resources": {
             "requests": {"cpu": resources.cpu, "memory": resources.memory},
