@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 import boto3
+from psycopg import OperationalError, connect
 from psycopg.conninfo import make_conninfo
 
 from console.common.roles import prepare_database
@@ -43,6 +44,9 @@ class Stores:
         self._address = address
         self._servers: list[subprocess.Popen[bytes]] = []
         self._stack = ExitStack()
+        self._superuser = make_conninfo(
+            host=address, user=postgres.SUPERUSER, dbname=postgres.SUPERUSER
+        )
 
     def __enter__(self) -> Self:
         """Returns when they serve and have what the service expects in them."""
@@ -90,8 +94,7 @@ class Stores:
 
     def _prepare(self) -> None:
         database = Database(host=self._address, owner_password=PASSWORD, app_password=PASSWORD)
-        superuser = make_conninfo(host=self._address, user=postgres.SUPERUSER, dbname="postgres")
-        prepare_database(superuser=superuser, database=database)
+        prepare_database(superuser=self._superuser, database=database)
         client = boto3.client(
             "s3",
             endpoint_url=f"http://{self._address}:{S3}",
@@ -130,9 +133,16 @@ class Stores:
         deadline, pause = time.monotonic() + START_S, threading.Event()
         while True:
             try:
-                socket.create_connection((self._address, port), timeout=1).close()
-            except OSError:
+                self._look(port)
+            except (OSError, OperationalError):
                 assert time.monotonic() < deadline, f"nobody serves port {port}: {self._folder}"
                 pause.wait(LOOK_S)
             else:
                 return
+
+    def _look(self, port: int) -> None:
+        if port == POSTGRES:
+            # It listens before it answers.
+            connect(self._superuser).close()
+        else:
+            socket.create_connection((self._address, port), timeout=1).close()
