@@ -21,6 +21,13 @@ class DeletionProtected(Conflict):
     title = "The cluster is protected against deletion"
 
 
+class DeletionsHeld(Conflict):
+    """Too many brokers of the service are unhealthy: nothing is deleted until they are well."""
+
+    code = "deletions_held"
+    title = "Nothing is deleted at this moment"
+
+
 class ClusterDeleted(Conflict):
     """A deleted cluster can only be restored."""
 

@@ -12,7 +12,7 @@ from console.common.actor import Actor, Permission
 from provisioning.choices import UNFINISHED, Intent, SampleData
 
 if TYPE_CHECKING:
-    from provisioning.models import Cluster, Credential, Operation  # noqa: F401
+    from provisioning.models import BreakGlass, Cluster, Credential, Operation  # noqa: F401
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
@@ -78,3 +78,15 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
     def due(self, *, moment: datetime) -> Self:
         """Those whose time is over, of every organisation."""
         return self.current().filter(expires_at__lte=moment)
+
+
+class BreakGlassQuerySet(models.QuerySet["BreakGlass"]):
+    """Permits to delete although deletions are held."""
+
+    def for_organization(self, organization_id: str) -> Self:
+        """Those of one organisation."""
+        return self.filter(organization_id=organization_id)
+
+    def usable(self, *, cluster_id: str, moment: datetime) -> Self:
+        """Those that let a deletion of a cluster pass at a moment."""
+        return self.filter(cluster_id=cluster_id, used_at=None, expires_at__gt=moment)

@@ -10,6 +10,10 @@ class IncidentKind(models.TextChoices):
 
     BROKERS_CRASHING = "brokers_crashing", "Brokers crash again and again"
     CELL_UNREACHABLE = "cell_unreachable", "A cell does not answer"
+    BROKERS_UNHEALTHY = "brokers_unhealthy", "Too many brokers are unhealthy"
+    KEEPER_SILENT = "keeper_silent", "A cell's keeper says nothing"
+    MACHINE_LOST = "machine_lost", "A machine that brokers ran on is lost"
+    PLATFORM_UNREACHABLE = "platform_unreachable", "What runs brokers cannot be asked"
     OPERATION_STUCK = "operation_stuck", "An operation does not end"
     TASKS_DELAYED = "tasks_delayed", "Background work does not run"
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"

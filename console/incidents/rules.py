@@ -16,11 +16,26 @@ SAME_STORY = timedelta(minutes=10)
 PATIENCE = {
     IncidentKind.CELL_UNREACHABLE: timedelta(seconds=25),
     IncidentKind.TASKS_DELAYED: timedelta(seconds=25),
+    IncidentKind.PLATFORM_UNREACHABLE: timedelta(seconds=25),
+    IncidentKind.KEEPER_SILENT: timedelta(seconds=25),
 }
+# A keeper tells every quarter of a minute.
+KEEPER_SILENT = timedelta(minutes=2)
 # What is said of a cluster follows from what its cell tells.
 OF_CLUSTERS = frozenset({IncidentKind.BROKERS_CRASHING})
+# And what the keeper tells, from what it told not long ago.
+OF_KEEPERS = frozenset(
+    {
+        IncidentKind.BROKERS_UNHEALTHY,
+        IncidentKind.MACHINE_LOST,
+        IncidentKind.PLATFORM_UNREACHABLE,
+    }
+)
 IT_IS_OVER = "It is over."
 IT_IS_BACK = "It is back."
+
+# Of the column.
+SUBJECT_CHARS_MAX = 64
 
 Key = tuple[str, str]
 
@@ -59,6 +74,18 @@ class UsageFact:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthFact:
+    """How a cell's brokers are. `platform`: why what runs them cannot be asked, or empty."""
+
+    told_at: datetime
+    held: bool
+    unhealthy: int
+    wanted: int
+    platform: str
+    machines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the rules judge by. `cell_answers`: without it `clusters` says nothing."""
 
@@ -70,6 +97,13 @@ class Facts:
     usage: Sequence[UsageFact]
     # When the oldest task was enqueued that nobody has taken yet.
     oldest_task_at: datetime | None
+    # What the keeper told last; None: it never did, or the cell does not answer.
+    health: HealthFact | None = None
+
+    @property
+    def keeper_speaks(self) -> bool:
+        """Whether what the keeper told is of now."""
+        return self.health is not None and self.at - self.health.told_at < KEEPER_SILENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +175,7 @@ def findings(facts: Facts) -> list[Finding]:
     """What is wrong."""
     return [
         *_of_service(facts),
+        *_of_keeper(facts),
         *(_crashing(each) for each in facts.clusters if _crashes(each)),
         *(
             _stuck(each)
@@ -152,7 +187,12 @@ def findings(facts: Facts) -> list[Finding]:
 
 
 def changes(
-    found: Collection[Finding], known: Collection[Known], *, at: datetime, cell_answers: bool
+    found: Collection[Finding],
+    known: Collection[Known],
+    *,
+    at: datetime,
+    cell_answers: bool,
+    keeper_speaks: bool = True,
 ) -> list[Change]:
     """What to do, so that what is found has an open incident and nothing else has one."""
     wrong = {each.key: each for each in found}
@@ -164,6 +204,7 @@ def changes(
             made.append(change)
     for key, incident in sorted(incidents.items()):
         unknown = incident.kind in OF_CLUSTERS and not cell_answers
+        unknown |= incident.kind in OF_KEEPERS and not keeper_speaks
         if key in wrong or unknown or incident.state is IncidentState.CLOSED:
             continue
         if incident.state is IncidentState.SUSPECTED:
@@ -221,6 +262,56 @@ def _of_service(facts: Facts) -> list[Finding]:
                 title="Changes take longer than usual",
                 text="Background work is behind: new clusters, mails and operations are late. "
                 "Nothing is lost, and clients are not concerned.",
+            )
+        )
+    return found
+
+
+def _of_keeper(facts: Facts) -> list[Finding]:
+    health = facts.health
+    if health is None:
+        return []
+
+    def finding(kind: IncidentKind, subject: str, title: str, text: str) -> Finding:
+        return Finding(kind, subject[:SUBJECT_CHARS_MAX], None, "", title, text)
+
+    if not facts.keeper_speaks:
+        return [
+            finding(
+                IncidentKind.KEEPER_SILENT,
+                facts.cell,
+                "Clusters do not wake up",
+                f"The keeper of the cell {facts.cell} has said nothing since "
+                f"{health.told_at:%H:%M} UTC. Clusters that run go on.",
+            )
+        ]
+    found = [
+        finding(
+            IncidentKind.MACHINE_LOST,
+            f"{facts.cell}/{name}",
+            "A machine is lost",
+            "Brokers that ran on it are started on others. Acknowledged records are safe.",
+        )
+        for name in health.machines
+    ]
+    if health.platform:
+        found.append(
+            finding(
+                IncidentKind.PLATFORM_UNREACHABLE,
+                facts.cell,
+                "Clusters do not wake up",
+                f"What runs the brokers of the cell {facts.cell} does not answer. Clusters that "
+                "run go on; those that sleep cannot be woken.",
+            )
+        )
+    if health.held:
+        found.append(
+            finding(
+                IncidentKind.BROKERS_UNHEALTHY,
+                facts.cell,
+                "Many clusters are not served",
+                f"Too many brokers of the cell {facts.cell} are unhealthy. They are started "
+                "again; until they are well nothing is deleted.",
             )
         )
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from brokers.errors import MetadataError
 from metering.services.status import MeterStatus, meter_status
+from provisioning.cell_notes import CellHealth, health_of
 from provisioning.cells import cell_store
 from provisioning.models import Cell
 
@@ -22,6 +23,7 @@ class CellStanding:
     brokers: int = 0
     connections: int = 0
     restarts: int = 0
+    health: CellHealth | None = None
 
     @property
     def id(self) -> str:
@@ -38,6 +40,7 @@ def list_cells() -> list[CellStanding]:
 def _standing(cell: Cell, meter: MeterStatus) -> CellStanding:
     try:
         statuses = list(cell_store().statuses().values())
+        health = health_of(cell_store())
     except MetadataError:
         return CellStanding(cell=cell, reachable=False, meter=meter)
     return CellStanding(
@@ -48,4 +51,5 @@ def _standing(cell: Cell, meter: MeterStatus) -> CellStanding:
         brokers=sum(len(status.brokers) for status in statuses),
         connections=sum(status.connections for status in statuses),
         restarts=sum(status.restarts for status in statuses),
+        health=health,
     )

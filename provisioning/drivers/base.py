@@ -114,7 +114,8 @@ class BrokerObservation:
 
     `failures` counts how often in a row it ended without having served; `name` is what the platform
     calls it, for people; `endpoints` are there while it runs; `pid` only where it is a process of
-    this machine.
+    this machine, `machine` where it runs on another. `lost`: the platform tells that its machine is
+    gone or does not answer, and no end of it will be seen.
     """
 
     slot: int
@@ -124,6 +125,8 @@ class BrokerObservation:
     failures: int = 0
     message: str = ""
     pid: int | None = None
+    machine: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,15 @@ class Driver(Protocol):
     async def close(self) -> None:
         """Ends. What runs goes on, for the next keeper to take over."""
 
+    def unwell(self) -> str | None:
+        """Why the platform cannot be asked at this moment; None where it can."""
+
+    async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
+        """Has the platform refuse whatever would delete something of the cell, or no longer.
+
+        Where it has no say in that, nothing is to be done.
+        """
+
     async def clusters(self) -> frozenset[str]:
         """The clusters of which something is there, be it only files."""
 
@@ -184,8 +196,9 @@ class Driver(Protocol):
         Only for a broker that is applied; one that ended meanwhile is replaced anyway.
         """
 
-    async def remove(self, cluster_id: str) -> Outcome:
+    async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
         """Stops by force, and removes what the driver keeps of the cluster: settings and logs.
 
-        Records are not the driver's and stay.
+        Only once its records are purged; they are not the driver's, and would stay. `break_glass`:
+        by which audit entry it goes although deletions are held.
         """

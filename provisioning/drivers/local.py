@@ -72,6 +72,15 @@ class LocalDriver:
                 await slot.release()
         self._slots.clear()
 
+    def unwell(self) -> str | None:
+        """See `Driver.unwell`."""
+        return None
+
+    async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
+        """See `Driver.hold_deletions`. Nobody but the keeper deletes anything here."""
+        del held, reason
+        return ACCEPTED
+
     async def clusters(self) -> frozenset[str]:
         """Clusters that have a folder or a process."""
         return frozenset(self._slots) | {cluster_id for cluster_id, _ in slots_in(self._run)}
@@ -114,8 +123,9 @@ class LocalDriver:
         found.replace()
         return ACCEPTED
 
-    async def remove(self, cluster_id: str) -> Outcome:
+    async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
         """See `Driver.remove`. Answers once the processes are gone."""
+        del break_glass
         try:
             folder = cluster_folder(self._run, cluster_id)
         except ValueError as error:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from brokers import metadata
 from brokers.errors import BrokerError
+from provisioning.cell_notes import CellHealth, Removal, health_of, put_health, removal_of
 from provisioning.keeper.records import (
     Phase,
     Spec,
@@ -81,6 +82,26 @@ class CellRecords:
         with _as_store_error():
             sample = metadata.Sample(taken_at_ms=taken_at_ms, content=content)
             self._store.put_sample(cluster_id, sample)
+
+    def removal(self, cluster_id: str) -> Removal | None:
+        """See `Store.removal`."""
+        with _as_store_error():
+            return removal_of(self._store, cluster_id)
+
+    def forget(self, cluster_id: str) -> None:
+        """See `Store.forget`."""
+        with _as_store_error():
+            self._store.remove_cluster(cluster_id)
+
+    def health(self) -> CellHealth | None:
+        """See `Store.health`."""
+        with _as_store_error():
+            return health_of(self._store)
+
+    def put_health(self, health: CellHealth) -> None:
+        """See `Store.put_health`."""
+        with _as_store_error():
+            put_health(self._store, health)
 
     def watch(self, after_revision: int, timeout_s: float) -> int:
         """See `Store.watch`."""

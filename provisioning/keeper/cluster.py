@@ -10,6 +10,7 @@ from typing import Any
 
 from brokers.metadata_records import BrokerStatus
 from brokers.secrets import SUPER_USER, super_password
+from provisioning.cell_notes import Removal
 from provisioning.drivers.base import (
     Answer,
     BrokerState,
@@ -32,6 +33,8 @@ from provisioning.keeper.decide import (
     View,
     decide,
 )
+from provisioning.keeper.guard import Crowd, GuardRules, Replaced
+from provisioning.keeper.health import UNANSWERED, Beat, Watch, beat_of
 from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
@@ -55,6 +58,10 @@ LOGGER = logging.getLogger(__name__)
 DRIVER_TIMEOUT_S = 20.0
 # Until a request or a write that failed is tried again.
 RETRY_S = 0.5
+# Until a slot whose broker was replaced is looked at, whoever tells of it or not.
+LOOK_AT_LOST_S = 10.5
+# Until a removal that was not accepted is asked for again: somebody may have to act first.
+REMOVE_AGAIN_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,8 @@ class Cell:
     clock: Clock
     metrics: Metrics
     sample_groups: SampleGroups
+    crowd: Crowd = field(default_factory=Crowd)
+    watch: Watch = field(default_factory=Watch)
     files: BrokerFiles = field(default_factory=BrokerFiles)
 
     @property
@@ -80,6 +89,18 @@ class Cell:
             retry_failed_ms=loop.retry_failed_ms,
             failures_max=loop.failures_max,
             unanswered_max=loop.unanswered_max,
+        )
+
+    @property
+    def guard_rules(self) -> GuardRules:
+        """From when deletions are held."""
+        loop = self.settings.keeper
+        return GuardRules(
+            percent_max=loop.unhealthy_percent_max,
+            brokers_max=loop.unhealthy_max,
+            brokers_min=loop.unhealthy_min,
+            hold_after_ms=loop.hold_after_ms,
+            release_after_ms=loop.release_after_ms,
         )
 
 
@@ -102,6 +123,10 @@ class Cluster:
         self._restarts = 0
         self._woken_ms: int | None = None
         self._kept = kept
+        self._removal: Removal | None = None
+        self._remove_at_ms = 0
+        self._replaced: dict[int, Replaced] = {}
+        self._observed = ClusterObservation(cluster_id, known=False)
         self._leaving = False
         self._vacant = not kept
         self._changed = asyncio.Event()
@@ -133,6 +158,23 @@ class Cluster:
     def vacant(self) -> bool:
         """Whether no broker was there at the last look, and the status says so."""
         return self._vacant
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether nobody wants it and nobody purged it, and something of it is there."""
+        return self._spec is None and self._kept and self._removal is None
+
+    def beat(self) -> Beat:
+        """How its brokers are, as it was seen last."""
+        runs = self._spec is not None and self._spec.state is SpecState.ACTIVE
+        scale = self._spec.scale if self._spec is not None and runs else 0
+        return beat_of(
+            self._status if runs else None,
+            self._observed,
+            scale=scale,
+            unanswered=dict(self._prober.unanswered),
+            now_ms=self._cell.clock.now_ms(),
+        )
 
     @property
     def over(self) -> bool:
@@ -174,8 +216,12 @@ class Cluster:
     async def _step(self) -> None:
         observed = await self._observe()
         now_ms = self._cell.clock.now_ms()
+        self._observed = observed
         if observed.known:
             self._prober.look_at(observed.brokers)
+            self._note_crowd(observed)
+        if self._spec is None and not observed.brokers:
+            await self._ask_whether_purged()
             self.broker_states = tuple(broker.state for broker in observed.brokers)
         self._note_busy(observed, now_ms)
         view = self._view(observed, now_ms)
@@ -220,8 +266,33 @@ class Cluster:
             unanswered=self._prober.unanswered,
             restarts=self._restarts,
             kept=self._kept,
+            removable=self._removable(now_ms),
+            spared=frozenset(
+                slot for slot, before in self._replaced.items() if not before.due(now_ms)
+            ),
+            doubtful=self._cell.crowd.suspicious,
             leaving=self._leaving,
         )
+
+    def _removable(self, now_ms: int) -> bool:
+        if self._removal is None or now_ms < self._remove_at_ms:
+            return False
+        return not self._cell.watch.held or bool(self._removal.broken(now_ms))
+
+    async def _ask_whether_purged(self) -> None:
+        """Nothing goes but on the control plane's word."""
+        try:
+            self._removal = await self._cell.store.removal(self.cluster_id)
+            if self._removal is not None and not self._kept:
+                await self._cell.store.forget(self.cluster_id)
+        except StoreError:
+            self._poke_later()
+
+    def _note_crowd(self, observed: ClusterObservation) -> None:
+        silent = dict(self._prober.unanswered)
+        away = [b for b in observed.brokers if b.machine and b.state is BrokerState.RUNNING]
+        count = sum(not b.lost and silent.get(b.slot, 0) >= UNANSWERED for b in away)
+        self._cell.crowd.note(self.cluster_id, running=len(away), silent=count)
 
     def _plan(self) -> ClusterPlan | None:
         if self._spec is None or self._spec.state is not SpecState.ACTIVE:
@@ -270,15 +341,9 @@ class Cluster:
                 self._applied = None
                 await self._ask(self._cell.driver.stop(self.cluster_id, clean=True))
             case Replace(slot):
-                LOGGER.warning("%s/%d: does not answer, and is replaced", self.cluster_id, slot)
-                self._cell.metrics.count("replacements")
-                self._prober.forget(slot)
-                await self._ask(self._cell.driver.replace(self.cluster_id, slot))
+                await self._replace(slot)
             case Remove():
-                self._applied = None
-                outcome = await self._ask(self._cell.driver.remove(self.cluster_id))
-                self._kept = outcome.answer is not Answer.ACCEPTED
-                self.poke()
+                await self._remove()
             case Scrape():
                 grace_s = self._cell.settings.keeper.stopping_grace_ms / 1000
                 asyncio.get_running_loop().call_later(grace_s, self._prober.soon)
@@ -286,6 +351,32 @@ class Cluster:
                 self._start_sample(last=True)
             case ForgetWake(revision):
                 await self._forget_wake(revision)
+
+    async def _replace(self, slot: int) -> None:
+        lost = any(broker.slot == slot and broker.lost for broker in self._observed.brokers)
+        why = "its machine is lost" if lost else "it does not answer"
+        LOGGER.warning("%s/%d: %s, it is replaced", self.cluster_id, slot, why)
+        now_ms = self._cell.clock.now_ms()
+        before = self._replaced.get(slot)
+        self._replaced[slot] = Replaced(1, now_ms) if before is None else before.again(now_ms)
+        self._cell.metrics.count("replacements")
+        self._prober.forget(slot)
+        await self._ask(self._cell.driver.replace(self.cluster_id, slot))
+        # One that is lost tells of nothing by itself.
+        asyncio.get_running_loop().call_later(LOOK_AT_LOST_S, self.poke)
+
+    async def _remove(self) -> None:
+        self._applied = None
+        now_ms = self._cell.clock.now_ms()
+        self._remove_at_ms = now_ms + int(REMOVE_AGAIN_S * 1000)
+        asyncio.get_running_loop().call_later(REMOVE_AGAIN_S, self.poke)
+        permit = ""
+        if self._removal is not None and self._cell.watch.held:
+            permit = self._removal.broken(now_ms)
+        removing = self._cell.driver.remove(self.cluster_id, break_glass=permit)
+        outcome = await self._ask(removing)
+        self._kept = outcome.answer is not Answer.ACCEPTED
+        self.poke()
 
     def _cause(self, status: Status | None) -> str:
         """What brokers that start now are told that they start for."""

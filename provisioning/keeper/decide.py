@@ -16,8 +16,11 @@ The table of it, for a cluster that may run:
 | stopping | nothing runs | asleep | |
 | any | a broker refused its settings, or ends again and again | failed | |
 | failed | a wake request or a new spec, a while later | starting | apply |
+| any | a broker's machine is lost, or it does not answer | | it is replaced, not too often |
 
-A cluster that may not run is stopped, and its wake requests are removed.
+A cluster that may not run is stopped, and its wake requests are removed. What the driver keeps of
+it goes only once the control plane tells that its records are purged: no spec, or one that says
+deleted, is no such word.
 """
 
 from __future__ import annotations
@@ -63,7 +66,9 @@ class View:
     sample is asked for, because it was idle for long enough. `sampled_ms`: when the last sample
     that ended began. `unanswered`: slots with how often in a row a broker did not answer.
     `restarts`: what the driver had counted at the decision before. `kept`: the driver has something
-    of it. `leaving`: the keeper ends, and its brokers with it.
+    of it. `removable`: its records are purged, and nothing holds deletions. `spared`: slots whose
+    broker is not to be replaced now. `doubtful`: that brokers do not answer says nothing about
+    them. `leaving`: the keeper ends, and its brokers with it.
     """
 
     now_ms: int
@@ -81,6 +86,9 @@ class View:
     unanswered: tuple[tuple[int, int], ...] = ()
     restarts: int = 0
     kept: bool = False
+    removable: bool = False
+    spared: frozenset[int] = frozenset()
+    doubtful: bool = False
     leaving: bool = False
 
     @property
@@ -179,7 +187,7 @@ def _cease(view: View) -> tuple[Action, ...]:
         return forget
     if view.observed.brokers:
         return (*_stop(view), *forget)
-    return (Remove(), *forget) if view.kept else forget
+    return (Remove(), *forget) if view.kept and view.removable else forget
 
 
 def _rest(view: View, spec: Spec) -> Decision:
@@ -188,8 +196,6 @@ def _rest(view: View, spec: Spec) -> Decision:
     actions: list[Action] = [*_forget(view), *_stop(view)]
     if view.observed.brokers:
         return Decision(tuple(actions), _status(view, spec, Phase.STOPPING, why))
-    if spec.state is SpecState.DELETED and view.kept:
-        actions.append(Remove())
     return Decision(tuple(actions), _status(view, spec, Phase.ASLEEP, why))
 
 
@@ -210,8 +216,7 @@ def _run(view: View, spec: Spec, rules: Rules) -> Decision:
     actions += [
         Replace(broker.slot)
         for broker in view.observed.brokers
-        if broker.state is BrokerState.RUNNING
-        and dict(view.unanswered).get(broker.slot, 0) >= rules.unanswered_max
+        if broker.slot not in view.spared and _is_useless(broker, view, rules)
     ]
     if not _serving(view):
         message = next((b.message for b in view.observed.brokers if b.message), "")
@@ -222,6 +227,14 @@ def _run(view: View, spec: Spec, rules: Rules) -> Decision:
             return Decision((TakeSample(),), _status(view, spec, Phase.RUNNING))
         return Decision((Scrape(),), _status(view, spec, Phase.STOPPING, "idle"))
     return Decision(tuple(actions), _status(view, spec, Phase.RUNNING))
+
+
+def _is_useless(broker: BrokerObservation, view: View, rules: Rules) -> bool:
+    """It serves nobody any more, and the driver does not replace it by itself."""
+    if broker.lost:
+        return broker.state is not BrokerState.STOPPING
+    silent = dict(view.unanswered).get(broker.slot, 0) >= rules.unanswered_max
+    return broker.state is BrokerState.RUNNING and silent and not view.doubtful
 
 
 def _stopping(view: View, spec: Spec, rules: Rules) -> Decision:

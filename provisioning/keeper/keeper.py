@@ -10,6 +10,7 @@ from collections import Counter
 from provisioning.drivers.base import Answer, BrokerState
 from provisioning.keeper.cluster import Cell, Cluster
 from provisioning.keeper.records import Phase, Spec, Status, StoreError, Wake
+from provisioning.keeper.watchman import Watchman
 
 LOGGER = logging.getLogger(__name__)
 
@@ -18,6 +19,8 @@ WATCH_S = 2.0
 STORE_RETRY_S = 0.5
 # Everything is read again after this long, so that nothing depends on a change having been told.
 SWEEP_S = 30.0
+# Between two looks at how the cell's brokers are.
+HEALTH_S = 2.0
 
 
 class Keeper:
@@ -50,8 +53,10 @@ class Keeper:
 
     def unwell(self) -> str | None:
         """Why it is not well; None where it is."""
-        failing = self._cell.store.failing
-        return None if failing is None else f"metadata store: {failing}"
+        failing, platform = self._cell.store.failing, self._cell.driver.unwell()
+        if failing is not None:
+            return f"metadata store: {failing}"
+        return None if platform is None else f"platform: {platform}"
 
     async def start(self) -> None:
         """Takes over the brokers that run. Raises `OSError` where the driver cannot work."""
@@ -60,12 +65,31 @@ class Keeper:
 
     async def run(self) -> None:
         """Keeps them, until it is cancelled."""
+        watching = asyncio.create_task(self._watch_health(), name="health of the cell")
+        try:
+            await self._follow_again()
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _follow_again(self) -> None:
         while True:
             try:
                 await self._follow()
             except StoreError:
                 # What runs goes on: the driver replaces brokers by itself.
                 await asyncio.sleep(STORE_RETRY_S)
+
+    async def _watch_health(self) -> None:
+        """Tells how brokers are, and holds deletions while too many are not well."""
+        watchman = Watchman(self._cell)
+        while True:
+            try:
+                await watchman.look(list(self._clusters.values()))
+            except Exception:
+                # It is asked again in a moment; nobody else could.
+                LOGGER.exception("the cell's health could not be told")
+            await asyncio.sleep(HEALTH_S)
 
     async def close(self, *, leads: bool = True) -> None:
         """Stops the brokers where the settings say so and the cell is still ours, and ends."""
@@ -142,6 +166,9 @@ class Keeper:
             self._tasks[cluster_id] = task
             return
         cluster.update(spec, wake)
+        if spec is None:
+            # Whether it was purged is told by no change of what is watched.
+            cluster.poke()
         if cluster.over:
             del self._clusters[cluster_id]
             self._tasks.pop(cluster_id).cancel()

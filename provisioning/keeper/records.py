@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from brokers.metadata_records import BrokerStatus
+from provisioning.cell_notes import CellHealth, Removal
 
 
 class SpecState(StrEnum):
@@ -102,6 +103,18 @@ class Store(Protocol):
 
     def put_sample(self, cluster_id: str, taken_at_ms: int, content: Mapping[str, object]) -> None:
         """Writes a sample."""
+
+    def removal(self, cluster_id: str) -> Removal | None:
+        """What the control plane tells of a cluster that it purged."""
+
+    def forget(self, cluster_id: str) -> None:
+        """Removes all that the cell has of a purged cluster."""
+
+    def health(self) -> CellHealth | None:
+        """What was told of the cell last."""
+
+    def put_health(self, health: CellHealth) -> None:
+        """Tells how the cell's brokers are."""
 
     def watch(self, after_revision: int, timeout_s: float) -> int:
         """Waits for a change of a spec or wake request; gives the revision to go on from.

@@ -50,6 +50,11 @@ class LoopSettings:
     retry_failed_ms: int = 10_000
     failures_max: int = 5
     unanswered_max: int = 15
+    unhealthy_percent_max: int = 20
+    unhealthy_max: int = 50
+    unhealthy_min: int = 3
+    hold_after_ms: int = 10_000
+    release_after_ms: int = 60_000
     log_level: str = "info"
 
 

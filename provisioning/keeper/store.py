@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from provisioning.cell_notes import CellHealth, Removal
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.records import Status, Store, StoreError, Wanted
 
@@ -77,6 +78,22 @@ class AsyncStore:
     ) -> None:
         """Writes a sample."""
         await self._call(lambda: self._store.put_sample(cluster_id, taken_at_ms, content))
+
+    async def removal(self, cluster_id: str) -> Removal | None:
+        """What the control plane tells of a cluster that it purged."""
+        return await self._call(lambda: self._store.removal(cluster_id))
+
+    async def forget(self, cluster_id: str) -> None:
+        """Removes all that the cell has of a purged cluster."""
+        await self._call(lambda: self._store.forget(cluster_id))
+
+    async def health(self) -> CellHealth | None:
+        """What was told of the cell last."""
+        return await self._call(self._store.health)
+
+    async def put_health(self, health: CellHealth) -> None:
+        """Tells how the cell's brokers are."""
+        await self._call(lambda: self._store.put_health(health))
 
     async def watch(self, after_revision: int, timeout_s: float) -> int:
         """See `Store.watch`."""

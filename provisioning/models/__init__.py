@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from provisioning.models.announcement import Announcement
+from provisioning.models.break_glass import BreakGlass
 from provisioning.models.cell import Cell, CellPort
 from provisioning.models.cluster import Cluster
 from provisioning.models.credential import Credential
 from provisioning.models.operation import Operation
 
-__all__ = ["Announcement", "Cell", "CellPort", "Cluster", "Credential", "Operation"]
+__all__ = [
+    "Announcement",
+    "BreakGlass",
+    "Cell",
+    "CellPort",
+    "Cluster",
+    "Credential",
+    "Operation",
+]

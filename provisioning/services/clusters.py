@@ -30,6 +30,7 @@ from provisioning.errors import (
 )
 from provisioning.models import Cluster, Operation
 from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
+from provisioning.services.deletion_guard import require_deletion_allowed
 from provisioning.services.operations import begin_operation, require_idle
 from provisioning.services.placement import allocate_ports, choose_cell, host_label
 from provisioning.services.scheduling import standing_of
@@ -128,7 +129,8 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
 def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Operation:
     """Wants a cluster gone; it can be restored for seven days. Its row is locked.
 
-    Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`.
+    Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`,
+    `DeletionsHeld`.
     """
     _require_active(cluster)
     if name != cluster.name:
@@ -138,6 +140,7 @@ def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Opera
         raise DeletionProtected("Set deletion_protection to false first.")
     superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
     require_idle(cluster=cluster, but_for=superseded)
+    require_deletion_allowed(cluster=cluster)
     return _want_deleted(actor, cluster, supersedes=superseded)
 
 

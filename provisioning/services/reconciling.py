@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import timedelta
 
 from django.db.models import F
@@ -30,11 +31,18 @@ from provisioning.cells import (
 )
 from provisioning.choices import Intent, OperationState, OperationType, SampleData
 from provisioning.kafka import KafkaCallError
-from provisioning.models import Cluster, Operation
+from provisioning.models import BreakGlass, Cluster, Operation
 from provisioning.models.cluster import RESTORABLE
 from provisioning.services.announcing import settle_announcements
 from provisioning.services.clusters import bump_generation
 from provisioning.services.credential_repair import repair_credentials
+from provisioning.services.deletion_guard import (
+    cell_health,
+    deletions_held,
+    purge_allowed,
+    tell_purged,
+    use_permit,
+)
 from provisioning.services.operations import finish_operation, note_progress
 from provisioning.services.placement import release_ports
 from provisioning.services.protocol_changes import ingest_protocol_changes
@@ -142,18 +150,25 @@ def forget_purged() -> int:
     backup that the rows came from.
     """
     try:
-        told = list(cell_store().specs())
+        told = [*cell_store().specs(), *_orphans()]
         with system_scope():
             rows = Cluster.objects.filter(pk__in=told, intent=Intent.PURGED)
-            found = list(rows.values_list("pk", "organization_id"))
-        for cluster_id, organization_id in found:
-            with organization_scope(organization_id):
-                if locks.try_lock("cluster", cluster_id):
-                    _remove_data(cluster_id)
+            found = list(rows)
+        for cluster in found:
+            with organization_scope(cluster.organization_id):
+                if locks.try_lock("cluster", cluster.pk):
+                    _remove_data(cluster)
     except (MetadataError, OSError) as error:
         logger.warning("purged.later", extra={"error": str(error)})
         return 0
     return len(found)
+
+
+def _orphans() -> tuple[str, ...]:
+    """Clusters that the keeper has something of and nobody told it of: a purged one may be among
+    them, whose word was lost with the metadata."""
+    health = cell_health()
+    return () if health is None else health.orphans
 
 
 def spec_of(cluster: Cluster) -> ClusterSpec:
@@ -223,6 +238,8 @@ def _purge_is_due(cluster: Cluster) -> bool:
     if cluster.intent != Intent.DELETED or deleted_at is None or purge_at is None:
         return False
     if purge_at > now():
+        return False
+    if not purge_allowed(cluster=cluster):
         return False
     if is_metered(cluster_id=cluster.pk, until=deleted_at + LAST_USE):
         return True
@@ -363,7 +380,7 @@ def _produce_samples(cluster: Cluster, observed: reconcile.Observed) -> None:
 
 
 def _purge(cluster: Cluster) -> None:
-    _remove_data(cluster.pk)
+    _remove_data(cluster, use_permit(cluster=cluster) if deletions_held() else None)
     release_ports(cluster_id=cluster.pk)
     cluster.credentials.all().delete()
     Cluster.objects.filter(pk=cluster.pk).update(
@@ -379,12 +396,18 @@ def _purge(cluster: Cluster) -> None:
     )
 
 
-def _remove_data(cluster_id: str) -> None:
-    """The cell forgets it first, so that nothing starts again on what is being removed.
+def _remove_data(cluster: Cluster, permit: BreakGlass | None = None) -> None:
+    """The cell hears first that it may not run, so that nothing starts again on what is being
+    removed, and last that all of it is gone: only then does the keeper remove its place.
 
     Raises `MetadataError`, `OSError`.
     """
-    cell_store().remove_cluster(cluster_id)
-    forbid_brokers(cluster_id)
-    cluster_store(cluster_id).remove_all()
-    remove_storage(cluster_id)
+    told = cell_store().spec(cluster.pk)
+    if told is not None and told.state != "deleted":
+        # Of its own generation: what a hung worker told last may be newer than the row.
+        cell_store().put_spec(replace(told, state="deleted"))
+    forbid_brokers(cluster.pk)
+    cluster_store(cluster.pk).remove_all()
+    remove_storage(cluster.pk)
+    tell_purged(cluster=cluster, permit=permit)
+    cell_store().remove_spec(cluster.pk)

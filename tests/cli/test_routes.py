@@ -54,6 +54,8 @@ NO_COMMAND = {
     "GET /local-mail": "a folder of files on the machine that runs the service for itself",
     "GET /staff/cells": STAFF,
     "GET /staff/clusters": STAFF,
+    "GET /staff/break-glass": STAFF,
+    "POST /staff/clusters/{id}:break-glass": STAFF,
     "GET /staff/incidents": STAFF,
     "GET /staff/limit-requests": STAFF,
     "POST /staff/limit-requests/{id}:grant": STAFF,

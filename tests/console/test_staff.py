@@ -19,7 +19,7 @@ from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import made_cluster
 from tests.provisioning.control.world import failing
 
-LISTS = ["cells", "clusters", "operations", "incidents", "limit-requests"]
+LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-requests"]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ MINUTE = timedelta(minutes=1)
 CLUSTER = rules.ClusterFact(
     id="cl_a", organization_id="org_a", name="orders", phase="running", message="", crashing=False
 )
+HEALTH = rules.HealthFact(AT, held=False, unhealthy=0, wanted=9, platform="", machines=[])
 WELL = Facts(
     at=AT,
     cell="local",
@@ -24,6 +25,7 @@ WELL = Facts(
     operations=[],
     usage=[],
     oldest_task_at=None,
+    health=HEALTH,
 )
 OPEN, CLOSED, SUSPECTED = IncidentState.OPEN, IncidentState.CLOSED, IncidentState.SUSPECTED
 
@@ -32,7 +34,15 @@ def operation(age):
     return rules.OperationFact("op_a", "org_a", "cl_a", "create_cluster", AT - age)
 
 
+def told(**fields):
+    return replace(WELL, health=replace(HEALTH, **fields))
+
+
 ILL = {
+    "held": told(held=True, unhealthy=7),
+    "machine": told(machines=["node-1"]),
+    "platform": told(platform="no answer"),
+    "silent": told(told_at=AT - rules.KEEPER_SILENT),
     "failed": replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="refused")]),
     "crashing": replace(WELL, clusters=[replace(CLUSTER, crashing=True)]),
     "cell": replace(WELL, clusters=[], cell_answers=False),
@@ -44,7 +54,11 @@ ILL = {
 
 def changed(facts, *known, later=timedelta(0)):
     return rules.changes(
-        rules.findings(facts), known, at=AT + later, cell_answers=facts.cell_answers
+        rules.findings(facts),
+        known,
+        at=AT + later,
+        cell_answers=facts.cell_answers,
+        keeper_speaks=facts.keeper_speaks,
     )
 
 
@@ -73,7 +87,8 @@ def test_what_is_ill_has_one(ill):
     assert change.finding.title
     assert change.finding.text
     # What concerns everybody names nobody.
-    assert (change.finding.organization_id is None) == (ill in {"cell", "tasks"})
+    everybody = {"cell", "tasks", "held", "machine", "platform", "silent"}
+    assert (change.finding.organization_id is None) == (ill in everybody)
 
 
 @pytest.mark.parametrize("ill", ILL)
@@ -87,7 +102,7 @@ def test_what_is_well_again_closes_it(ill):
     assert change == Advance("inc_a", CLOSED, rules.IT_IS_OVER)
 
 
-@pytest.mark.parametrize("ill", ["cell", "tasks"])
+@pytest.mark.parametrize("ill", ["cell", "tasks", "platform", "silent"])
 def test_what_passes_at_once_is_told_to_nobody(ill):
     suspected = known(ILL[ill], SUSPECTED)
     assert changed(WELL, suspected) == [Forget("inc_a")]
@@ -121,6 +136,13 @@ def test_from_not_knowing_follows_nothing():
     # What PostgreSQL tells of is known all the same.
     stuck = known(ILL["operation"], id="inc_b")
     assert Advance("inc_b", CLOSED, rules.IT_IS_OVER) in changed(away, stuck)
+
+
+@pytest.mark.parametrize("ill", ["held", "machine", "platform"])
+def test_from_a_keepers_silence_follows_nothing_but_that_it_is_silent(ill):
+    silent = replace(ILL["silent"])
+    for facts in (silent, replace(WELL, health=None)):
+        assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, known(ILL[ill]))
 
 
 STATES = st.sampled_from(list(IncidentState))

@@ -25,6 +25,7 @@ KEEPER = {
     ("", "secrets"): set(APPLIED),
     ("", "serviceaccounts"): set(APPLIED),
     ("", "pods"): {"list", "watch", "delete"},
+    ("", "nodes"): {"list", "watch"},
     ("networking.k8s.io", "networkpolicies"): set(APPLIED),
     ("policy", "poddisruptionbudgets"): set(APPLIED),
     ("apps", "deployments"): {*APPLIED, "watch"},

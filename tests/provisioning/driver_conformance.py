@@ -132,9 +132,11 @@ class LossyDriver:
         """Loses the first reply."""
         return await self._request("replace", lambda: self._driver.replace(cluster_id, slot))
 
-    async def remove(self, cluster_id: str) -> Outcome:
+    async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
         """Loses the first reply."""
-        return await self._request("remove", lambda: self._driver.remove(cluster_id))
+        return await self._request(
+            "remove", lambda: self._driver.remove(cluster_id, break_glass=break_glass)
+        )
 
     async def _request(
         self, name: str, call: Callable[[], Coroutine[Any, Any, Outcome]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Min
 
@@ -14,10 +14,17 @@ from console.common.conf import config
 from console.common.models import OutboxEntry
 from console.incidents import restarts
 from console.incidents.models import RestartCount
-from console.incidents.rules import ClusterFact, Facts, OperationFact, UsageFact
+from console.incidents.rules import (
+    ClusterFact,
+    Facts,
+    HealthFact,
+    OperationFact,
+    UsageFact,
+)
 from metering.models import HourStanding
 from provisioning.cells import cell_store
 from provisioning.models import Cluster, Operation
+from provisioning.services.deletion_guard import cell_health
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +36,7 @@ RUNNING_PHASES = {"starting", "running", "stopping"}
 
 
 def gather_facts(at: datetime) -> Facts:
-    """All of it: three queries, one listing of the cell, and what changed of restarts."""
+    """All of it: three queries, two reads of the cell, and what changed of restarts."""
     statuses = _statuses()
     return Facts(
         at=at,
@@ -38,6 +45,7 @@ def gather_facts(at: datetime) -> Facts:
         clusters=_clusters(statuses, at) if statuses is not None else (),
         operations=_operations(),
         usage=_usage(at),
+        health=_health(),
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 
@@ -48,6 +56,20 @@ def _statuses() -> Mapping[str, ClusterStatus] | None:
     except MetadataError as error:
         logger.warning("incidents.cell_away error=%s", error)
         return None
+
+
+def _health() -> HealthFact | None:
+    health = cell_health()
+    if health is None:
+        return None
+    return HealthFact(
+        told_at=datetime.fromtimestamp(health.told_at_ms / 1000, UTC),
+        held=health.held,
+        unhealthy=health.unhealthy,
+        wanted=health.wanted,
+        platform=health.platform,
+        machines=health.machines,
+    )
 
 
 def _clusters(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[ClusterFact]:

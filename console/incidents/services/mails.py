@@ -16,7 +16,11 @@ TASK = "incidents.send_incident_mail"
 # Nobody needs to do anything about the others.
 MAILED = {
     IncidentKind.BROKERS_CRASHING.value,
+    IncidentKind.BROKERS_UNHEALTHY.value,
     IncidentKind.CELL_UNREACHABLE.value,
+    IncidentKind.KEEPER_SILENT.value,
+    IncidentKind.MACHINE_LOST.value,
+    IncidentKind.PLATFORM_UNREACHABLE.value,
     IncidentKind.OPERATION_STUCK.value,
     IncidentKind.TASKS_DELAYED.value,
 }

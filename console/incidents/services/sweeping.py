@@ -41,7 +41,13 @@ def sweep_incidents() -> int:
         if not locks.try_lock("incidents", "sweep"):
             return 0
         facts = gather_facts(at)
-        made = changes(findings(facts), _known(at), at=at, cell_answers=facts.cell_answers)
+        made = changes(
+            findings(facts),
+            _known(at),
+            at=at,
+            cell_answers=facts.cell_answers,
+            keeper_speaks=facts.keeper_speaks,
+        )
         for change in made:
             _do(change, at)
     return len(made)

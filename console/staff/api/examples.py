@@ -27,6 +27,27 @@ CELL: dict[str, Any] = {
         "incomplete_hours": 0,
         "missing_days": [],
     },
+    "health": {
+        "told_at": "2026-11-21T15:04:05Z",
+        "wanted": 7,
+        "unhealthy": 0,
+        "deletions_held": False,
+        "reason": "",
+        "platform": "",
+        "machines": [],
+        "orphans": [],
+    },
+}
+PERMIT: dict[str, Any] = {
+    "id": "bgl_3k2jq7v5xw4mzn6yt2ba",
+    "organization_id": ORGANIZATION_ID,
+    "cluster_id": CLUSTER_ID,
+    "reason": "Its owner asked for it by telephone, ticket 4711.",
+    "made_by": "usr_5w4mzn6yt2ba3k2jq7v5",
+    "audit_id": "aud_7m4nq2xk5vw3jzt6ybac",
+    "created_at": "2026-11-21T15:00:00Z",
+    "expires_at": "2026-11-21T16:00:00Z",
+    "used_at": None,
 }
 CLUSTER: dict[str, Any] = {
     "id": CLUSTER_ID,
@@ -62,12 +83,23 @@ def _shown(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=["200"])
 
 
+def _made(name: str, value: object) -> OpenApiExample:
+    return OpenApiExample(name, value=value, response_only=True, status_codes=["201"])
+
+
 def _sent(name: str, value: object) -> OpenApiExample:
     return OpenApiExample(name, value=value, request_only=True)
 
 
 CELLS = {"list": [_shown("The only cell", CELL)]}
 CLUSTERS = {"list": [_shown("A cluster", CLUSTER)]}
+BREAK_GLASS = {
+    "list": [_shown("Not used yet", PERMIT)],
+    "permit_deletion": [
+        _sent("For an hour", {"reason": PERMIT["reason"]}),
+        _made("It holds", PERMIT),
+    ],
+}
 OPERATIONS = {"list": [_shown("It runs", {**OPERATION, "organization": ORGANIZATION})]}
 INCIDENTS = {"list": [_shown("It is open", {**INCIDENT, "organization_id": ORGANIZATION_ID})]}
 LIMIT_REQUESTS = {

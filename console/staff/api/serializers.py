@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from console.incidents.api.serializers import IncidentSerializer
@@ -14,8 +16,16 @@ from console.limits.models import LimitRequest
 from console.limits.models.request import TEXT_CHARS_MAX, VALUE_MAX
 from console.staff.cells import CellStanding
 from provisioning.api.cluster_serializers import OperationSerializer
+from provisioning.cell_notes import CellHealth
 from provisioning.choices import OperationState
-from provisioning.models import Cluster
+from provisioning.models import BreakGlass, Cluster
+from provisioning.models.break_glass import (
+    LASTS_S_DEFAULT,
+    LASTS_S_MAX,
+    LASTS_S_MIN,
+    REASON_CHARS_MAX,
+    REASON_CHARS_MIN,
+)
 from provisioning.services.observation import observe_cluster
 
 ORGANIZATION_ID = r"^org_[a-z2-7]{20}$"
@@ -69,6 +79,31 @@ class MeterSerializer(serializers.Serializer[Any]):
         return len(meter.incomplete)
 
 
+class HealthSerializer(serializers.Serializer[Any]):
+    """How a cell's brokers are, as its keeper tells."""
+
+    told_at = serializers.SerializerMethodField()
+    wanted = serializers.IntegerField(help_text="Brokers that should run.")
+    unhealthy = serializers.IntegerField(help_text="Those of them that do not serve.")
+    deletions_held = serializers.BooleanField(source="held")
+    reason = serializers.CharField(help_text="Why they are held; empty: they are not.")
+    platform = serializers.CharField(
+        help_text="Why what runs brokers cannot be asked; empty: it can."
+    )
+    machines = serializers.ListField(
+        child=serializers.CharField(), help_text="Those that are lost."
+    )
+    orphans = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Clusters that brokers or settings are there of, and that nobody wants.",
+    )
+
+    @extend_schema_field(serializers.DateTimeField())
+    def get_told_at(self, health: CellHealth) -> datetime:
+        """When."""
+        return datetime.fromtimestamp(health.told_at_ms / 1000, UTC)
+
+
 class StaffCellSerializer(serializers.Serializer[CellStanding]):
     """A cell."""
 
@@ -82,6 +117,7 @@ class StaffCellSerializer(serializers.Serializer[CellStanding]):
     connections = serializers.IntegerField()
     restarts = serializers.IntegerField(help_text="Of brokers, since their clusters woke up.")
     meter = MeterSerializer()
+    health = HealthSerializer(allow_null=True, help_text="Null: the keeper never told.")
 
 
 class StaffOrganizationSerializer(serializers.Serializer[Any]):
@@ -133,6 +169,36 @@ class StaffClusterSerializer(serializers.ModelSerializer[Cluster]):
         """Empty where there is nothing to say."""
         del cluster
         return "" if self._seen.cell is None else self._seen.cell.message
+
+
+class BreakGlassInputSerializer(serializers.Serializer[Any]):
+    """Why one deletion shall pass, and for how long it may."""
+
+    reason = serializers.CharField(
+        min_length=REASON_CHARS_MIN,
+        max_length=REASON_CHARS_MAX,
+        help_text="The organisation's people read it.",
+    )
+    expires_in_s = serializers.IntegerField(
+        default=LASTS_S_DEFAULT, min_value=LASTS_S_MIN, max_value=LASTS_S_MAX
+    )
+
+
+class BreakGlassSerializer(serializers.ModelSerializer[BreakGlass]):
+    """A permit to delete a cluster although deletions are held."""
+
+    audit_id = serializers.CharField(help_text="The entry of the organisation's audit log.")
+    used_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it let a deletion pass; null: not yet."
+    )
+
+    class Meta:
+        model = BreakGlass
+        fields = (
+            *("id", "organization_id", "cluster_id", "reason", "made_by", "audit_id"),
+            *("created_at", "expires_at", "used_at"),
+        )
+        read_only_fields = fields
 
 
 class StaffOperationSerializer(OperationSerializer):

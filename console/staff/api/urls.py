@@ -13,6 +13,16 @@ urlpatterns = [
     path(
         "staff/clusters", views.StaffClusterViewSet.as_view({"get": "list"}), name="staff-clusters"
     ),
+    re_path(
+        r"^staff/clusters/(?P<id>cl_[a-z2-7]+):break-glass$",
+        views.StaffBreakGlassViewSet.as_view({"post": "permit_deletion"}),
+        name="staff-cluster-break-glass",
+    ),
+    path(
+        "staff/break-glass",
+        views.StaffBreakGlassViewSet.as_view({"get": "list"}),
+        name="staff-break-glass",
+    ),
     path(
         "staff/operations",
         views.StaffOperationViewSet.as_view({"get": "list"}),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
+from rest_framework import status as http_status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,7 +19,8 @@ from console.staff.api import examples
 from console.staff.api import serializers as shapes
 from console.staff.api.bases import StaffViewSet, named
 from console.staff.cells import list_cells
-from provisioning.models import Cluster, Operation
+from provisioning.models import BreakGlass, Cluster, Operation
+from provisioning.services.deletion_guard import break_glass
 
 
 class StaffCellViewSet(StaffViewSet):
@@ -46,6 +48,41 @@ class StaffClusterViewSet(StaffViewSet):
     def rows(self, wanted: Mapping[str, Any]) -> Any:
         """Those that are not purged."""
         return Cluster.objects.not_purged().select_related("organization").filter(**named(wanted))
+
+
+class StaffBreakGlassViewSet(StaffViewSet):
+    """Permits to delete a cluster although deletions are held."""
+
+    serializer_class = shapes.BreakGlassSerializer
+    query_serializers = {"list": shapes.OrganizationQuerySerializer}
+    input_serializers = {"permit_deletion": shapes.BreakGlassInputSerializer}
+    examples = examples.BREAK_GLASS
+
+    def rows(self, wanted: Mapping[str, Any]) -> Any:
+        """Those that match."""
+        return BreakGlass.objects.filter(**named(wanted))
+
+    @extend_schema(responses={201: shapes.BreakGlassSerializer})
+    def permit_deletion(self, request: Request, id: str, **kwargs: Any) -> Response:  # noqa: A002
+        """Lets one deletion of a cluster pass, until it expires. Its organisation's audit log says
+        so, with the reason.
+        """
+        del request, kwargs
+        data = self.validated_input()
+        with system_scope():
+            owner = Cluster.objects.filter(pk=id).values_list("organization_id").first()
+        if owner is None:
+            raise NotFound
+        (organization_id,) = owner
+        with organization_scope(organization_id):
+            cluster = Cluster.objects.select_for_update(no_key=True).get(pk=id)
+            permit = break_glass(
+                actor=self.staff_actor(organization_id),
+                cluster=cluster,
+                reason=data["reason"],
+                lasts_s=data["expires_in_s"],
+            )
+            return self.answer(permit, status=http_status.HTTP_201_CREATED)
 
 
 class StaffOperationViewSet(StaffViewSet):

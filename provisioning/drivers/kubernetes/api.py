@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -96,10 +96,17 @@ class Event:
 class Api:
     """Calls that block; each as long as `timeout_s` at most. Safe in several threads."""
 
-    def __init__(self, connection: client.ApiClient, *, timeout_s: float) -> None:
+    def __init__(
+        self,
+        connection: client.ApiClient,
+        *,
+        timeout_s: float,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
         self._closed = threading.Event()
+        self._headers = headers
 
     @classmethod
     def connect(cls, kubeconfig: str = "", *, timeout_s: float, connections: int = 32) -> Api:
@@ -115,6 +122,11 @@ class Api:
         settings.retries = urllib3.Retry(0)
         settings.connection_pool_maxsize = connections
         return cls(client.ApiClient(settings), timeout_s=timeout_s)
+
+    def impersonating(self, user: str, groups: Sequence[str]) -> Api:
+        """Calls over the same connections as somebody else, where that is allowed."""
+        headers = [("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups)]
+        return Api(self._connection, timeout_s=self._timeout_s, headers=tuple(headers))
 
     def get(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
         """One object; None where there is none."""
@@ -222,7 +234,7 @@ class Api:
         content_type: str,
         timeout_s: float,
     ) -> urllib3.HTTPResponse:
-        header = {"Accept": JSON, "Content-Type": content_type}
+        header = {"Accept": JSON, "Content-Type": content_type, **dict(self._headers)}
         sent = self._connection.param_serialize(
             method,
             path,

@@ -19,13 +19,20 @@ from provisioning.drivers.base import (
     ClusterPlan,
     Outcome,
 )
-from provisioning.drivers.kubernetes import manifests
+from provisioning.drivers.kubernetes import guard, manifests
 from provisioning.drivers.kubernetes.api import Api, ApiError, Lost
 from provisioning.drivers.kubernetes.cache import Cache
 from provisioning.drivers.kubernetes.manifests import Manifest, namespace_of
 from provisioning.drivers.kubernetes.objects import Found, Key, Objects
-from provisioning.drivers.kubernetes.observe import instance_of, is_ending, observe, slot_of
+from provisioning.drivers.kubernetes.observe import (
+    instance_of,
+    is_ending,
+    is_node_ready,
+    observe,
+    slot_of,
+)
 from provisioning.drivers.kubernetes.options import KubernetesOptions
+from provisioning.drivers.kubernetes.pulse import Pulse
 
 LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -71,6 +78,11 @@ class KubernetesDriver:
             for kind in ("Namespace", "Deployment", "Pod")
         )
         self._objects = Objects(api, self._remember, self._pods.of)
+        # Of no cluster: nobody is told of a change, and nothing waits for the list.
+        self._nodes = Cache(api, "Node", "", self._on_change)
+        self._pulse = Pulse(
+            lambda: self._call(self._api.get, "Namespace", options.system_namespace)
+        )
 
     def notify(self, call: Callable[[str], None]) -> None:
         """See `Driver.notify`."""
@@ -80,13 +92,14 @@ class KubernetesDriver:
         """Reads what is there. Raises `Lost` where the API server cannot be reached."""
         self._loop = asyncio.get_running_loop()
         caches = (self._namespaces, self._deployments, self._pods)
-        for cache in caches:
+        for cache in (*caches, self._nodes):
             cache.start()
         for cache in caches:
             if not await self._call(cache.wait_listed, LISTED_S):
                 message = f"{cache.kind}s could not be listed within {LISTED_S:.0f} s"
                 raise Lost(message)
         self._inherited = await self._call(self._objects.list_all, self._selector)
+        self._pulse.start()
         self._sweeping = asyncio.create_task(self._sweep_again(), name="sweep of Kubernetes")
 
     async def close(self) -> None:
@@ -95,7 +108,8 @@ class KubernetesDriver:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeping
-        for cache in (self._namespaces, self._deployments, self._pods):
+        await self._pulse.close()
+        for cache in (self._namespaces, self._deployments, self._pods, self._nodes):
             await self._call(cache.close)
         self._threads.shutdown()
         self._api.close()
@@ -118,10 +132,32 @@ class KubernetesDriver:
         name = namespace_of(cluster_id)
         return ClusterObservation(
             cluster_id,
-            observe(self._deployments.of(name), self._pods.of(name), self._options),
+            observe(self._deployments.of(name), self._pods.of(name), self._options, self._is_lost),
             self._restarts.get(cluster_id, 0),
-            self._pods.listed,
+            self._pods.listed and self._pulse.trouble is None,
         )
+
+    def unwell(self) -> str | None:
+        """See `Driver.unwell`."""
+        return self._pulse.trouble
+
+    async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
+        """See `Driver.hold_deletions`. The admission policies look at what is written here."""
+        manifest = guard.health(self._options, held=held, reason=reason)
+        try:
+            await self._call(self._api.apply, manifest)
+        except Lost as error:
+            return Outcome(Answer.UNKNOWN, str(error))
+        except ApiError as error:
+            return Outcome(Answer.REFUSED, str(error))
+        return ACCEPTED
+
+    def _is_lost(self, node: str) -> bool:
+        """Whether a node does not answer.
+
+        One that is not known may be new; pods of one that is gone Kubernetes deletes itself.
+        """
+        return any(not is_node_ready(found) for found in self._nodes.of(node))
 
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
         """See `Driver.stop`."""
@@ -136,10 +172,10 @@ class KubernetesDriver:
             return Outcome(Answer.REFUSED, f"no broker of {cluster_id} in slot {slot}")
         return await self._request(cluster_id, lambda: self._end_pods(cluster_id, slot))
 
-    async def remove(self, cluster_id: str) -> Outcome:
+    async def remove(self, cluster_id: str, *, break_glass: str = "") -> Outcome:
         """See `Driver.remove`. The namespace ends in the background."""
         self._wanted.pop(cluster_id, None)
-        return await self._request(cluster_id, lambda: self._remove(cluster_id))
+        return await self._request(cluster_id, lambda: self._remove(cluster_id, break_glass))
 
     async def sweep(self) -> int:
         """Repairs what is not as it shall be, of all clusters; gives the number of writes."""
@@ -209,7 +245,7 @@ class KubernetesDriver:
         if not clean:
             self._end_pods(cluster_id)
 
-    def _remove(self, cluster_id: str) -> None:
+    def _remove(self, cluster_id: str, break_glass: str) -> None:
         self._complete.pop(cluster_id, None)
         name = namespace_of(cluster_id)
         self._ask_of(cluster_id)
@@ -218,6 +254,8 @@ class KubernetesDriver:
             # Nobody else may delete it: see the admission policies.
             freed = {"metadata": {"labels": {manifests.LIVE_DATA: "false"}}}
             self._namespaces.put(self._api.merge("Namespace", name, "", freed))
+            if break_glass:
+                guard.break_glass(self._api, self._options, name, break_glass)
             self._end_pods(cluster_id)
             self._api.delete("Namespace", name)
             ending = self._api.get("Namespace", name)

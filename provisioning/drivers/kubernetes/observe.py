@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from provisioning.drivers.base import BrokerObservation, BrokerState, Endpoints
@@ -14,10 +15,17 @@ EXIT_USAGE = 2
 FINISHED = {"Succeeded", "Failed"}
 
 
+def _never(_node: str) -> bool:
+    return False
+
+
 def observe(
-    deployments: Sequence[Manifest], pods: Sequence[Manifest], options: KubernetesOptions
+    deployments: Sequence[Manifest],
+    pods: Sequence[Manifest],
+    options: KubernetesOptions,
+    is_lost: Callable[[str], bool] = _never,
 ) -> tuple[BrokerObservation, ...]:
-    """The brokers that are there, by slot."""
+    """The brokers that are there, by slot. `is_lost`: of a node, by its name."""
     wanted = {slot_of(each): int(each["spec"]["replicas"]) for each in deployments}
     by_slot: dict[int, list[Manifest]] = {slot: [] for slot in wanted}
     for pod in pods:
@@ -28,7 +36,11 @@ def observe(
         _broker(slot, wanted.get(slot, 0), by_slot[slot], failures.get(slot, ""), options)
         for slot in sorted(by_slot)
     )
-    return tuple(broker for broker in found if broker is not None)
+    return tuple(
+        replace(broker, lost=bool(broker.machine) and is_lost(broker.machine))
+        for broker in found
+        if broker is not None
+    )
 
 
 def slot_of(found: Manifest) -> int:
@@ -46,6 +58,11 @@ def is_ending(pod: Manifest) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def is_node_ready(node: Manifest) -> bool:
+    """Whether a node answers, and nobody has asked for its end."""
+    return _condition(node, "Ready").get("status") == "True" and not is_ending(node)
+
+
 def _broker(
     slot: int,
     replicas: int,
@@ -56,29 +73,37 @@ def _broker(
     if not replicas:
         if not pods:
             return None
-        return BrokerObservation(slot, BrokerState.STOPPING, instance_of(pods[0]))
+        return BrokerObservation(
+            slot, BrokerState.STOPPING, instance_of(pods[0]), machine=_node_of(pods[0])
+        )
     live = [pod for pod in pods if not is_ending(pod)]
     if not live:
         return BrokerObservation(slot, BrokerState.WAITING, message=failure)
     pod = max(live, key=lambda each: str(each["metadata"]["creationTimestamp"]))
     container = _container(pod)
     restarts = int(container.get("restartCount", 0))
-    name = instance_of(pod)
+    name, node = instance_of(pod), _node_of(pod)
     if _is_ready(pod):
         return BrokerObservation(
-            slot, BrokerState.RUNNING, name, endpoints=_endpoints(pod, options)
+            slot, BrokerState.RUNNING, name, endpoints=_endpoints(pod, options), machine=node
         )
     last = container.get("lastState", {}).get("terminated") or container.get("state", {}).get(
         "terminated", {}
     )
     message = str(last.get("message", "")).strip()
     if last.get("exitCode") == EXIT_USAGE:
-        return BrokerObservation(slot, BrokerState.FAILED, name, None, restarts, message)
+        return BrokerObservation(
+            slot, BrokerState.FAILED, name, None, restarts, message, machine=node
+        )
     waiting = container.get("state", {}).get("waiting", {})
     state = BrokerState.WAITING if restarts and waiting else BrokerState.STARTING
     reasons = [waiting.get("message", ""), message, _unscheduled(pod)]
     text = next((reason for reason in reasons if reason), "")
-    return BrokerObservation(slot, state, name, None, restarts, text)
+    return BrokerObservation(slot, state, name, None, restarts, text, machine=node)
+
+
+def _node_of(pod: Manifest) -> str:
+    return str(pod.get("spec", {}).get("nodeName", ""))
 
 
 def _endpoints(pod: Manifest, options: KubernetesOptions) -> Endpoints:

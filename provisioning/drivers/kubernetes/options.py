@@ -35,6 +35,8 @@ class KubernetesOptions:
     command: tuple[str, ...] = ("python", "-m", "brokers", "run")
     # The namespace and the labels of those that may connect to brokers.
     system_namespace: str = "freshet-system"
+    # Who the keeper is to the API server.
+    identity: str = "system:serviceaccount:freshet-system:keeper"
     resources: Resources = field(default_factory=Resources)
     priority_class: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from tests.console.factories import Tenant
 from tests.console.walk.limits import a_request
-from tests.console.walk.routes import Route
+from tests.console.walk.provisioning import made_cluster
+from tests.console.walk.routes import Parameters, Route
 
+LISTS = ("cells", "clusters", "break-glass", "operations", "incidents", "limit-requests")
 REQUEST = "/api/v1/staff/limit-requests/<id>"
+
+
+def a_cluster(tenant: Tenant) -> Parameters:
+    """Any."""
+    return {"id": made_cluster(tenant).pk}
+
+
 ROUTES = [
-    *(
-        Route("GET", f"/api/v1/staff/{name}", None, session=True, staff=True)
-        for name in ("cells", "clusters", "operations", "incidents", "limit-requests")
+    *(Route("GET", f"/api/v1/staff/{name}", None, session=True, staff=True) for name in LISTS),
+    Route(
+        "POST",
+        "/api/v1/staff/clusters/<id>:break-glass",
+        None,
+        body={"reason": "Walked through, with a reason."},
+        parameters=a_cluster,
+        session=True,
+        staff=True,
     ),
     Route(
         "POST", f"{REQUEST}:grant", None, body={}, parameters=a_request, session=True, staff=True

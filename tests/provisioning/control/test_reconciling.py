@@ -17,6 +17,7 @@ from console.common.conf import config
 from console.common.models import OutboxEntry
 from console.common.tenancy import organization_scope
 from provisioning import tasks
+from provisioning.cell_notes import removal_of
 from provisioning.cells import cluster_store
 from provisioning.choices import OperationState, OperationType
 from provisioning.models import CellPort, Cluster, Operation
@@ -234,7 +235,8 @@ def test_after_seven_days_nothing_is_left(api, make_cluster, reconcile, tenant, 
         folder.mkdir(parents=True)
     reconciling.sweep_clusters()
     assert cell.spec(cluster_id) is None
-    assert cell.status(cluster_id) is None
+    # The keeper's word, and nothing else is there for it to look at.
+    assert removal_of(cell, cluster_id) is not None
     assert cluster_store(cluster_id).topics() == []
     assert cluster_store(cluster_id).list_users() == []
     assert not any(folder.exists() for folder in folders)
@@ -251,7 +253,8 @@ def test_before_that_all_of_it_is(api, make_cluster, reconcile, tenant):
 
 
 @pytest.mark.parametrize(
-    ("owner", "call"), [(CellStore, "remove_cluster"), (ClusterStore, "remove_all")]
+    ("owner", "call"),
+    [(CellStore, "put_sample"), (CellStore, "remove_spec"), (ClusterStore, "remove_all")],
 )
 def test_a_purge_that_was_cut_short_goes_on(
     api, make_cluster, reconcile, tenant, cell, owner, call

@@ -29,6 +29,7 @@ from console.common.conf import config
 from console.common.ids import is_id
 from console.common.models import AuditEntry, OutboxEntry
 from console.common.tenancy import organization_scope
+from provisioning.cell_notes import removal_of
 from provisioning.choices import UNFINISHED, Intent, OperationState
 from provisioning.models import Announcement, CellPort, Cluster, Credential, Operation
 from provisioning.models.cluster import RESTORABLE
@@ -242,6 +243,9 @@ class Estate:
                 brokers=before.brokers if before is not None and phase == "running" else (),
             )
             self.cell.put_status(cluster_id, status)
+        purged = self.cell.spec(self.cluster_id) is None
+        if purged and removal_of(self.cell, self.cluster_id) is not None:
+            self.cell.remove_cluster(self.cluster_id)
 
     # What there is.
 

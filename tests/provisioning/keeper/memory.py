@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from provisioning.cell_notes import CellHealth, Removal
 from provisioning.keeper.records import Spec, Status, StoreError, Wake, Wanted
 
 
@@ -15,6 +17,8 @@ class MemoryStore:
         self.failing: str | None = None
         self.writes: list[tuple[str, Status]] = []
         self.samples: dict[str, tuple[int, Mapping[str, object]]] = {}
+        self.removals: dict[str, Removal] = {}
+        self.told: CellHealth | None = None
         self._specs: dict[str, Spec] = {}
         self._statuses: dict[str, Status] = {}
         self._wakes: dict[str, Wake] = {}
@@ -59,6 +63,40 @@ class MemoryStore:
             self.samples[cluster_id] = (taken_at_ms, content)
             self._tell(wanted=False)
 
+    def removal(self, cluster_id: str) -> Removal | None:
+        """See `Store.removal`."""
+        with self._changed:
+            self._check()
+            return self.removals.get(cluster_id)
+
+    def forget(self, cluster_id: str) -> None:
+        """See `Store.forget`."""
+        with self._changed:
+            self._check()
+            self.removals.pop(cluster_id, None)
+            self._statuses.pop(cluster_id, None)
+            self._tell(wanted=False)
+
+    def health(self) -> CellHealth | None:
+        """See `Store.health`."""
+        with self._changed:
+            self._check()
+            return self.told
+
+    def put_health(self, health: CellHealth) -> None:
+        """See `Store.put_health`."""
+        with self._changed:
+            self._check()
+            self.told = health
+            self._tell(wanted=False)
+
+    def purge(self, cluster_id: str, **permit: Any) -> None:  # noqa: ANN401 (a removal's own)
+        """What the control plane does at the end."""
+        with self._changed:
+            self.removals[cluster_id] = Removal(1, **permit)
+        if cluster_id in self._specs:
+            self.remove_spec(cluster_id)
+
     def watch(self, after_revision: int, timeout_s: float) -> int:
         """See `Store.watch`."""
         with self._changed:
@@ -82,7 +120,7 @@ class MemoryStore:
             self._tell(wanted=True)
 
     def remove_spec(self, cluster_id: str) -> None:
-        """What the control plane does at the end."""
+        """What happens where the metadata comes back from an older backup."""
         with self._changed:
             del self._specs[cluster_id]
             self._tell(wanted=True)

@@ -49,6 +49,7 @@ def broker(state, **fields):
 
 RUNS = broker(BrokerState.RUNNING)
 STARTS = broker(BrokerState.STARTING)
+LOST = replace(RUNS, machine="node-1", lost=True)
 STOPS = broker(BrokerState.STOPPING)
 WAITS = broker(BrokerState.WAITING, failures=2, message="ended")
 CRASHES = broker(BrokerState.WAITING, failures=5, message="ended with status 9")
@@ -262,16 +263,47 @@ CASES = {
     "suspended while it fails": (view(Phase.FAILED, CRASHES, spec=SUSPENDED), [Stop()], "stopping"),
     "deleted": (view(Phase.RUNNING, RUNS, spec=DELETED, kept=True), [Stop()], Phase.STOPPING),
     "deleted, stopped": (
-        view(Phase.STOPPING, spec=DELETED, kept=True),
-        [Remove()],
+        view(Phase.STOPPING, spec=DELETED, kept=True, removable=True),
+        [],
         Phase.ASLEEP,
     ),
-    "deleted, removed": (view(Phase.ASLEEP, spec=DELETED), [], Phase.ASLEEP),
+    # machines and answers
+    "its machine is lost": (view(Phase.RUNNING, LOST, applied=True), [Replace(0)], "running"),
+    "lost as it starts": (
+        view(Phase.STARTING, replace(LOST, state=BrokerState.STARTING), applied=True),
+        [Replace(0)],
+        Phase.STARTING,
+    ),
+    "lost as it stops": (
+        view(Phase.STOPPING, replace(LOST, state=BrokerState.STOPPING)),
+        [],
+        Phase.STOPPING,
+    ),
+    "lost, replaced a moment ago": (
+        view(Phase.RUNNING, LOST, applied=True, spared=frozenset({0})),
+        [],
+        Phase.RUNNING,
+    ),
+    "nobody answers the keeper": (
+        view(Phase.RUNNING, RUNS, applied=True, unanswered=((0, 20),), doubtful=True),
+        [],
+        Phase.RUNNING,
+    ),
+    "nobody answers, but of this one it is known": (
+        view(Phase.RUNNING, LOST, applied=True, unanswered=((0, 20),), doubtful=True),
+        [Replace(0)],
+        Phase.RUNNING,
+    ),
     # no spec
     "purged, it runs": (view(Phase.RUNNING, RUNS, spec=None, kept=True), [Stop()], None),
     "purged, something is kept": (
-        view(Phase.ASLEEP, spec=None, kept=True, wake=WAKE),
+        view(Phase.ASLEEP, spec=None, kept=True, removable=True, wake=WAKE),
         [Remove(), FORGET],
+        None,
+    ),
+    "unknown, and nobody purged it": (
+        view(Phase.ASLEEP, spec=None, kept=True, wake=WAKE),
+        [FORGET],
         None,
     ),
     "purged": (view(spec=None), [], None),
@@ -393,6 +425,7 @@ VIEWS = st.builds(
     sampled_ms=st.integers(NOW - 2 * IDLE, NOW),
     unanswered=st.sampled_from([(), ((0, 3),), ((0, 20),)]),
     kept=st.booleans(),
+    removable=st.booleans(),
     leaving=st.booleans(),
 ).flatmap(
     lambda v: st.lists(BROKERS, max_size=1).map(
@@ -432,7 +465,8 @@ def test_gateways_know_before_an_idle_cluster_is_stopped(v):
 def test_files_go_only_once_nothing_runs(v):
     if Remove() in decide(v, RULES).actions:
         assert v.observed.brokers == ()
-        assert v.spec is None or v.spec.state is SpecState.DELETED
+        assert v.spec is None
+        assert v.removable
 
 
 @given(VIEWS)

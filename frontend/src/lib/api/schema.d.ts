@@ -1567,6 +1567,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/staff/break-glass": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One page of rows, newest first. */
+        get: operations["staff_break_glass_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/staff/cells": {
         parameters: {
             query?: never;
@@ -1595,6 +1612,26 @@ export interface paths {
         get: operations["staff_clusters_list"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/staff/clusters/{id}:break-glass": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Lets one deletion of a cluster pass, until it expires. Its organisation's audit log says
+         *     so, with the reason.
+         */
+        post: operations["staff_clusters_:break_glass_create"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2010,6 +2047,32 @@ export interface components {
             email: string;
             readonly generation: number;
         };
+        /** @description A permit to delete a cluster although deletions are held. */
+        BreakGlass: {
+            readonly id: string;
+            readonly organization_id: string;
+            readonly cluster_id: string;
+            readonly reason: string;
+            readonly made_by: string;
+            /** @description The entry of the organisation's audit log. */
+            audit_id: string;
+            /** Format: date-time */
+            readonly created_at: string;
+            /** Format: date-time */
+            readonly expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it let a deletion pass; null: not yet.
+             */
+            used_at: string | null;
+        };
+        /** @description Why one deletion shall pass, and for how long it may. */
+        BreakGlassInputRequest: {
+            /** @description The organisation's people read it. */
+            reason: string;
+            /** @default 3600 */
+            expires_in_s?: number;
+        };
         /** @description A budget, how it stands in the current month, and its newest events. */
         Budget: {
             readonly id: string;
@@ -2399,6 +2462,24 @@ export interface components {
             key: string;
             value: components["schemas"]["Bytes"] | null;
         };
+        /** @description How a cell's brokers are, as its keeper tells. */
+        Health: {
+            /** Format: date-time */
+            readonly told_at: string;
+            /** @description Brokers that should run. */
+            wanted: number;
+            /** @description Those of them that do not serve. */
+            unhealthy: number;
+            deletions_held: boolean;
+            /** @description Why they are held; empty: they are not. */
+            reason: string;
+            /** @description Why what runs brokers cannot be asked; empty: it can. */
+            platform: string;
+            /** @description Those that are lost. */
+            machines: string[];
+            /** @description Clusters that brokers or settings are there of, and that nobody wants. */
+            orphans: string[];
+        };
         /** @description Something that is or was wrong. */
         Incident: {
             readonly id: string;
@@ -2415,7 +2496,7 @@ export interface components {
             updates: components["schemas"]["IncidentUpdate"][];
         };
         /** @enum {string} */
-        IncidentKind: "brokers_crashing" | "cell_unreachable" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
         /** @enum {string} */
         IncidentState: "open" | "closed";
         /** @description A part of the story. */
@@ -2850,6 +2931,14 @@ export interface components {
         };
         PaginatedAuditEntryList: {
             items: components["schemas"]["AuditEntry"][];
+            /**
+             * @description For the parameter `cursor` of the next page; null on the last.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        PaginatedBreakGlassList: {
+            items: components["schemas"]["BreakGlass"][];
             /**
              * @description For the parameter `cursor` of the next page; null on the last.
              * @example null
@@ -3644,6 +3733,8 @@ export interface components {
             /** @description Of brokers, since their clusters woke up. */
             restarts: number;
             meter: components["schemas"]["Meter"];
+            /** @description Null: the keeper never told. */
+            health: components["schemas"]["Health"] | null;
         };
         /** @description A cluster as it runs. Nothing of what is in it. */
         StaffCluster: {
@@ -8552,6 +8643,37 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    staff_break_glass_list: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description How many items a page has at most. */
+                limit?: number;
+                organization_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedBreakGlassList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     staff_cells_list: {
         parameters: {
             query?: {
@@ -8608,6 +8730,44 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "staff_clusters_:break_glass_create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BreakGlassInputRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakGlass"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
