@@ -11,7 +11,7 @@ use super::Gateway;
 use super::limits::{Full, Place};
 use super::login::{Login, LoginError, NotAdmitted};
 use super::pump::{Ended, Signals, pump};
-use super::reach::Unreached;
+use super::reach::{Reached, Unreached};
 use super::view::{Target, check_usable};
 use crate::auth::principal::Principal;
 use crate::env::Stream;
@@ -148,17 +148,18 @@ impl Gateway {
         let session = self.sessions.register(&target.cluster, principal.name());
         let client = self.linked_client(&target, principal, &entry, kind);
         let mut early = vec![0; EARLY_BYTES];
-        let (broker, read) = tokio::select! {
+        let (reached, read) = tokio::select! {
             biased;
             () = session.end.cancelled() => return Ok(Ended::NotAllowed),
             () = self.drain.cancelled() => return Ok(Ended::Stopping),
             held = self.hold(stream.as_mut(), &mut early, &target, &client) => held?,
         };
+        session.linked(&reached.link);
         early.truncate(read);
         early.shrink_to_fit();
         let traffic = self.metrics.traffic(&target.cluster);
         let signals = Signals { end: session.end.clone(), drain: self.drain.clone() };
-        Ok(pump(stream, broker, early, &traffic, &signals).await)
+        Ok(pump(stream, reached.stream, early, &traffic, &signals).await)
     }
 
     /// Whether a client that has proven who it is may go on.
@@ -196,7 +197,7 @@ impl Gateway {
         early: &mut [u8],
         target: &Target,
         client: &LinkedClient,
-    ) -> Result<(Box<dyn Stream>, usize), Closed> {
+    ) -> Result<(Reached, usize), Closed> {
         let reaching = self.reach(target, client);
         tokio::pin!(reaching);
         let read = tokio::select! {

@@ -18,6 +18,7 @@ use crate::metadata::cell::{CellError, CellMetadata};
 use crate::server::{Budget, LogLimit};
 
 mod connection;
+mod frames;
 mod limits;
 mod listeners;
 mod login;
@@ -133,17 +134,22 @@ impl Gateway {
         Ok((gateway, background))
     }
 
-    /// Ends connections to clusters that may not be used any more, as soon as that is known.
+    /// Ends connections to clusters that may not be used any more, and to brokers in whose place
+    /// others run, as soon as that is known: a pod that is lost with its node never closes.
     async fn end_unusable(self: Arc<Self>) {
         let mut changes = self.view.clone();
         let mut known = changes.borrow_and_update().clone();
         while changes.changed().await.is_ok() {
             let view = changes.borrow_and_update().clone();
             for cluster in self.sessions.clusters() {
-                let Err(reason) = check_usable(view.spec(&cluster)) else { continue };
-                let ended = self.sessions.end_all(&cluster);
+                let (ended, reason) = if let Err(reason) = check_usable(view.spec(&cluster)) {
+                    (self.sessions.end_all(&cluster), reason)
+                } else {
+                    let Some(links) = view.links(&cluster) else { continue };
+                    (self.sessions.end_elsewhere(&cluster, &links), "their broker is gone")
+                };
                 if ended > 0 {
-                    tracing::info!(%cluster, ended, reason, "ended the connections of a cluster");
+                    tracing::info!(%cluster, ended, reason, "ended connections of a cluster");
                 }
             }
             for gone in known.clusters().filter(|cluster| view.spec(cluster).is_none()) {
@@ -178,13 +184,14 @@ impl Gateway {
         Arc::clone(of_cluster.or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
-    /// Waits until all connections have ended: each when it is quiet, all within `limit`.
+    /// Waits until all connections have ended: each when all that it asked was answered, all within
+    /// `limit`.
     async fn drain(&self, limit: Duration) {
         self.drain.cancel();
         self.connections.close();
         if tokio::time::timeout(limit, self.connections.wait()).await.is_err() {
             let left = self.connections.len();
-            tracing::warn!(left, "connections were not quiet in time");
+            tracing::warn!(left, "connections were not done in time");
         }
     }
 }

@@ -4,11 +4,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use tokio::time::sleep;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::frames::Frames;
 use super::metrics::Traffic;
 use crate::env::Stream;
 
@@ -18,8 +19,8 @@ const SMALL_BYTES: usize = 8 << 10;
 const LARGE_BYTES: usize = 256 << 10;
 /// A buffer is given back after so many small pieces in a row.
 const SMALL_PIECES: u32 = 64;
-/// A connection on which nothing moved for this long may be closed when the gateway stops.
-const QUIET_TIME: Duration = Duration::from_millis(250);
+/// How long a client may take to close when the gateway stops.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
 /// How long the broker may still answer a client that has said all it has to say.
 const LAST_ANSWERS_TIME: Duration = Duration::from_secs(30);
 
@@ -44,7 +45,7 @@ pub(super) enum Ended {
 pub(super) struct Signals {
     /// At once.
     pub end: CancellationToken,
-    /// When it is quiet.
+    /// When what it has asked was answered.
     pub drain: CancellationToken,
 }
 
@@ -58,10 +59,23 @@ pub(super) async fn pump(
     signals: &Signals,
 ) -> Ended {
     let ended = forward_both(&mut client, broker, early, traffic, signals).await;
-    if matches!(ended, Ended::BrokerFailed(_) | Ended::NotAllowed) {
-        client.reset_when_dropped();
+    match ended {
+        Ended::BrokerFailed(_) | Ended::NotAllowed => client.reset_when_dropped(),
+        Ended::Stopping => close(&mut client).await,
+        _ => {}
     }
     ended
+}
+
+/// Closes in order: what a client has said meanwhile is taken and dropped, for else its machine
+/// would see a reset, and might drop the last answers.
+async fn close(client: &mut Box<dyn Stream>) {
+    let closing = async {
+        client.shutdown().await?;
+        tokio::io::copy(client, &mut tokio::io::sink()).await
+    };
+    // A client that does not close on its part gets no more time.
+    let _ = timeout(CLOSING_TIME, closing).await;
 }
 
 async fn forward_both(
@@ -71,52 +85,92 @@ async fn forward_both(
     traffic: &Traffic,
     signals: &Signals,
 ) -> Ended {
-    let moved = AtomicU64::new(0);
+    let requests = Requests::default();
     let (mut from_client, mut to_client) = split(client);
     let (mut from_broker, mut to_broker) = split(broker);
-    let count = |counter: &Counter, bytes: usize| {
-        counter.inc_by(bytes as u64);
-        moved.fetch_add(1, Ordering::Relaxed);
-    };
     let up = async {
+        let mut frames = Frames::default();
         if !early.is_empty() {
             to_broker.write_all(&early).await.map_err(Broken::Write)?;
-            count(&traffic.bytes_in, early.len());
+            traffic.bytes_in.inc_by(early.len() as u64);
+            frames.pass(&early);
+            requests.asked.store(frames.ended(), Ordering::Relaxed);
         }
-        forward(&mut from_client, &mut to_broker, |bytes| count(&traffic.bytes_in, bytes)).await
+        let seen = |frames: &Frames, bytes: usize| {
+            traffic.bytes_in.inc_by(bytes as u64);
+            requests.asked.store(frames.ended(), Ordering::Relaxed);
+        };
+        let (from, to) = (&mut from_client, &mut to_broker);
+        let last = forward(from, to, frames, Some(&signals.drain), seen).await?;
+        if matches!(last, Last::NoMore) {
+            requests.all_answered().await;
+        }
+        Ok(last)
     };
-    let down = forward(&mut from_broker, &mut to_client, |bytes| count(&traffic.bytes_out, bytes));
-    let quiet = async {
+    let down = forward(
+        &mut from_broker,
+        &mut to_client,
+        Frames::default(),
+        None,
+        |frames: &Frames, bytes: usize| {
+            traffic.bytes_out.inc_by(bytes as u64);
+            requests.answered.store(frames.ended(), Ordering::Relaxed);
+            requests.changed.notify_one();
+        },
+    );
+    let last_answers = async {
         signals.drain.cancelled().await;
-        loop {
-            let before = moved.load(Ordering::Relaxed);
-            sleep(QUIET_TIME).await;
-            if moved.load(Ordering::Relaxed) == before {
-                return;
-            }
-        }
+        requests.all_answered().await;
     };
-    tokio::pin!(up, down, quiet);
+    tokio::pin!(up, down, last_answers);
     let mut said_all = false;
     loop {
         tokio::select! {
             biased;
             () = signals.end.cancelled() => return Ended::NotAllowed,
             broken = &mut down => return match broken {
-                Ok(()) if said_all => Ended::ClientLeft,
-                Ok(()) => Ended::BrokerClosed,
+                Ok(_) if said_all => Ended::ClientLeft,
+                Ok(_) => Ended::BrokerClosed,
                 Err(Broken::Read(error)) => Ended::BrokerFailed(error),
                 Err(Broken::Write(error)) => Ended::ClientFailed(error),
             },
             broken = &mut up, if !said_all => match broken {
-                Ok(()) => said_all = true,
+                Ok(Last::NoMore) => return Ended::Stopping,
+                Ok(Last::End) => said_all = true,
                 Err(Broken::Read(error)) => return Ended::ClientFailed(error),
                 Err(Broken::Write(error)) => return Ended::BrokerFailed(error),
             },
             () = sleep(LAST_ANSWERS_TIME), if said_all => return Ended::ClientLeft,
-            () = &mut quiet => return Ended::Stopping,
+            () = &mut last_answers, if said_all => return Ended::Stopping,
         }
     }
+}
+
+/// How far requests and answers are.
+#[derive(Default)]
+struct Requests {
+    asked: AtomicU64,
+    answered: AtomicU64,
+    changed: Notify,
+}
+
+impl Requests {
+    /// Waits until every request that was passed on has its answer. One that wants none (Produce
+    /// with `acks=0`) is waited for as if it did: whoever stops bounds the time.
+    async fn all_answered(&self) {
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        while load(&self.answered) < load(&self.asked) {
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// How a direction ended.
+enum Last {
+    /// With all that was said.
+    End,
+    /// Between two frames, because no more are to be passed on.
+    NoMore,
 }
 
 /// Which end of a direction failed.
@@ -126,22 +180,37 @@ enum Broken {
     Write(io::Error),
 }
 
-/// Forwards one direction until it ends, and passes the end on.
+/// Forwards one direction until it ends, and passes the end on; or, once `no_more` says so, to the
+/// end of the frame that is under way.
 async fn forward(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-    count: impl Fn(usize),
-) -> Result<(), Broken> {
+    mut frames: Frames,
+    no_more: Option<&CancellationToken>,
+    seen: impl Fn(&Frames, usize),
+) -> Result<Last, Broken> {
     let mut buffer = vec![0; SMALL_BYTES];
     let mut small_pieces = 0;
+    let stops = || no_more.is_some_and(CancellationToken::is_cancelled);
     loop {
-        let read = from.read(&mut buffer).await.map_err(Broken::Read)?;
+        let read = tokio::select! {
+            biased;
+            () = until(no_more), if frames.is_between() => return Ok(Last::NoMore),
+            read = from.read(&mut buffer) => read.map_err(Broken::Read)?,
+        };
         if read == 0 {
-            return to.shutdown().await.map_err(Broken::Write);
+            to.shutdown().await.map_err(Broken::Write)?;
+            return Ok(Last::End);
         }
-        to.write_all(&buffer[..read]).await.map_err(Broken::Write)?;
+        let passed = if stops() {
+            frames.pass_rest(&buffer[..read])
+        } else {
+            frames.pass(&buffer[..read]);
+            read
+        };
+        to.write_all(&buffer[..passed]).await.map_err(Broken::Write)?;
         to.flush().await.map_err(Broken::Write)?;
-        count(read);
+        seen(&frames, passed);
         if read == buffer.len() && read < LARGE_BYTES {
             buffer = vec![0; (read * 4).min(LARGE_BYTES)];
         }
@@ -149,6 +218,14 @@ async fn forward(
         if small_pieces >= SMALL_PIECES && buffer.len() > SMALL_BYTES {
             buffer = vec![0; SMALL_BYTES];
         }
+    }
+}
+
+/// Waits for a token; where there is none, for ever.
+async fn until(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -247,18 +324,53 @@ mod tests {
         assert_eq!(fixture.client.read(&mut [0]).await.unwrap(), 0);
     }
 
+    fn frame(text: &str) -> Vec<u8> {
+        [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_stop_waits_until_a_connection_is_quiet() {
-        let mut fixture = start(b"");
+    async fn a_stop_waits_for_the_answers_and_passes_no_further_request_on() {
+        let mut fixture = start(&frame("one"));
+        fixture.client.write_all(&[frame("two"), frame("three")].concat()).await.unwrap();
+        let mut requests = vec![0; frame("onetwothree").len() + 8];
+        fixture.broker.read_exact(&mut requests).await.unwrap();
+        fixture.broker.write_all(&frame("first")).await.unwrap();
         fixture.drain.cancel();
-        for _ in 0..20 {
-            sleep(QUIET_TIME / 3).await;
-            fixture.broker.write_all(b"x").await.unwrap();
+        // However long the broker takes.
+        sleep(Duration::from_secs(60)).await;
+        fixture.client.write_all(&frame("late")).await.unwrap();
+        for answer in ["second", "third"] {
             assert!(!fixture.pumping.is_finished());
+            fixture.broker.write_all(&frame(answer)).await.unwrap();
         }
-        assert!(matches!(fixture.pumping.await.unwrap(), Ended::Stopping));
         let mut received = Vec::new();
         fixture.client.read_to_end(&mut received).await.unwrap();
-        assert_eq!(received.len(), 20);
+        assert_eq!(received, [frame("first"), frame("second"), frame("third")].concat());
+        drop(fixture.client);
+        assert!(matches!(fixture.pumping.await.unwrap(), Ended::Stopping));
+        let mut late = Vec::new();
+        fixture.broker.read_to_end(&mut late).await.unwrap();
+        assert!(late.is_empty(), "{late:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_has_begun_when_it_stops_is_passed_on_to_its_end() {
+        let mut fixture = start(b"");
+        let request = frame("request");
+        fixture.client.write_all(&request[..6]).await.unwrap();
+        let mut begun = [0; 6];
+        fixture.broker.read_exact(&mut begun).await.unwrap();
+        fixture.drain.cancel();
+        let rest = [&request[6..], &frame("late")].concat();
+        fixture.client.write_all(&rest).await.unwrap();
+        let mut passed = vec![0; request.len() - 6];
+        fixture.broker.read_exact(&mut passed).await.unwrap();
+        assert_eq!(passed, request[6..]);
+        fixture.broker.write_all(&frame("answer")).await.unwrap();
+        let mut received = Vec::new();
+        fixture.client.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, frame("answer"));
+        // The client keeps its end open: that is bounded.
+        assert!(matches!(fixture.pumping.await.unwrap(), Ended::Stopping));
     }
 }

@@ -2,12 +2,14 @@
 //! asleep, about to run, restarted this moment.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Gateway;
-use super::view::{Target, check_usable};
+use super::view::{CellView, Target, check_usable};
 use crate::env::Stream;
 use crate::link::{self, LinkError, LinkedClient};
 
@@ -29,6 +31,13 @@ pub(super) enum Unreached {
     TooLate,
 }
 
+/// A link to a broker.
+pub(super) struct Reached {
+    pub stream: Box<dyn Stream>,
+    /// Where the broker takes links.
+    pub link: String,
+}
+
 impl Gateway {
     /// A link to the client's broker; wakes the cluster where it sleeps, and waits.
     ///
@@ -38,18 +47,18 @@ impl Gateway {
         &self,
         target: &Target,
         client: &LinkedClient,
-    ) -> Result<Box<dyn Stream>, Unreached> {
+    ) -> Result<Reached, Unreached> {
         let began = Instant::now();
         let mut held = false;
         let reached = timeout(self.hold_time, self.try_until_reached(target, client, &mut held));
-        let stream = reached.await.unwrap_or(Err(Unreached::TooLate))?;
+        let reached = reached.await.unwrap_or(Err(Unreached::TooLate))?;
         if held {
             self.wakes.reached(&target.cluster).await;
             self.metrics.held(began.elapsed());
             let (cluster, connection) = (&target.cluster, &client.connection);
             tracing::debug!(%cluster, %connection, "reached after a wait");
         }
-        Ok(stream)
+        Ok(reached)
     }
 
     async fn try_until_reached(
@@ -57,7 +66,7 @@ impl Gateway {
         target: &Target,
         client: &LinkedClient,
         held: &mut bool,
-    ) -> Result<Box<dyn Stream>, Unreached> {
+    ) -> Result<Reached, Unreached> {
         let mut changes = self.view.clone();
         let began = Instant::now();
         let mut pause = RETRY_FIRST;
@@ -67,8 +76,14 @@ impl Gateway {
             check_usable(view.spec(&target.cluster)).map_err(Unreached::NotUsable)?;
             let link = view.link_of(target);
             if let Some(address) = &link {
-                match self.link(&target.cluster, address, client).await {
-                    Ok(stream) => return Ok(stream),
+                let linked = tokio::select! {
+                    biased;
+                    linked = self.link(&target.cluster, address, client) => linked,
+                    // Who is gone without a word is not waited for where another took its place.
+                    () = moved(&mut changes, target, address) => continue,
+                };
+                match linked {
+                    Ok(stream) => return Ok(Reached { stream, link: address.clone() }),
                     Err(error) => {
                         let (cluster, connection) = (&target.cluster, &client.connection);
                         tracing::debug!(%cluster, %connection, address, %error, "not reached");
@@ -115,5 +130,15 @@ impl Gateway {
             Ok(stream)
         };
         timeout(LINK_TIME, linking).await.unwrap_or(Err(LinkError::TooSlow))
+    }
+}
+
+/// Waits until the broker takes links elsewhere, or until nobody says where.
+async fn moved(changes: &mut watch::Receiver<Arc<CellView>>, target: &Target, link: &str) {
+    while changes.borrow().link_of(target).as_deref() == Some(link) {
+        if changes.changed().await.is_err() {
+            // The gateway ends: so does the attempt, by itself.
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -19,6 +19,8 @@ struct Live {
 
 struct Session {
     user: Arc<str>,
+    /// Where its broker takes links, once it is reached.
+    link: Option<String>,
     end: CancellationToken,
 }
 
@@ -26,7 +28,7 @@ impl Sessions {
     /// Notes a connection. It is to end when its token says so.
     pub(super) fn register(self: &Arc<Self>, cluster: &Arc<str>, user: &str) -> Registered {
         let end = CancellationToken::new();
-        let session = Session { user: user.into(), end: end.clone() };
+        let session = Session { user: user.into(), link: None, end: end.clone() };
         let mut live = self.0.lock();
         let number = live.next;
         live.next += 1;
@@ -46,13 +48,20 @@ impl Sessions {
 
     /// Ends the connections of users that are not among these; gives how many.
     pub(super) fn end_others(&self, cluster: &str, users: &BTreeSet<String>) -> usize {
-        self.end(cluster, |user| !users.contains(user))
+        self.end(cluster, |session| !users.contains(&*session.user))
     }
 
-    fn end(&self, cluster: &str, ends: impl Fn(&str) -> bool) -> usize {
+    /// Ends the connections with brokers that take links elsewhere than here; gives how many.
+    pub(super) fn end_elsewhere(&self, cluster: &str, links: &BTreeSet<&str>) -> usize {
+        self.end(cluster, |session| {
+            session.link.as_deref().is_some_and(|link| !links.contains(link))
+        })
+    }
+
+    fn end(&self, cluster: &str, ends: impl Fn(&Session) -> bool) -> usize {
         let live = self.0.lock();
         let sessions = live.clusters.get(cluster).into_iter().flat_map(BTreeMap::values);
-        let ending = sessions.filter(|session| ends(&session.user) && !session.end.is_cancelled());
+        let ending = sessions.filter(|session| ends(session) && !session.end.is_cancelled());
         ending.map(|session| session.end.cancel()).count()
     }
 }
@@ -64,6 +73,17 @@ pub(super) struct Registered {
     number: u64,
     /// Says when the connection is to end.
     pub end: CancellationToken,
+}
+
+impl Registered {
+    /// Notes where its broker was reached.
+    pub(super) fn linked(&self, link: &str) {
+        let mut live = self.sessions.0.lock();
+        let sessions = live.clusters.get_mut(&self.cluster);
+        if let Some(session) = sessions.and_then(|sessions| sessions.get_mut(&self.number)) {
+            session.link = Some(link.to_owned());
+        }
+    }
 }
 
 impl Drop for Registered {
@@ -93,6 +113,14 @@ mod tests {
         assert_eq!(sessions.end_others(&one, &BTreeSet::from(["alice".to_owned()])), 1);
         assert!(bob.end.is_cancelled() && !alice.end.is_cancelled() && !other.end.is_cancelled());
         assert_eq!(sessions.end_others(&one, &BTreeSet::from(["alice".to_owned()])), 0);
+        alice.linked("10.0.0.1:1");
+        let elsewhere = sessions.register(&one, "alice");
+        elsewhere.linked("10.0.0.2:1");
+        let held = sessions.register(&one, "alice");
+        assert_eq!(sessions.end_elsewhere(&one, &BTreeSet::from(["10.0.0.1:1"])), 1);
+        assert!(elsewhere.end.is_cancelled() && !alice.end.is_cancelled());
+        assert!(!held.end.is_cancelled(), "it is on its way");
+        drop((elsewhere, held));
         assert_eq!(sessions.end_all(&two), 1);
         drop((alice, bob, other));
         assert!(sessions.clusters().is_empty());

@@ -174,20 +174,7 @@ impl Cell {
         // Somebody who writes to the store past the handlers gains nothing.
         add_user(&store, "cl_1", super::users::SUPER_USER, "secret").await;
         let network = Arc::new(Pipes::default());
-        let names = Names {
-            plain_host: "127.0.0.1".into(),
-            domain: "kafka.localhost".into(),
-            tls_port: 9443,
-        };
-        let world = World {
-            store,
-            clock: Arc::new(StoppedClock(7)),
-            randomness: Arc::new(SeededRandomness::new(Seeded::new(3))),
-            network: network.clone(),
-        };
-        let secret = CellSecret::from_text(CELL_SECRET).unwrap();
-        let made = Gateway::new(&GatewaySettings::default(), names, secret, world).await;
-        let (gateway, background) = made.unwrap();
+        let (gateway, background) = gateway(store, network.clone(), 3).await;
         let folder = tempfile::tempdir().unwrap();
         let made = ensure_authority(folder.path(), "kafka.localhost", &StoppedClock(now())).await;
         let certificate = Certificate::load(made.unwrap(), "kafka.localhost").await.unwrap();
@@ -200,8 +187,13 @@ impl Cell {
             acceptor: certificate.acceptor(),
             connector: connector(&authority),
             _folder: folder,
-            _background: AbortOnDropHandle::new(tokio::spawn(background)),
+            _background: background,
         }
+    }
+
+    /// Another gateway of the cell, and what keeps it up.
+    pub async fn beside(&self) -> (Arc<Gateway>, AbortOnDropHandle<()>) {
+        gateway(self.store(), self.network.clone(), 4).await
     }
 
     pub fn store(&self) -> Arc<dyn MetadataStore> {
@@ -214,9 +206,7 @@ impl Cell {
     }
 
     pub fn client_of(&self, port: u16) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        self.gateway.spawn_plain(Box::new(theirs), "192.0.2.1:50000".parse().unwrap(), port);
-        Client { stream: Box::new(ours) }
+        client_at(&self.gateway, port)
     }
 
     /// A client with TLS that asks for a name.
@@ -293,6 +283,32 @@ impl Cell {
     pub async fn sees(&self, known: impl Fn(&CellView) -> bool) {
         self.gateway.view.clone().wait_for(|view| known(view)).await.unwrap();
     }
+}
+
+async fn gateway(
+    store: Arc<dyn MetadataStore>,
+    network: Arc<Pipes>,
+    seed: u64,
+) -> (Arc<Gateway>, AbortOnDropHandle<()>) {
+    let names =
+        Names { plain_host: "127.0.0.1".into(), domain: "kafka.localhost".into(), tls_port: 9443 };
+    let world = World {
+        store,
+        clock: Arc::new(StoppedClock(7)),
+        randomness: Arc::new(SeededRandomness::new(Seeded::new(seed))),
+        network,
+    };
+    let secret = CellSecret::from_text(CELL_SECRET).unwrap();
+    let made = Gateway::new(&GatewaySettings::default(), names, secret, world).await;
+    let (gateway, background) = made.unwrap();
+    (gateway, AbortOnDropHandle::new(tokio::spawn(background)))
+}
+
+/// A client at a port of a gateway.
+pub fn client_at(gateway: &Arc<Gateway>, port: u16) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    gateway.spawn_plain(Box::new(theirs), "192.0.2.1:50000".parse().unwrap(), port);
+    Client { stream: Box::new(ours) }
 }
 
 fn now() -> i64 {

@@ -9,7 +9,7 @@ use kafka_protocol::messages::{ApiKey, ApiVersionsRequest, MetadataRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::testing::{Cell, remove_user};
+use super::testing::{Cell, client_at, remove_user};
 use crate::link::ListenerKind;
 use crate::metadata::schema::cell::{ClusterSpec, SpecState};
 use crate::protocol::versions::ADVERTISED;
@@ -170,6 +170,62 @@ async fn a_broker_that_restarts_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_broker_that_says_nothing_is_left_the_moment_another_takes_its_place() {
+    let cell = Cell::new().await;
+    // As the address of a pod whose node is gone: nothing answers, and nothing refuses.
+    let _silent = cell.broker_at("cl_1", "10.0.0.1:9091");
+    cell.runs("cl_1", "10.0.0.1:9091").await;
+    let mut client = cell.client();
+    client.log_in("alice", "secret").await.unwrap();
+    let began = Instant::now();
+    let mut broker = cell.broker_at("cl_1", "10.0.0.2:9091");
+    cell.runs("cl_1", "10.0.0.2:9091").await;
+    broker.accept().await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_of_a_broker_whose_place_is_taken_are_closed() {
+    let cell = Cell::new().await;
+    let (mut client, _silent) = cell.forwarded().await;
+    // The keeper says the same again, and then that the cluster moves.
+    cell.runs("cl_1", "127.0.0.1:7000").await;
+    cell.runs("cl_2", "127.0.0.1:7009").await;
+    cell.sees(|view| view.links("cl_2").is_some()).await;
+    tokio::time::sleep(HOUR).await;
+    let mut broker = cell.broker_at("cl_1", "127.0.0.1:7001");
+    cell.runs("cl_1", "127.0.0.1:7001").await;
+    client.is_closed().await;
+    let mut again = cell.client();
+    again.log_in("alice", "secret").await.unwrap();
+    broker.accept().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn gateways_side_by_side_ask_for_one_wake() {
+    let cell = Cell::new().await;
+    let (other, _background) = cell.beside().await;
+    let mut first = cell.client();
+    first.log_in("alice", "secret").await.unwrap();
+    let asked = loop {
+        if let Some(asked) = cell.metadata.wake("cl_1").await.unwrap() {
+            break asked;
+        }
+        tokio::task::yield_now().await;
+    };
+    let mut second = client_at(&other, 9092);
+    second.log_in("bob", "secret").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(cell.metadata.wake("cl_1").await.unwrap(), Some(asked), "the first one stands");
+    let mut broker = cell.broker_at("cl_1", "127.0.0.1:7000");
+    cell.runs("cl_1", "127.0.0.1:7000").await;
+    let linked = [broker.accept().await.1, broker.accept().await.1];
+    let mut users = linked.map(|client| client.principal.as_str().to_owned());
+    users.sort();
+    assert_eq!(users, ["User:alice", "User:bob"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_clusters_broker_at_a_stale_address_gets_no_client() {
     let cell = Cell::new().await;
     let mut wrong = cell.broker_at("cl_2", "127.0.0.1:7000");
@@ -266,7 +322,7 @@ async fn a_stop_ends_quiet_connections_and_those_that_are_held() {
     let mut held = cell.client_of(9093);
     held.log_in("alice", "secret").await.unwrap();
     let _stranger = cell.client();
-    timeout(Duration::from_secs(1), cell.gateway.drain(HOUR)).await.unwrap();
+    timeout(Duration::from_secs(10), cell.gateway.drain(HOUR)).await.unwrap();
     client.is_closed().await;
     held.is_closed().await;
 }

@@ -98,6 +98,13 @@ impl CellView {
         broker.map(|broker| broker.link.clone())
     }
 
+    /// Where all brokers of a cluster take links, if it runs.
+    pub(super) fn links(&self, cluster: &str) -> Option<BTreeSet<&str>> {
+        let status = self.statuses.get(cluster)?;
+        let links = || status.brokers.iter().map(|broker| broker.link.as_str()).collect();
+        (status.phase == Phase::Running && !status.brokers.is_empty()).then(links)
+    }
+
     fn runs(&self, cluster: &str) -> bool {
         self.statuses.get(cluster).is_some_and(|status| status.phase == Phase::Running)
     }
