@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 import threading
@@ -65,6 +66,9 @@ class Client:
         headers = {**self._headers, "Content-Type": kind}
         target = f"{path}?{urlencode(query)}" if query else path
         data = None if body is None else json.dumps(body)
+        # The server may have closed one that was idle for long.
+        if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+            connection.close()
         try:
             connection.request(method, target, data, headers)
             response = connection.getresponse()

@@ -39,8 +39,9 @@ def admin(control_plane):
 def marked_nodes(control_plane):
     """Three nodes whose pods run as soon as they are bound, without a process."""
     client = Client(control_plane.kubeconfig("stand-in-kubelet"))
-    kubelet = StandInKubelet(client, Marking(client), ["node-0", "node-1", "node-2"])
-    yield kubelet
+    marking = Marking(client)
+    kubelet = StandInKubelet(client, marking, ["node-0", "node-1", "node-2"])
+    yield marking
     kubelet.close()
 
 

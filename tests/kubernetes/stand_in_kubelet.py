@@ -132,12 +132,26 @@ class Marking:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="marking")
         self._addresses = itertools.count(1)
         self._marked: set[str] = set()
+        # None, unless new pods are to wait.
+        self._waiting: list[Pod] | None = None
+
+    def hold(self) -> None:
+        """Pods that are new from now on do not come to run."""
+        self._waiting = []
+
+    def go_on(self) -> None:
+        """They run."""
+        waiting, self._waiting = self._waiting or [], None
+        for pod in waiting:
+            self.seen(pod)
 
     def seen(self, pod: Pod) -> None:
         """See `Containers`."""
         uid = pod["metadata"]["uid"]
         if "deletionTimestamp" in pod["metadata"]:
             self._submit(self._end, pod)
+        elif self._waiting is not None:
+            self._waiting.append(pod)
         elif uid not in self._marked:
             self._marked.add(uid)
             number = next(self._addresses)

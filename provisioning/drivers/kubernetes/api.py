@@ -143,7 +143,9 @@ class Api:
         query = {"labelSelector": selector, "limit": str(PAGE)}
         while True:
             page = self._call("GET", KINDS[kind].path(namespace), query)
-            items += page["items"]
+            # What each item of a list leaves out.
+            named = {"apiVersion": page["apiVersion"], "kind": kind}
+            items += [{**named, **each} for each in page["items"]]
             carry_on = page["metadata"].get("continue")
             if not carry_on:
                 return Listing(items, page["metadata"]["resourceVersion"])

@@ -70,7 +70,7 @@ def surroundings(cluster_id: str, brokers: int, options: KubernetesOptions) -> l
         resource_quota(brokers, cluster_id, options),
         service_account(cluster_id, options),
         network_policy(cluster_id, options),
-        disruption_budget(cluster_id, options),
+        disruption_budget(brokers, cluster_id, options),
     ]
 
 
@@ -167,7 +167,7 @@ def _tcp(ports: tuple[int, ...] | list[int]) -> list[dict[str, Any]]:
 
 
 # What a volume and its claim have to agree on.
-SHARED = {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeMode": "Filesystem"}
+SHARED = {"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}
 
 
 def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
@@ -183,6 +183,8 @@ def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
         "metadata": metadata(cluster_id, options, DFS),
         "spec": {
             **SHARED,
+            # None, where leaving it out means the default one.
+            "storageClassName": "",
             "selector": {"matchLabels": {CELL: options.cell, CLUSTER: cluster_id}},
             "resources": {"requests": {"storage": DFS_CAPACITY}},
         },
@@ -258,14 +260,18 @@ def settings_toml(broker: BrokerPlan, options: KubernetesOptions) -> str:
     return "\n".join(lines)
 
 
-def disruption_budget(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """One broker at a time may be evicted, and none while another is not ready."""
+def disruption_budget(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """One broker at a time may be evicted, and none while another is not ready.
+
+    Said as how many stay: how many there should be Kubernetes counts by the pods that it finds, and
+    misses a Deployment whose only pod is gone and not made again yet.
+    """
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(cluster_id, options, BROKERS),
         "spec": {
-            "maxUnavailable": 1,
+            "minAvailable": brokers - 1,
             "selector": {"matchLabels": {PART: BROKER}},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },

@@ -66,8 +66,6 @@ class Objects:
         found: dict[str, dict[Key, Manifest]] = {}
         for kind in KINDS:
             for each in self._api.list(kind, selector).items:
-                # In a list the API server leaves it out.
-                each["kind"] = kind
                 key = key_of(each)
                 each["metadata"].pop("managedFields", None)
                 found.setdefault(space_of(key), {})[key] = each

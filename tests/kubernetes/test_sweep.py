@@ -1,0 +1,291 @@
+"""The driver's sweep, many clusters, *restricted* and drains, over nodes that only mark pods."""
+
+import asyncio
+import itertools
+import re
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+
+import pytest
+
+from provisioning.drivers.base import BrokerPlan, BrokerState, ClusterPlan
+from provisioning.drivers.kubernetes.manifests import deployment, namespace_of
+from tests.kubernetes.control_plane import counted, writes
+from tests.kubernetes.rig import connect, options
+from tests.provisioning.driver_conformance import LIMIT_S, Watched, accepted, running
+
+CLUSTERS = 200
+NUMBERS = itertools.count()
+# Namespace, claim, volume, quota, account, network policy, budget; and of each broker two.
+SURROUNDINGS, PER_BROKER = 7, 2
+
+
+def plan_of(cluster_id, brokers=1):
+    settings = {"storage": {"bucket": "records", "cluster": cluster_id}, "listener": {}}
+    return ClusterPlan(
+        cluster_id, tuple(BrokerPlan(cluster_id, slot, settings) for slot in range(brokers))
+    )
+
+
+def served(brokers):
+    return lambda seen: running(seen) and len(seen.brokers) == brokers
+
+
+@pytest.fixture
+def cell(control_plane, marked_nodes, tmp_path):
+    """Gives drivers of one cell."""
+    del marked_nodes
+
+    @asynccontextmanager
+    async def driving():
+        driver = connect(control_plane.kubeconfig("keeper"), options(tmp_path))
+        await driver.start()
+        try:
+            yield driver
+        finally:
+            for cluster_id in await driver.clusters():
+                await driver.remove(cluster_id)
+            await driver.close()
+
+    return driving
+
+
+@pytest.fixture
+def cluster_id():
+    return f"cl_swept{next(NUMBERS)}"
+
+
+async def swept(plane, driver):
+    """A sweep; gives the writes that the API server saw, which are those that the driver counts."""
+    with plane.recorded() as requests:
+        said = await driver.sweep()
+    found = writes(requests)
+    assert len(found) == said
+    return [request.resource for request in found]
+
+
+def changes(space):
+    """Of each object of a cluster: its path, and what somebody does to it."""
+    core, volume = f"/api/v1/namespaces/{space}", f"/api/v1/persistentvolumes/{space}"
+    apps, network = "/apis/apps/v1/namespaces", "/apis/networking.k8s.io/v1/namespaces"
+    enforce = {"pod-security.kubernetes.io/enforce": "privileged"}
+    return [
+        (core, {"metadata": {"labels": enforce}}),
+        (volume, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}}),
+        (f"{core}/persistentvolumeclaims/dfs", {"metadata": {"labels": {"freshet.dev/cell": "x"}}}),
+        (f"{core}/resourcequotas/brokers", {"spec": {"hard": {"pods": "99"}}}),
+        (f"{core}/serviceaccounts/brokers", {"automountServiceAccountToken": True}),
+        (f"{core}/secrets/broker-0", {"data": {"broker.toml": "eA=="}}),
+        (f"{network}/{space}/networkpolicies/brokers", {"spec": {"policyTypes": ["Egress"]}}),
+        (
+            f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets/brokers",
+            {"spec": {"minAvailable": 0}},
+        ),
+        (f"{apps}/{space}/deployments/broker-1", {"spec": {"replicas": 0}}),
+    ]
+
+
+KEPT_WHILE_USED = ("persistentvolumes", "persistentvolumeclaims")
+
+
+def test_what_somebody_changes_or_deletes_is_put_right(control_plane, admin, cell, cluster_id):
+    async def scenario():
+        async with cell() as driver:
+            watched = Watched(driver, cluster_id)
+            await accepted(lambda: driver.apply(plan_of(cluster_id, 2)))
+            await watched.until(served(2))
+            assert await swept(control_plane, driver) == []
+            for path, change in changes(namespace_of(cluster_id)):
+                assert admin.patch(path, change).status == HTTPStatus.OK, path
+                repaired = await swept(control_plane, driver)
+                assert len(repaired) == 1, path
+                assert await swept(control_plane, driver) == [], path
+            for path, _ in changes(namespace_of(cluster_id))[1:]:
+                plural = path.split("/")[-2]
+                if plural in KEPT_WHILE_USED:
+                    continue
+                assert admin.ask("DELETE", path).status == HTTPStatus.OK, path
+                assert await swept(control_plane, driver) == [plural]
+                assert await swept(control_plane, driver) == []
+            await watched.until(served(2))
+
+    asyncio.run(scenario())
+
+
+def test_a_deleted_claim_and_volume_come_again_when_no_pod_uses_them(
+    control_plane, admin, cell, cluster_id
+):
+    async def scenario():
+        async with cell() as driver:
+            watched, space = Watched(driver, cluster_id), namespace_of(cluster_id)
+            await accepted(lambda: driver.apply(plan_of(cluster_id)))
+            await watched.until(served(1))
+            for path, _ in changes(space):
+                if path.split("/")[-2] in KEPT_WHILE_USED:
+                    assert admin.ask("DELETE", path).status == HTTPStatus.OK
+            assert await swept(control_plane, driver) == []
+            assert running(await driver.observe(cluster_id)), "what it had it keeps"
+            await accepted(lambda: driver.stop(cluster_id, clean=True))
+            await watched.until_gone()
+            await accepted(lambda: driver.apply(plan_of(cluster_id)))
+            async with asyncio.timeout(LIMIT_S):
+                while not running(await driver.observe(cluster_id)):
+                    await driver.sweep()
+
+    asyncio.run(scenario())
+
+
+def test_a_deleted_namespace_comes_again(admin, cell, cluster_id):
+    async def scenario():
+        async with cell() as driver:
+            watched, space = Watched(driver, cluster_id), namespace_of(cluster_id)
+            await accepted(lambda: driver.apply(plan_of(cluster_id)))
+            uid = admin.get(f"/api/v1/namespaces/{space}")["metadata"]["uid"]
+            assert admin.ask("DELETE", f"/api/v1/namespaces/{space}").status == HTTPStatus.OK
+            async with asyncio.timeout(LIMIT_S):
+                while True:
+                    found = admin.ask("GET", f"/api/v1/namespaces/{space}").document
+                    if found.get("metadata", {}).get("uid", uid) != uid:
+                        break
+                    await driver.sweep()
+                await driver.sweep()
+            await watched.until(served(1))
+
+    asyncio.run(scenario())
+
+
+def test_what_an_earlier_keeper_left_is_found_and_left_alone(control_plane, cell, cluster_id):
+    """Whether a cluster is known is the keeper's to say."""
+
+    async def scenario():
+        async with cell() as earlier:
+            await accepted(lambda: earlier.apply(plan_of(cluster_id)))
+            await Watched(earlier, cluster_id).until(served(1))
+            async with cell() as driver:
+                assert await driver.clusters() == {cluster_id}
+                assert await swept(control_plane, driver) == []
+                with control_plane.recorded() as requests:
+                    await accepted(lambda: driver.apply(plan_of(cluster_id)))
+                assert writes(requests) == [], "all is there already"
+                assert running(await driver.observe(cluster_id))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.timeout(900)
+def test_many_clusters_come_sleep_wake_and_go(control_plane, cell):
+    names = [f"cl_many{number}" for number in range(CLUSTERS)]
+
+    async def each(ask, holds, driver):
+        """All at once, until it holds of all; gives the requests that it took."""
+        arrived = {name: asyncio.Event() for name in names}
+
+        async def look(name):
+            if holds(await driver.observe(name)):
+                arrived[name].set()
+
+        tasks = set()
+
+        def on_change(name):
+            task = asyncio.get_running_loop().create_task(look(name))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        driver.notify(on_change)
+        with control_plane.recorded() as requests:
+            await asyncio.gather(*(accepted(partial(ask, name)) for name in names))
+            for name in names:
+                await look(name)
+            async with asyncio.timeout(2 * LIMIT_S):
+                for event in arrived.values():
+                    await event.wait()
+        return requests
+
+    async def scenario():
+        async with cell() as driver:
+            made = await each(lambda name: driver.apply(plan_of(name)), running, driver)
+            assert len(writes(made)) == CLUSTERS * (SURROUNDINGS + PER_BROKER)
+            assert await swept(control_plane, driver) == []
+            slept = await each(
+                lambda name: driver.stop(name, clean=True), lambda seen: not seen.brokers, driver
+            )
+            assert counted(slept) == {"patch": CLUSTERS}
+            assert await swept(control_plane, driver) == []
+            woken = await each(lambda name: driver.apply(plan_of(name)), running, driver)
+            assert counted(writes(woken)) == {"patch": CLUSTERS}
+            with control_plane.recorded() as requests:
+                assert await driver.sweep() == 0
+            # Nine kinds, in pages of 500.
+            assert counted(requests) == {"list": 9}
+            await each(driver.remove, lambda seen: not seen.brokers, driver)
+            assert await driver.clusters() == frozenset()
+
+    asyncio.run(scenario())
+
+
+VOLUMES = ("settings", "dfs", "scratch")
+BROKEN = [
+    ("securityContext", {"runAsNonRoot": False}),
+    ("hostNetwork", True),
+    ("volumes", [{"name": name, "hostPath": {"path": "/"}} for name in VOLUMES]),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), BROKEN, ids=[field for field, _ in BROKEN])
+def test_nothing_in_a_namespace_of_a_cluster_does_more_than_restricted(
+    admin, cell, cluster_id, tmp_path, field, value
+):
+    async def scenario():
+        async with cell() as driver:
+            await accepted(lambda: driver.apply(plan_of(cluster_id)))
+            pod = deployment(cluster_id, 0, 1, options(tmp_path))["spec"]["template"]
+            pod["metadata"]["name"] = "by-hand"
+            path = f"/api/v1/namespaces/{namespace_of(cluster_id)}/pods"
+            passed = admin.ask("POST", path, pod, dryRun="All")
+            assert passed.status == HTTPStatus.CREATED, passed
+            pod["spec"][field] = value
+            refused = admin.ask("POST", path, pod, dryRun="All")
+            assert refused.status == HTTPStatus.FORBIDDEN
+            assert re.search('violates PodSecurity "restricted', refused.message)
+
+    asyncio.run(scenario())
+
+
+def test_a_drain_takes_one_broker_at_a_time(admin, cell, cluster_id, marked_nodes):
+    async def scenario():
+        async with cell() as driver:
+            watched, space = Watched(driver, cluster_id), namespace_of(cluster_id)
+            await accepted(lambda: driver.apply(plan_of(cluster_id, 2)))
+            seen = await watched.until(served(2))
+            first, second = (broker.name.rpartition(".")[0] for broker in seen.brokers)
+            # Nobody takes the place of the first yet.
+            marked_nodes.hold()
+            await until_evicted(admin, space, first)
+            await watched.until(lambda seen: seen.brokers[0].state is not BrokerState.RUNNING)
+            for _ in range(3):
+                answer = evict(admin, space, second)
+                assert answer.status == HTTPStatus.TOO_MANY_REQUESTS
+                assert "disruption budget" in answer.message
+            marked_nodes.go_on()
+            await watched.until(served(2))
+            await until_evicted(admin, space, second)
+            await watched.until(
+                lambda seen: served(2)(seen) and seen.brokers[1].name != f"{second}.0"
+            )
+
+    asyncio.run(scenario())
+
+
+def evict(admin, space, pod):
+    path = f"/api/v1/namespaces/{space}/pods/{pod}/eviction"
+    named = {"name": pod, "namespace": space}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": named}
+    return admin.ask("POST", path, body)
+
+
+async def until_evicted(admin, space, pod):
+    """The budget's controller counts a moment later."""
+    async with asyncio.timeout(LIMIT_S):
+        while evict(admin, space, pod).status != HTTPStatus.CREATED:
+            await asyncio.sleep(0.05)
