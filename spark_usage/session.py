@@ -8,6 +8,7 @@ that is the cluster's to say.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -43,18 +44,24 @@ def open_session(
     master: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     java_options: str = "",
+    jars: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session of a job. `driver_memory` as in Spark, such as `2g`.
 
-    Without a master it is that of `spark-submit`, and `local[*]` where there is none.
+    Without a master it is that of `spark-submit`, and `local[*]` where there is none. `jars` is a
+    folder of further jars, which `spark-submit` is told by itself. `settings`: more of Spark's,
+    which change no result.
     """
     builder = SparkSession.builder.appName(name)
-    settings = dict(_ALWAYS)
+    given = {**(settings or {}), **_ALWAYS}
     if not _is_submitted():
-        settings |= _here(master or LOCAL_MASTER, driver_memory, java_options)
+        given |= _here(master or LOCAL_MASTER, driver_memory, java_options)
+        if jars:
+            given["spark.driver.extraClassPath"] = f"{jars}/*"
     elif master is not None:
-        settings["spark.master"] = master
-    for key, value in settings.items():
+        given["spark.master"] = master
+    for key, value in given.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

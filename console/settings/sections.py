@@ -130,6 +130,11 @@ class Usage:
         5, "Storage is measured in windows of so many minutes, a whole part of an hour."
     )
     spark_master: str = setting("local[*]", "Where Spark runs the nightly roll-up.")
+    spark_jars: str = setting(
+        "",
+        "Folder of the jars that Spark needs where `usage.location` is `s3://` (`python -m "
+        "spark_usage.jars <folder>`). Empty: they are among its own.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 from console.common.conf import config
 from metering.errors import RollupFailed
 from metering.models import Reconciliation, RollupRun
+from metering.stores import hadoop_environment, hadoop_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # Lines of its output that an error shows.
@@ -52,17 +53,22 @@ def run_reconcile(
 def _run(
     job: str, run: RollupRun | Reconciliation, manifest: Path, output: Path, say: Say, *more: str
 ) -> dict[str, Any]:
+    usage = config().usage
     command = [
         *(sys.executable, "-m", f"spark_usage.jobs.{job}"),
         *("--day", run.day.isoformat(), "--run-id", run.pk),
         *("--manifest", str(manifest), "--output", str(output)),
-        *("--master", config().usage.spark_master, *more),
+        *("--master", usage.spark_master, *more),
+        *(f"--conf={name}={each}" for name, each in hadoop_settings(usage.location).items()),
     ]
+    if usage.spark_jars:
+        command += ["--jars", usage.spark_jars]
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     # In a session of its own: an interrupt of ours reaches it once, when we pass it on.
     with subprocess.Popen(
         command,
         cwd=ROOT,
+        env={**os.environ, **hadoop_environment(usage.location)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

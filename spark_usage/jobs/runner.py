@@ -45,6 +45,14 @@ def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, help="path or URI of a folder to be made")
     parser.add_argument("--master", help="default: that of spark-submit, and local[*] without one")
     parser.add_argument("--driver-memory", default=DRIVER_MEMORY, help="default: %(default)s")
+    parser.add_argument("--jars", default="", help="folder of further jars, as for s3a://")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark, such as spark.hadoop.fs.s3a.endpoint; may be given again",
+    )
     return parser
 
 
@@ -54,7 +62,11 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
     _on_signals(_interrupt)
     try:
         spark = open_session(
-            f"freshet-{name}", master=arguments.master, driver_memory=arguments.driver_memory
+            f"freshet-{name}",
+            master=arguments.master,
+            driver_memory=arguments.driver_memory,
+            jars=arguments.jars,
+            settings=dict(each.split("=", 1) for each in arguments.conf),
         )
         # PySpark has set a handler of its own for the first of them.
         _on_signals(_interrupt)
@@ -118,4 +130,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpar
     """The parsed arguments; an output folder's trailing slash is dropped."""
     arguments = parser.parse_args(argv)
     arguments.output = arguments.output.rstrip("/")
+    for each in arguments.conf:
+        if "=" not in each:
+            parser.error(f"--conf {each}: want NAME=VALUE")
     return arguments

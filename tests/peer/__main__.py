@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 
+from spark_usage.jars import POM as S3A_POM
 from tests.peer.jars import fetch_jars
 from tests.peer.kafka import KINDS, Peer, java_command
 
@@ -16,6 +17,7 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["fetch"]:
             print(f"Kafka's jars: {fetch_jars()}")
+            print(f"Spark's jars for S3: {fetch_jars(S3A_POM)}")
         case ["start", kind] if kind in KINDS:
             with Peer(kind) as peer:
                 print(f"{kind}: {peer.bootstrap} (Ctrl-C stops it)", flush=True)

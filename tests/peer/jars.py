@@ -1,11 +1,12 @@
-"""Kafka's jars, fetched by Maven into `.peer/` once per version of `pom.xml`."""
+"""Kafka's jars, and Spark's for S3, fetched by Maven into `.peer/` once per version of a POM."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 from pathlib import Path
+
+from spark_usage.jars import copy_jars
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -13,34 +14,23 @@ POM = HERE / "pom.xml"
 CACHE = ROOT / ".peer"
 
 
-def jar_folder() -> Path:
-    """Where the jars of the present `pom.xml` lie once fetched."""
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+def jar_folder(pom: Path = POM) -> Path:
+    """Where the jars of a POM as it is at present lie once fetched."""
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     return CACHE / f"libs-{digest}"
 
 
-def fetch_jars() -> Path:
+def fetch_jars(pom: Path = POM) -> Path:
     """Fetches the jars unless they are there, and returns their folder.
 
     A fetch that is cut off leaves nothing that a later one would take for complete.
     """
-    folder = jar_folder()
+    folder = jar_folder(pom)
     if folder.is_dir():
         return folder
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    subprocess.run(
-        [
-            "mvn",
-            "--batch-mode",
-            "--no-transfer-progress",
-            f"--file={POM}",
-            "dependency:copy-dependencies",
-            "-DincludeScope=runtime",
-            f"-DoutputDirectory={partial}",
-        ],
-        check=True,
-    )
+    copy_jars(pom, partial)
     partial.rename(folder)
     return folder
 

@@ -23,7 +23,7 @@ func main() {
 	flag.Parse()
 
 	// An object's ETag and headers lie in extended attributes of its file.
-	store, err := posix.New(*data, meta.XattrMeta{}, posix.PosixOpts{})
+	store, err := posix.New(*data, meta.XattrMeta{}, posix.PosixOpts{CopyObjectThreshold: 5 << 30})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from django.core.management import CommandError, call_command
 
+from brokers.locations import local_path
 from console.common.conf import config
 from console.common.tenancy import organization_scope
 from metering.agent.agent import Agent, Share
@@ -22,13 +23,16 @@ from metering.agent.source import CellSource
 from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import encode_manifest
 from metering.events.records import decode_usage, encode_usage
-from metering.events.store import FolderUsageStore, list_manifests, read_manifest
+from metering.events.store import list_manifests, read_manifest
 from metering.models import QualityResult, ReconciledDay, Reconciliation
 from metering.periods import DAY, to_ms
 from metering.services.rollup import roll_up
+from metering.stores import open_usage_store
+from spark_usage.jars import POM as S3A_POM
 from tests.brokers.logscan import LogScan
 from tests.metering.agent.processes import CELL, CLUSTER, make_broker, make_spec
 from tests.metering.console.jobs import plain_job
+from tests.peer.jars import jar_folder
 
 pytestmark = pytest.mark.django_db
 TOPICS = ("orders", "payments")
@@ -62,8 +66,9 @@ def produce(broker, count):
 class Meter:
     """An agent in this process, at whatever time it is told."""
 
-    def __init__(self, folder):
-        self.store = FolderUsageStore(folder / "usage")
+    def __init__(self, folder, location):
+        self.location = location
+        self.store = open_usage_store(location)
         self.now_ms = 0
         self._tokens = 0
         source = CellSource(
@@ -100,9 +105,15 @@ class Meter:
 
 
 @pytest.fixture
-def metered(folder, now, settings, clock):
+def location(folder):
+    """Where usage files lie."""
+    return f"file://{folder}/usage"
+
+
+@pytest.fixture
+def metered(folder, location, now, settings, clock):
     """A day of a broker that was killed half-way, metered; the night after it."""
-    meter = Meter(folder)
+    meter = Meter(folder, location)
     with make_broker(folder) as broker:
         make_spec(folder)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -122,9 +133,10 @@ def metered(folder, now, settings, clock):
     meter.run_pass(night + timedelta(minutes=5))
     usage = dataclasses.replace(
         config().usage,
-        location=str(meter.store.root),
+        location=location,
         rollups=folder / "rollups",
         spark_master="local[2]",
+        spark_jars=str(jar_folder(S3A_POM)),
     )
     settings.FRESHET = dataclasses.replace(config(), usage=usage)
     clock.now = night + timedelta(minutes=15)
@@ -151,39 +163,48 @@ def reconcile(day, clock):
         return out.getvalue(), newest, ReconciledDay.objects.get(cluster_id=CLUSTER)
 
 
-@pytest.mark.timeout(600)
-def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock, caplog):
-    day = now.date()
-    assert roll_up(day=day, job=plain_job).state == "published"
+class TestInABucket:
+    """Usage files in S3: written by the agent, ingested, and read by both jobs of Spark."""
 
-    said, comparison, shown = reconcile(day, clock)
-    assert comparison.failed_checks == {}, said
-    assert "usage is what the log holds" in said
-    assert shown.agreement == "equal"
-    # Beside the tenant's topics there are the cluster's own.
-    assert shown.metered_bytes == shown.logged_bytes >= in_log(folder) > 0
-    assert "usage.differs_from_log" not in caplog.text
+    @pytest.fixture
+    def location(self, s3_server):
+        return s3_server.make_bucket().replace("?", "/cell/usage?")
 
-    first, *_ = metered.manifests()
+    @pytest.mark.timeout(600)
+    def test_usage_is_the_log_and_a_doubled_file_is_told(self, metered, folder, now, clock, caplog):
+        day = now.date()
+        assert roll_up(day=day).state == "published"
 
-    # The same rows count once; the same bytes as other blocks: no deduplication can see it.
-    def renumbered(rows):
-        return [
-            row | {"block": row["block"] + 10**6} for row in rows if row["meter"] == "ingress_bytes"
-        ]
+        said, comparison, shown = reconcile(day, clock)
+        assert comparison.failed_checks == {}, said
+        assert "usage is what the log holds" in said
+        assert shown.agreement == "equal"
+        # Beside the tenant's topics there are the cluster's own.
+        assert shown.metered_bytes == shown.logged_bytes >= in_log(folder) > 0
+        assert "usage.differs_from_log" not in caplog.text
 
-    metered.write_again(first, lambda rows: rows)
-    metered.write_again(first, renumbered)
-    said, comparison, shown = reconcile(day, clock)
-    assert comparison.report["duplicates"] == first.rows
-    doubled = {each["kind"] for each in comparison.report["ingress"]["findings"]}
-    assert (comparison.passed, shown.agreement, doubled) == (False, "different", {"above_log"})
-    assert shown.metered_bytes > shown.logged_bytes
-    assert "usage.differs_from_log" in caplog.text
-    assert QualityResult.objects.filter(
-        kind="reconciliation", name="ingress_as_logged", passed=False
-    ).exists()
-    assert "days that differ from the log: 1" in status()
+        first, *_ = metered.manifests()
+
+        # The same rows count once; the same bytes as other blocks: no deduplication can see it.
+        def renumbered(rows):
+            return [
+                row | {"block": row["block"] + 10**6}
+                for row in rows
+                if row["meter"] == "ingress_bytes"
+            ]
+
+        metered.write_again(first, lambda rows: rows)
+        metered.write_again(first, renumbered)
+        said, comparison, shown = reconcile(day, clock)
+        assert comparison.report["duplicates"] == first.rows
+        doubled = {each["kind"] for each in comparison.report["ingress"]["findings"]}
+        assert (comparison.passed, shown.agreement, doubled) == (False, "different", {"above_log"})
+        assert shown.metered_bytes > shown.logged_bytes
+        assert "usage.differs_from_log" in caplog.text
+        assert QualityResult.objects.filter(
+            kind="reconciliation", name="ingress_as_logged", passed=False
+        ).exists()
+        assert "days that differ from the log: 1" in status()
 
 
 def status():
@@ -199,8 +220,10 @@ def test_a_usage_file_that_is_lost_for_good_is_told(metered, now, clock):
         for manifest in metered.manifests()
         if "ingress_bytes" in decode_usage(metered.store.get(manifest.key))["meter"].to_pylist()
     )
+    root = local_path(metered.location)
+    assert root is not None
     for key in (lost.key, manifest_key(lost.key)):
-        (metered.store.root / key).unlink()
+        (root / key).unlink()
     assert roll_up(day=now.date(), job=plain_job).state == "published"
     said, comparison, shown = reconcile(now.date(), clock)
     assert not comparison.passed
