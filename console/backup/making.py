@@ -63,7 +63,7 @@ def make_backup(
 
 
 def _fill(config: Config, folder: Path, dsn: str, say: Say, *, with_secrets: bool) -> Manifest:
-    store, name = metadata_store(config.cell.metadata), config.database.name
+    store, name = metadata_store(config.cell.metadata, config.cell.secret), config.database.name
     program = find_program("pg_dump", at_least=database.server_major(dsn))
     say("Waiting for a moment without changes to clusters.")
     with database.moment(dsn, name, lambda: (_now(), store.copy(folder))) as (snapshot, copied):

@@ -11,9 +11,11 @@ import shutil
 import sqlite3
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
+from brokers.errors import ConfigError
+from brokers.locations import metadata_location
 from console.backup.errors import BackupError
+from console.backup.etcd import EtcdMetadata
 from console.backup.manifest import MetadataFacts, describe, sync
 
 # Of the tables that `brokers/core/src/metadata/sqlite/tables.rs` reads.
@@ -45,12 +47,16 @@ class MetadataStore(Protocol):
         """Forgets a staged copy."""
 
 
-def metadata_store(address: str) -> MetadataStore:
-    """The store of an address, as `cell.metadata` has it. Raises `BackupError`."""
-    parts = urlsplit(address)
-    if parts.scheme != "sqlite":
-        raise BackupError(f"cell.metadata is {address}: this release backs up sqlite://<path>.")
-    return SqliteMetadata(Path(parts.netloc + parts.path))
+def metadata_store(address: str, secret: Path) -> MetadataStore:
+    """The store of an address, as `cell.metadata` has it. `secret`: the file of the cell's own.
+
+    Raises `BackupError`.
+    """
+    try:
+        place = metadata_location(address)
+    except ConfigError as error:
+        raise BackupError(f"cell.metadata: {error}.") from error
+    return SqliteMetadata(place) if isinstance(place, Path) else EtcdMetadata(place, secret)
 
 
 class SqliteMetadata:

@@ -55,7 +55,7 @@ def restore_backup(
     unless the sentence says so.
     """
     manifest = read_manifest(source)
-    store = metadata_store(config.cell.metadata)
+    store = metadata_store(config.cell.metadata, config.cell.secret)
     say(f"The backup shows {manifest.taken_at}, made by Freshet {manifest.release}.")
     _check(config, source, manifest, store)
     _check_secrets(config, manifest, accepted=other_secrets)

@@ -147,7 +147,7 @@ def test_metadata_of_another_kind_or_a_newer_release_is_refused(tmp_path, folder
     with pytest.raises(BackupError, match="There is no metadata store"):
         store.copy(folder)
     with pytest.raises(BackupError, match="sqlite://"):
-        metadata_store("etcd://127.0.0.1:2379")
+        metadata_store("mysql://127.0.0.1:3306", tmp_path / "secret")
     facts = manifest_of(folder).metadata
     with pytest.raises(BackupError, match="of etcd"):
         store.check(MetadataFacts(facts.copy, "etcd", 1, 1))

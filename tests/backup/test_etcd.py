@@ -1,0 +1,172 @@
+"""Metadata in etcd in a backup: one revision of it, put back as a whole."""
+
+import signal
+import threading
+
+import pytest
+
+from brokers.errors import NotFoundError
+from brokers.etcd import Etcd
+from brokers.locations import EtcdLocation, metadata_location
+from brokers.metadata import CellStore
+from brokers.secrets import create_cell_secret
+from console.backup import etcd as copies
+from console.backup.errors import BackupError
+from console.backup.etcd import EtcdMetadata
+from console.backup.metadata import metadata_store
+from provisioning.keeper.lease import KeeperLease
+from tests.etcd import running_etcd
+
+STAMP = "20261122t030000z"
+
+
+@pytest.fixture
+def secret(tmp_path):
+    create_cell_secret(tmp_path / "secret")
+    return tmp_path / "secret"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "backup").mkdir()
+    return tmp_path / "backup"
+
+
+@pytest.fixture
+def location(etcd_server):
+    return etcd_server.location()
+
+
+@pytest.fixture
+def store(location, secret):
+    store = metadata_store(location, secret)
+    assert isinstance(store, EtcdMetadata)
+    return store
+
+
+def client(location):
+    place = metadata_location(location)
+    assert isinstance(place, EtcdLocation)
+    return Etcd(place)
+
+
+def contents(location):
+    return {each.key: each.value for each in client(location).range("").entries}
+
+
+def topics(location, *names):
+    cluster = CellStore(location).cluster("cl_1")
+    cluster.create()
+    for name in names:
+        cluster.create_topic(name)
+    return {topic.name for topic in cluster.topics()}
+
+
+def test_what_was_copied_is_put_back(store, location, folder, secret, monkeypatch):
+    monkeypatch.setattr(copies, "BATCH_KEYS", 3)
+    topics(location, "a", "b", "c")
+    before = contents(location)
+    facts = store.copy(folder)
+    assert (facts.kind, facts.version, facts.copy.name) == ("etcd", 1, "metadata.etcd")
+    assert (folder / facts.copy.name).stat().st_mode & 0o777 == 0o600
+    topics(location, "young")
+    younger = contents(location)
+    store.check(facts)
+    store.stage(folder, facts)
+    assert contents(location) == younger
+    kept = store.put(STAMP)
+    assert contents(location) == before
+    assert topics(location) == {"a", "b", "c"}
+    assert kept == secret.with_name(f"metadata.etcd.before-{STAMP}")
+    assert {entry.key: entry.value for entry in copies._read(kept)[1]} == younger
+
+
+def test_a_copy_is_one_moment_while_others_write(store, location, folder):
+    etcd, stop = client(location), threading.Event()
+
+    def write():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            etcd.write({"a": b"%d" % number, "z": b"%d" % number})
+
+    etcd.write({f"k/{number:04}": b"x" * 100 for number in range(100)})
+    etcd.write({"a": b"0", "z": b"0"})
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        facts = [store.copy(folder_of(folder, number)) for number in range(5)]
+    finally:
+        stop.set()
+        writer.join()
+    for number, each in enumerate(facts):
+        _, entries = copies._read(folder / str(number) / each.copy.name)
+        found = {entry.key: entry.value for entry in entries}
+        assert found["a"] == found["z"]
+        assert len(found) == 102
+
+
+def folder_of(folder, number):
+    (folder / str(number)).mkdir()
+    return folder / str(number)
+
+
+def test_a_cell_that_a_keeper_has_is_in_use(store, location, folder):
+    topics(location, "a")
+    lease = KeeperLease(client(location), 60)
+    assert lease.try_acquire("now") is None
+    facts = store.copy(folder)
+    _, entries = copies._read(folder / facts.copy.name)
+    assert all(entry.key != "keeper/lease" for entry in entries)
+    with pytest.raises(BackupError, match="lease"):
+        store.users()
+    lease.release()
+    assert store.users() == []
+
+
+def test_an_etcd_of_nothing_is_filled(folder, tmp_path, secret, store, location):
+    topics(location, "a")
+    facts = store.copy(folder)
+    (tmp_path / "other").mkdir()
+    with running_etcd(tmp_path / "other") as server:
+        server.guard()
+        place = server.as_root("cell")
+        new = metadata_store(place, secret)
+        new.stage(folder, facts)
+        assert new.put(STAMP) is None
+        assert contents(place) == contents(location)
+        users = client(place).call("auth/user/list", {})["users"]
+        assert sorted(users) == ["cl_1", "root"], "brokers of what came back are let in"
+
+
+def test_a_copy_of_another_kind_or_not_whole_is_refused(store, location, folder, tmp_path, secret):
+    topics(location, "a")
+    facts = store.copy(folder)
+    sqlite = metadata_store(f"sqlite://{tmp_path}/metadata.sqlite", secret)
+    with pytest.raises(BackupError, match="of etcd"):
+        sqlite.check(facts)
+    file = folder / facts.copy.name
+    whole = file.read_text().splitlines(keepends=True)
+    for damaged in ("".join(whole[:-1]), "", "no JSON\n", "".join(whole).replace('"key"', '"k"')):
+        file.write_text(damaged)
+        with pytest.raises(BackupError, match="copy"):
+            store.stage(folder, facts)
+
+
+def test_an_etcd_that_is_away_is_said(tmp_path, folder, secret):
+    (tmp_path / "server").mkdir()
+    with running_etcd(tmp_path / "server") as server:
+        store = metadata_store(server.location(), secret)
+        server.stop(signal.SIGKILL)
+        with pytest.raises(BackupError, match=r"cell\.metadata"):
+            store.copy(folder)
+
+
+def test_metadata_of_before_reaches_no_further(store, location, folder):
+    """What came after the copy is gone: a deleted cluster's records too."""
+    facts = store.copy(folder)
+    topics(location, "young")
+    store.stage(folder, facts)
+    store.put(STAMP)
+    with pytest.raises(NotFoundError):
+        CellStore(location).cluster("cl_1").record()
