@@ -20,7 +20,9 @@ from pathlib import Path, PurePosixPath
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from spark_usage.jars import POM as S3A_POM
 from tests.kubernetes.image.files import LIBRARIES, Contents
+from tests.peer.jars import fetch_jars
 
 ROOT = Path(__file__).parents[3]
 USER = 10001
@@ -98,9 +100,11 @@ def dependencies(*, groups: Iterable[str]) -> Contents:
 
 
 def spark() -> Contents:
-    """Spark, and a Java that runs it."""
+    """Spark with what it needs to read `s3a://`, and a Java that runs it."""
     contents = Contents()
     _add_distribution(contents, importlib.metadata.distribution("pyspark"))
+    for jar in sorted(fetch_jars(S3A_POM).iterdir()):
+        contents.add(SITE / "pyspark" / "jars" / jar.name, jar)
     home = _java_home()
     contents.add(
         JAVA, home, without=("jmods", "src.zip", "man", "include", "demo", "legal", "docs")

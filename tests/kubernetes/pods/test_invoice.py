@@ -2,12 +2,11 @@
 
 A client outside the pods' network produces and reads while its broker is killed and its pod is
 deleted. A metering agent reads lanes and writes usage files into S3; the control plane takes them
-in, rolls them up and issues the invoice. What it bills is held against what storage holds, which is
-read without any of our code.
+in, Spark rolls them up where they lie, and the invoice is issued. What it bills is held against
+what storage holds, which is read without any of our code.
 """
 
 import dataclasses
-import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +22,7 @@ from metering.models import ProvisionalMinute, UsageRow
 from metering.services.ingest import ingest_usage
 from metering.services.rollup import roll_up
 from provisioning.models import Cell, Cluster
+from spark_usage.jars import POM as S3A_POM
 from tests.billing.world import invoices_of
 from tests.console.factories import make_tenant
 from tests.gateway.cells import USER, GatewayServer, until
@@ -30,8 +30,8 @@ from tests.gateway.test_wake import login
 from tests.kubernetes.pods.agent import AgentServer
 from tests.kubernetes.pods.load import PATIENCE_S, Producer, consume
 from tests.kubernetes.pods.world import PodCell, S3Bucket
-from tests.metering.console.jobs import plain_job
 from tests.metering.proof.stored import by_topic_and_principal, counted_egress, stored_bytes
+from tests.peer.jars import jar_folder
 from tests.s3 import running_s3
 
 CLUSTER = "cl_invoiced"
@@ -61,7 +61,11 @@ def cell(kubernetes, image, etcd, s3, tenant, tmp_path, settings):
     found = PodCell(tmp_path / "cell-invoiced", kubernetes, image, etcd, S3Bucket(s3, "records"))
     known = config()
     usage = dataclasses.replace(
-        known.usage, location=s3.location("usage"), rollups=tmp_path / "rollups"
+        known.usage,
+        location=s3.location("usage"),
+        rollups=tmp_path / "rollups",
+        spark_master="local[2]",
+        spark_jars=str(jar_folder(S3A_POM)),
     )
     billing = dataclasses.replace(known.billing, documents=str(tmp_path / "documents"))
     settings.FRESHET = dataclasses.replace(known, usage=usage, billing=billing)
@@ -139,22 +143,8 @@ def truth(scan):
     return found | {("egress_bytes", t, who): n for (t, who), n in egress.items() if t in mine}
 
 
-def rolled_up_from(s3, tmp_path):
-    """The job, over a copy of the bucket: what it reads is what its manifest names and proves."""
-    copy = tmp_path / "usage-as-it-is"
-
-    def job(run, manifest, output, say):
-        S3Bucket(s3, "usage").copy(copy)
-        document = json.loads(manifest.read_text())
-        assert document["usage_root"].startswith("s3a://usage")
-        manifest.write_text(json.dumps({**document, "usage_root": str(copy)}))
-        return plain_job(run, manifest, output, say)
-
-    return job
-
-
 @pytest.mark.timeout(600)
-def test_an_invoice_is_what_storage_holds(cell, spec, tenant, s3, tmp_path):
+def test_an_invoice_is_what_storage_holds(cell, spec, tenant, s3):
     began = datetime.now(UTC)
     with cell.keeper(lane=LANE), GatewayServer(cell), AgentServer(cell, s3.location("usage")):
         use(cell, spec)
@@ -165,7 +155,7 @@ def test_an_invoice_is_what_storage_holds(cell, spec, tenant, s3, tmp_path):
     assert egress >= ingress > 0
     day = began.date()
     while day <= datetime.now(UTC).date():
-        run = roll_up(day=day, early=True, job=rolled_up_from(s3, tmp_path))
+        run = roll_up(day=day, early=True)
         assert run.state == RunState.PUBLISHED
         day += timedelta(days=1)
     with system_scope():
