@@ -141,9 +141,16 @@ class Etcd:
         self._pool.clear()
 
     def _connections(self) -> urllib3.PoolManager:
-        return urllib3.PoolManager(
-            retries=False, timeout=self._timeout_s, ssl_context=_context(self.location)
-        )
+        pool = urllib3.PoolManager(retries=False, timeout=self._timeout_s)
+        if self.location.tls:
+            # None: the host that is asked.
+            name = self.location.server_name
+            pool.connection_pool_kw |= {
+                "ssl_context": _context(self.location),
+                "server_hostname": name,
+                "assert_hostname": name,
+            }
+        return pool
 
     def _coded(self, key: str) -> str:
         return _base64((self.location.root + key).encode())
@@ -259,9 +266,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _context(location: EtcdLocation) -> ssl.SSLContext | None:
-    if not location.tls:
-        return None
+def _context(location: EtcdLocation) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=location.ca)
     if location.cert is not None:
         context.load_cert_chain(location.cert, location.key)

@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import signal
+import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 
 import urllib3
 
+from tests.kubernetes.pki import Authority
 from tests.ports import free_ports
 
 BINARY = Path(__file__).parent.parent / ".tools/bin/etcd"
@@ -32,6 +34,9 @@ class EtcdServer:
     peer_port: int
     host: str = "127.0.0.1"
     process: subprocess.Popen[bytes] | None = None
+    # With one it is reached by TLS alone, by those whom it signed; `server` is its certificate's
+    # name there. Its interface for JSON asks itself, so it is a client too.
+    authority: Authority | None = None
     roots: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -43,11 +48,13 @@ class EtcdServer:
         """A metadata store below a root, by default one that nobody has used."""
         query = "&".join(f"{name}={value}" for name, value in (options or {}).items())
         root = root or f"cell-{next(self.roots)}"
-        return f"etcd://{self.address}/{root}" + (f"?{query}" if query else "")
+        scheme = "etcds" if self.authority else "etcd"
+        return f"{scheme}://{self.address}/{root}" + (f"?{query}" if query else "")
 
     def start(self) -> None:
         """Starts it with what it kept, and waits until it is ready."""
-        client, peer = f"http://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        scheme = "https" if self.authority else "http"
+        client, peer = f"{scheme}://{self.address}", f"http://127.0.0.1:{self.peer_port}"
         options = {
             "name": "m",
             "data-dir": self.folder / "data",
@@ -61,14 +68,28 @@ class EtcdServer:
             "heartbeat-interval": 200,
             "election-timeout": 2000,
         }
+        if self.authority:
+            options |= {
+                "cert-file": self.authority.certificate("server"),
+                "key-file": self.authority.key("server"),
+                "trusted-ca-file": self.authority.certificate("ca"),
+                "client-cert-auth": "true",
+            }
         flags = [f"--{name}={value}" for name, value in options.items()]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [BINARY, "--unsafe-no-fsync", *flags], stdout=log, stderr=log
             )
-        with urllib3.PoolManager() as pool:
+        with urllib3.PoolManager(ssl_context=self._own_context()) as pool:
             answer = pool.request("GET", f"{client}/health", retries=START_RETRIES)
         assert answer.status == 200, answer.data
+
+    def _own_context(self) -> ssl.SSLContext | None:
+        if self.authority is None:
+            return None
+        context = ssl.create_default_context(cafile=str(self.authority.certificate("ca")))
+        context.load_cert_chain(self.authority.certificate("server"), self.authority.key("server"))
+        return context
 
     def guard(self) -> None:
         """Has it ask from now on who somebody is: nobody is known but `root`."""
@@ -121,10 +142,14 @@ class EtcdServer:
 
 
 @contextmanager
-def running_etcd(folder: Path, host: str = "127.0.0.1") -> Iterator[EtcdServer]:
+def running_etcd(
+    folder: Path, host: str = "127.0.0.1", authority: Authority | None = None
+) -> Iterator[EtcdServer]:
     """A member that answers and keeps its data in the folder."""
     port, peer_port = free_ports(2)
-    server = EtcdServer(folder=folder, port=port, peer_port=peer_port, host=host)
+    server = EtcdServer(
+        folder=folder, port=port, peer_port=peer_port, host=host, authority=authority
+    )
     try:
         server.start()
         yield server

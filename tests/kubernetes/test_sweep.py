@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import re
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
@@ -109,6 +110,59 @@ def test_what_somebody_changes_or_deletes_is_put_right(control_plane, admin, cel
                 assert await swept(control_plane, driver) == [plural]
                 assert await swept(control_plane, driver) == []
             await watched.until(served(2))
+
+    asyncio.run(scenario())
+
+
+def test_another_image_reaches_one_broker_of_a_cluster_and_few_of_a_cell_at_a_time(
+    control_plane, admin, marked_nodes, tmp_path
+):
+    """And goes no further where the first ones do not come to serve."""
+    clusters = [f"cl_rolled{next(NUMBERS)}" for _ in range(3)]
+
+    def of_image(image):
+        """The brokers that have it."""
+        found = []
+        for cluster_id in clusters:
+            path = f"/apis/apps/v1/namespaces/{namespace_of(cluster_id)}/deployments"
+            for each in admin.get(path)["items"]:
+                (container,) = each["spec"]["template"]["spec"]["containers"]
+                if container["image"] == image:
+                    found.append((cluster_id, each["metadata"]["name"]))
+        return found
+
+    async def all_served(driver):
+        for cluster_id in clusters:
+            await Watched(driver, cluster_id).until(served(2))
+
+    async def scenario():
+        own = options(tmp_path, rollouts_max=2)
+        before = connect(control_plane.kubeconfig("keeper"), own)
+        await before.start()
+        for cluster_id in clusters:
+            await accepted(partial(before.apply, plan_of(cluster_id, 2)))
+        await all_served(before)
+        await before.close()
+        driver = connect(control_plane.kubeconfig("keeper"), replace(own, image="freshet:next"))
+        await driver.start()
+        for cluster_id in clusters:
+            await accepted(partial(driver.apply, plan_of(cluster_id, 2)))
+        assert of_image("freshet:next") == []
+        marked_nodes.hold()
+        assert await driver.sweep() == own.rollouts_max
+        first = of_image("freshet:next")
+        assert first == [(cluster_id, "broker-0") for cluster_id in clusters[:2]]
+        assert await driver.sweep() == 0
+        assert of_image("freshet:next") == first
+        marked_nodes.go_on()
+        await all_served(driver)
+        while len(of_image("freshet:next")) < 2 * len(clusters):
+            assert await driver.sweep() <= own.rollouts_max
+            await all_served(driver)
+        assert await driver.sweep() == 0
+        for cluster_id in clusters:
+            await driver.remove(cluster_id)
+        await driver.close()
 
     asyncio.run(scenario())
 

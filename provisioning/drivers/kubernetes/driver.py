@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -33,6 +33,7 @@ from provisioning.drivers.kubernetes.observe import (
 )
 from provisioning.drivers.kubernetes.options import KubernetesOptions
 from provisioning.drivers.kubernetes.pulse import Pulse
+from provisioning.drivers.kubernetes.rollout import permitted, unfinished
 
 LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -41,6 +42,8 @@ T = TypeVar("T")
 THREADS = 16
 # Until the image of what is there stands.
 LISTED_S = 60.0
+# Between two sweeps while brokers wait for a new pod.
+ROLLOUT_INTERVAL_S = 5.0
 # What a refused call may be repeated for: it will be another time.
 PASSING = {http.client.TOO_MANY_REQUESTS, http.client.CONFLICT, http.client.NOT_FOUND}
 
@@ -73,6 +76,9 @@ class KubernetesDriver:
         self._asked: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._sweeping: asyncio.Task[None] | None = None
+        # Running brokers that a sweep may give a new pod, and those that wait for theirs.
+        self._rollouts_left = 0
+        self._rollouts_waiting = 0
         self._namespaces, self._deployments, self._pods = (
             Cache(api, kind, self._selector, self._on_change)
             for kind in ("Namespace", "Deployment", "Pod")
@@ -181,6 +187,8 @@ class KubernetesDriver:
         """Repairs what is not as it shall be, of all clusters; gives the number of writes."""
         everything = await self._call(self._objects.list_all, self._selector)
         writes = 0
+        self._rollouts_left = self._options.rollouts_max - self._unfinished(everything)
+        self._rollouts_waiting = 0
         for cluster_id, wanted in list(self._wanted.items()):
             found = everything.get(namespace_of(cluster_id), {})
             async with self._lock(cluster_id):
@@ -202,7 +210,10 @@ class KubernetesDriver:
 
     async def _sweep_again(self) -> None:
         while True:
-            await asyncio.sleep(self._options.sweep_interval_s)
+            pause_s = self._options.sweep_interval_s
+            if self._rollouts_waiting:
+                pause_s = min(pause_s, ROLLOUT_INTERVAL_S)
+            await asyncio.sleep(pause_s)
             try:
                 writes = await self.sweep()
             except (ApiError, Lost) as error:
@@ -222,13 +233,12 @@ class KubernetesDriver:
         }
         if known:
             # Only that can have changed by what was asked for meanwhile.
-            self._objects.settle(
-                [manifests.deployment(cluster_id, slot, 1, options) for slot in sorted(wanted)],
-                found,
-            )
+            shall = [manifests.deployment(cluster_id, slot, 1, options) for slot in sorted(wanted)]
         else:
             found = {**self._inherited.pop(name, {}), **found}
-            self._objects.settle(manifests.manifests(plan, options), found)
+            shall = manifests.manifests(plan, options)
+        # A broker that runs is left alone: a sweep gives it a new pod in its turn.
+        self._objects.settle(permitted(shall, found, 0).now, found)
         for each in self._deployments.of(name):
             if slot_of(each) not in wanted:
                 self._scale(each, 0)
@@ -294,6 +304,17 @@ class KubernetesDriver:
             if put["kind"] == cache.kind:
                 cache.put(put)
 
+    def _unfinished(self, everything: Mapping[str, Found]) -> int:
+        """Brokers that have their new pod and do not serve yet."""
+        return sum(
+            unfinished(
+                manifests.manifests(wanted.plan, self._options),
+                everything.get(namespace_of(cluster_id), {}),
+            )
+            for cluster_id, wanted in self._wanted.items()
+            if wanted.runs and wanted.plan is not None
+        )
+
     def _repair(self, cluster_id: str, wanted: Wanted, found: Found) -> int:
         name = namespace_of(cluster_id)
         deployments = [each for (kind, _, _), each in found.items() if kind == "Deployment"]
@@ -304,7 +325,10 @@ class KubernetesDriver:
         else:
             brokers = len(wanted.plan.brokers) if wanted.plan else max(len(deployments), 1)
             shall = manifests.surroundings(cluster_id, brokers, self._options)
-        writes = self._objects.settle(shall, found, logging.WARNING)
+        rollout = permitted(shall, found, self._rollouts_left)
+        self._rollouts_left -= rollout.rolling
+        self._rollouts_waiting += rollout.waiting
+        writes = self._objects.settle(rollout.now, found, logging.WARNING)
         slots = _slots(wanted) if wanted.runs else set()
         for each in deployments:
             if slot_of(each) not in slots:

@@ -52,6 +52,8 @@ class KubernetesOptions:
     egress: tuple[tuple[str, tuple[int, ...]], ...] = ()
     request_timeout_s: float = 10.0
     sweep_interval_s: float = 60.0
+    # How many running brokers of the cell get a new pod at a time.
+    rollouts_max: int = 5
     kafka_port: int = 9092
     link_port: int = 9093
     metrics_port: int = 9094

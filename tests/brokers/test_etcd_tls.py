@@ -1,0 +1,83 @@
+"""An etcd that is reached by TLS alone, by those whose certificate its authority signed: from the
+engine, and from Python."""
+
+import pytest
+
+from brokers.errors import UnavailableError
+from brokers.etcd import Etcd
+from brokers.locations import EtcdLocation, metadata_location
+from brokers.metadata import CellStore
+from tests.etcd import running_etcd
+from tests.kubernetes.pki import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """Whom etcd trusts; it signed etcd and a cell."""
+    made = Authority(tmp_path_factory.mktemp("authority") / "pki")
+    made.issue("server", "/CN=etcd", usage="serverAuth,clientAuth", names=("IP:127.0.0.1",))
+    made.issue("cell", "/CN=cell", usage="clientAuth")
+    return made
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """Another authority; it signed somebody."""
+    made = Authority(tmp_path_factory.mktemp("stranger") / "pki")
+    made.issue("cell", "/CN=cell", usage="clientAuth")
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(authority, tmp_path_factory):
+    with running_etcd(tmp_path_factory.mktemp("etcd"), authority=authority) as running:
+        yield running
+
+
+def options(trusted, client=None):
+    found = {"ca": trusted.certificate("ca")}
+    if client is not None:
+        found |= {"cert": client.certificate("cell"), "key": client.key("cell")}
+    return found
+
+
+def by_engine(location):
+    return CellStore(location).wakes()
+
+
+def etcd_of(location):
+    found = metadata_location(location)
+    assert isinstance(found, EtcdLocation)
+    return Etcd(found)
+
+
+def by_python(location):
+    return etcd_of(location).get("keeper/tls")
+
+
+def test_what_the_engine_writes_python_reads(server, authority):
+    location = server.location("both", options(authority, authority))
+    CellStore(location).cluster("cl_tls").create()
+    etcd = etcd_of(location)
+    assert [each.key for each in etcd.range("cl_tls/").entries]
+    assert etcd.create("keeper/tls", b"here")
+    assert [each.value for each in etcd.range("keeper/").entries] == [b"here"]
+
+
+@pytest.mark.parametrize("read", [by_engine, by_python])
+@pytest.mark.parametrize("wrong", ["no certificate", "a stranger's certificate", "trusts another"])
+def test_nobody_else_is_let_in(server, authority, stranger, read, wrong):
+    given = {
+        "no certificate": options(authority),
+        "a stranger's certificate": options(authority, stranger),
+        "trusts another": options(stranger, authority),
+    }[wrong]
+    with pytest.raises(UnavailableError):
+        read(server.location("refused", given))
+
+
+@pytest.mark.parametrize("read", [by_engine, by_python])
+def test_a_certificate_of_another_name_is_not_trusted(server, authority, read):
+    found = options(authority, authority)
+    with pytest.raises(UnavailableError):
+        read(server.location("named", {**found, "server_name": "etcd.internal"}))
