@@ -53,6 +53,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("console/staff/api/bases.py", "list"),  # for staff
     ("console/staff/api/views.py", "_answer"),  # whose request it is
     ("console/staff/api/views.py", "list"),  # for staff
+    ("console/staff/api/views.py", "permit_deletion"),  # whose cluster it is
     ("metering/services/ingest.py", "_ingest_batch"),  # a usage file is of many organisations
     ("metering/services/ingest.py", "remove_old_minutes"),  # a sweep
     ("metering/services/pruning.py", "prune_files"),  # a sweep

@@ -77,7 +77,11 @@ def test_a_cluster_says_where_clients_connect(api, cluster_id):
     assert shown["bootstrap_servers"] == plain["bootstrap_servers"]
     assert plain["bootstrap_servers"].startswith("127.0.0.1:9")
     assert tls["bootstrap_servers"].endswith(".kafka.localhost:9443")
-    assert shown["spec"] == {"idle_timeout_s": 300, "scale": {"min": 0, "max": 1}}
+    assert shown["spec"] == {
+        "idle_timeout_s": 300,
+        "scale": {"min": 0, "max": 1},
+        "schedules": [],
+    }
     assert shown["deletion_protection"] is False
 
 

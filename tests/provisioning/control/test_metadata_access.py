@@ -11,11 +11,13 @@ from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
 from brokers.secrets import create_cell_secret, metadata_password, read_cell_secret
 from console.common.conf import config
+from console.common.tenancy import system_scope
 from provisioning.drivers.kubernetes.options import KubernetesOptions
 from provisioning.keeper.kubernetes import KubernetesSettings
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.records import Spec, SpecState
 from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.models import Cluster
 from provisioning.services import reconciling
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
@@ -70,7 +72,8 @@ def test_brokers_reach_their_own_keys_until_the_cluster_is_purged(
     with pytest.raises(InvalidError, match="permission denied"):
         etcd.range(f"{other}/")
     assert brokers(other).range(f"{other}/").entries
-    reconciling._remove_data(own)
+    with system_scope():
+        reconciling._remove_data(Cluster.objects.get(pk=own))
     with pytest.raises(InvalidError):
         brokers(own).range(f"{own}/")
     assert brokers(other).range(f"{other}/").entries

@@ -126,7 +126,7 @@ def test_storage_that_does_not_let_go_keeps_a_purge_open(cluster_id, monkeypatch
 def test_what_arrives_in_the_cell_after_a_purge_goes(purged):
     """From a worker that hung for hours: nothing was there that could refuse it."""
     assert cell_store().spec(purged) is not None
-    with failing("remove_cluster", UnavailableError("away"), owner=CellStore):
+    with failing("remove_spec", UnavailableError("away"), owner=CellStore):
         assert reconciling.forget_purged() == 0
     assert reconciling.forget_purged() == 1
     assert cell_store().spec(purged) is None
