@@ -69,9 +69,10 @@ class Watched:
         self.cluster_id = cluster_id
         self.notified = 0
         self._changed = asyncio.Event()
-        driver.notify(self._on_change)
+        driver.notify(self.on_change)
 
-    def _on_change(self, _cluster_id: str) -> None:
+    def on_change(self, _cluster_id: str) -> None:
+        """What it is told by the driver; see `Driver.notify`."""
         self.notified += 1
         self._changed.set()
 

@@ -73,7 +73,7 @@ class ApiError(Exception):
         self.reason = reason
 
 
-class Lost(Exception):
+class Lost(OSError):
     """No answer came: the call may have been done or not."""
 
 
@@ -180,8 +180,11 @@ class Api:
             raise
         return True
 
-    def watch(self, kind: str, selector: str, resource_version: str, limit_s: int) -> Watch:
-        """Changes behind a version, for `limit_s` seconds at most.
+    def watch(
+        self, kind: str, selector: str, resource_version: str, *, limit_s: int, silent_s: float
+    ) -> Watch:
+        """Changes behind a version, for `limit_s` seconds at most; breaks after `silent_s` seconds
+        without any.
 
         Raises `ApiError` with status 410 where that version is forgotten, at once or while it is
         read: then list again.
@@ -193,8 +196,7 @@ class Api:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(limit_s),
         }
-        # The server ends it; where it is silent for longer, nobody is there.
-        response = self._send("GET", KINDS[kind].path(), query, None, JSON, limit_s + 30.0)
+        response = self._send("GET", KINDS[kind].path(), query, None, JSON, silent_s)
         if response.status != http.client.OK:
             raise _refusal(response.status, _body(response))
         return Watch(response)
@@ -225,6 +227,9 @@ class Api:
             raise Lost(message)
         if response.status >= http.client.BAD_REQUEST:
             raise _refusal(response.status, document)
+        if "kind" not in document:
+            message = f"{method} {path}: what answers is no API server"
+            raise Lost(message)
         return document
 
     def _send(

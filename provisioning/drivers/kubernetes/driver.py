@@ -44,6 +44,9 @@ THREADS = 16
 LISTED_S = 60.0
 # Between two sweeps while brokers wait for a new pod.
 ROLLOUT_INTERVAL_S = 5.0
+LIST_AGAIN_S = 0.5
+# How old an image of what is there may be for anything to follow from it.
+STALE_S = 30.0
 # What a refused call may be repeated for: it will be another time.
 PASSING = {http.client.TOO_MANY_REQUESTS, http.client.CONFLICT, http.client.NOT_FOUND}
 
@@ -59,7 +62,8 @@ class Wanted:
 class KubernetesDriver:
     """A namespace for each cluster, in it a Deployment of one pod for each broker."""
 
-    def __init__(self, api: Api, options: KubernetesOptions) -> None:
+    def __init__(self, api: Api, options: KubernetesOptions, *, stale_s: float = STALE_S) -> None:
+        """`stale_s`: for how long what was seen last counts where watches stay broken."""
         self._api = api
         self._options = options
         self._selector = manifests.selector(options)
@@ -80,15 +84,16 @@ class KubernetesDriver:
         self._rollouts_left = 0
         self._rollouts_waiting = 0
         self._namespaces, self._deployments, self._pods = (
-            Cache(api, kind, self._selector, self._on_change)
+            Cache(api, kind, self._selector, self._on_change, stale_s)
             for kind in ("Namespace", "Deployment", "Pod")
         )
         self._objects = Objects(api, self._remember, self._pods.of)
         # Of no cluster: nobody is told of a change, and nothing waits for the list.
-        self._nodes = Cache(api, "Node", "", self._on_change)
-        self._pulse = Pulse(
-            lambda: self._call(self._api.get, "Namespace", options.system_namespace)
-        )
+        self._nodes = Cache(api, "Node", "", self._on_change, stale_s)
+        # Of its own: what waits for others' calls tells nothing of the API server.
+        self._pulse_thread = ThreadPoolExecutor(1, thread_name_prefix="pulse of Kubernetes")
+        self._pulse = Pulse(self._beat, self._tell_of_trouble)
+        self._was_unwell = False
 
     def notify(self, call: Callable[[str], None]) -> None:
         """See `Driver.notify`."""
@@ -104,9 +109,19 @@ class KubernetesDriver:
             if not await self._call(cache.wait_listed, LISTED_S):
                 message = f"{cache.kind}s could not be listed within {LISTED_S:.0f} s"
                 raise Lost(message)
-        self._inherited = await self._call(self._objects.list_all, self._selector)
+        self._inherited = await self._look_around()
         self._pulse.start()
         self._sweeping = asyncio.create_task(self._sweep_again(), name="sweep of Kubernetes")
+
+    async def _look_around(self) -> dict[str, dict[Key, Manifest]]:
+        """All that is there; an API server that is busy is asked again, for a while."""
+        async with asyncio.timeout(LISTED_S):
+            while True:
+                try:
+                    return await self._call(self._objects.list_all, self._selector)
+                except (ApiError, Lost) as error:
+                    LOGGER.warning("what is there could not be listed: %s", error)
+                    await asyncio.sleep(LIST_AGAIN_S)
 
     async def close(self) -> None:
         """Ends; pods go on."""
@@ -118,6 +133,7 @@ class KubernetesDriver:
         for cache in (self._namespaces, self._deployments, self._pods, self._nodes):
             await self._call(cache.close)
         self._threads.shutdown()
+        self._pulse_thread.shutdown()
         self._api.close()
 
     async def clusters(self) -> frozenset[str]:
@@ -140,12 +156,19 @@ class KubernetesDriver:
             cluster_id,
             observe(self._deployments.of(name), self._pods.of(name), self._options, self._is_lost),
             self._restarts.get(cluster_id, 0),
-            self._pods.listed and self._pulse.trouble is None,
+            self.unwell() is None,
         )
 
     def unwell(self) -> str | None:
         """See `Driver.unwell`."""
-        return self._pulse.trouble
+        if self._pulse.trouble is not None:
+            return self._pulse.trouble
+        stale = [
+            f"{cache.kind}s"
+            for cache in (self._namespaces, self._deployments, self._pods)
+            if not cache.current
+        ]
+        return f"nothing is heard of {', '.join(stale)}" if stale else None
 
     async def hold_deletions(self, *, held: bool, reason: str) -> Outcome:
         """See `Driver.hold_deletions`. The admission policies look at what is written here."""
@@ -163,7 +186,9 @@ class KubernetesDriver:
 
         One that is not known may be new; pods of one that is gone Kubernetes deletes itself.
         """
-        return any(not is_node_ready(found) for found in self._nodes.of(node))
+        return self._nodes.current and any(
+            not is_node_ready(found) for found in self._nodes.of(node)
+        )
 
     async def stop(self, cluster_id: str, *, clean: bool) -> Outcome:
         """See `Driver.stop`."""
@@ -226,7 +251,7 @@ class KubernetesDriver:
         cluster_id, options = plan.cluster_id, self._options
         name = namespace_of(cluster_id)
         wanted = {broker.slot for broker in plan.brokers}
-        known = self._complete.pop(cluster_id, None) == plan
+        known = self._complete.get(cluster_id) == plan
         found: Found = {
             ("Deployment", name, each["metadata"]["name"]): each
             for each in self._deployments.of(name)
@@ -235,10 +260,16 @@ class KubernetesDriver:
             # Only that can have changed by what was asked for meanwhile.
             shall = [manifests.deployment(cluster_id, slot, 1, options) for slot in sorted(wanted)]
         else:
+            self._complete.pop(cluster_id, None)
             found = {**self._inherited.pop(name, {}), **found}
             shall = manifests.manifests(plan, options)
-        # A broker that runs is left alone: a sweep gives it a new pod in its turn.
-        self._objects.settle(permitted(shall, found, 0).now, found)
+        try:
+            # A broker that runs is left alone: a sweep gives it a new pod in its turn.
+            self._objects.settle(permitted(shall, found, 0).now, found)
+        except ApiError:
+            # Somebody took away what it needs, perhaps.
+            self._complete.pop(cluster_id, None)
+            raise
         for each in self._deployments.of(name):
             if slot_of(each) not in wanted:
                 self._scale(each, 0)
@@ -249,9 +280,10 @@ class KubernetesDriver:
         self._complete[cluster_id] = plan
 
     def _stop(self, cluster_id: str, *, clean: bool) -> None:
+        # First: they may end although the answer is lost.
+        self._ask_of(cluster_id)
         for found in self._deployments.of(namespace_of(cluster_id)):
             self._scale(found, 0)
-        self._ask_of(cluster_id)
         if not clean:
             self._end_pods(cluster_id)
 
@@ -259,7 +291,7 @@ class KubernetesDriver:
         self._complete.pop(cluster_id, None)
         name = namespace_of(cluster_id)
         self._ask_of(cluster_id)
-        found = self._api.get("Namespace", name)
+        found = self._look_at_namespace(name)
         if found is not None and not is_ending(found):
             # Nobody else may delete it: see the admission policies.
             freed = {"metadata": {"labels": {manifests.LIVE_DATA: "false"}}}
@@ -268,10 +300,17 @@ class KubernetesDriver:
                 guard.break_glass(self._api, self._options, name, break_glass)
             self._end_pods(cluster_id)
             self._api.delete("Namespace", name)
-            ending = self._api.get("Namespace", name)
-            if ending is not None:
-                self._namespaces.put(ending)
+            self._look_at_namespace(name)
         self._api.delete("PersistentVolume", name)
+
+    def _look_at_namespace(self, name: str) -> Manifest | None:
+        """As it is; `clusters` knows it at once."""
+        found = self._api.get("Namespace", name)
+        if found is None:
+            self._namespaces.drop(name, name)
+        elif manifests.CLUSTER in found["metadata"].get("labels", {}):
+            self._namespaces.put(found)
+        return found
 
     def _end_pods(self, cluster_id: str, slot: int | None = None) -> None:
         for pod in self._pods.of(namespace_of(cluster_id)):
@@ -358,9 +397,24 @@ class KubernetesDriver:
     def _lock(self, cluster_id: str) -> asyncio.Lock:
         return self._locks.setdefault(cluster_id, asyncio.Lock())
 
+    async def _beat(self) -> None:
+        loop, name = asyncio.get_running_loop(), self._options.system_namespace
+        await loop.run_in_executor(self._pulse_thread, self._api.get, "Namespace", name)
+
     async def _call(self, call: Callable[..., T], *arguments: object) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, call, *arguments)
+
+    def _tell_of_trouble(self) -> None:
+        """Whether anything is known changes for all clusters at once."""
+        unwell = self.unwell() is not None
+        if unwell is not self._was_unwell:
+            self._was_unwell = unwell
+            known = {
+                each["metadata"]["labels"][manifests.CLUSTER] for each in self._namespaces.all()
+            }
+            for cluster_id in sorted(known | self._wanted.keys()):
+                self._notify(cluster_id)
 
     def _on_change(self, cluster_id: str) -> None:
         """Called by the threads of the caches."""
@@ -373,6 +427,10 @@ class KubernetesDriver:
             for pod in self._pods.of(namespace_of(cluster_id))
             if not is_ending(pod)
         }
+        wanted = self._wanted.get(cluster_id)
+        if wanted is not None and not wanted.runs:
+            # Of a cluster that was asked to stop none ends by itself, be it seen ever so late.
+            self._asked |= live
         gone = self._instances.get(cluster_id, set()) - live
         self._instances[cluster_id] = live
         unasked = gone - self._asked

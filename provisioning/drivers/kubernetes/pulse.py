@@ -20,11 +20,16 @@ class Pulse:
     """Asks by `beat`, which raises `Lost` where nobody answers; a refusal is an answer too."""
 
     def __init__(
-        self, beat: Callable[[], Awaitable[object]], interval_s: float = INTERVAL_S
+        self,
+        beat: Callable[[], Awaitable[object]],
+        asked: Callable[[], None] = lambda: None,
+        interval_s: float = INTERVAL_S,
     ) -> None:
+        """`asked` is called after each time."""
         # Why the API server counts as away; None: it does not.
         self.trouble: str | None = None
         self._beat = beat
+        self._asked = asked
         self._interval_s = interval_s
         self._missed = 0
         self._task: asyncio.Task[None] | None = None
@@ -60,4 +65,5 @@ class Pulse:
     async def _run(self) -> None:
         while True:
             await self.ask()
+            self._asked()
             await asyncio.sleep(self._interval_s)
