@@ -82,6 +82,11 @@ class ControlPlane:
         """Of the API server."""
         return f"https://{self._servers.address}:{self.port}"
 
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The servers' process ids, by name."""
+        return {name: process.pid for name, process in self._processes}
+
     def start(self) -> None:
         """Returns when the API server serves and controllers work."""
         self._make_keys()

@@ -12,7 +12,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -49,8 +49,15 @@ class Containers(Protocol):
 class StandInKubelet:
     """Some nodes, each in a zone of its own, until `close`."""
 
-    def __init__(self, client: Client, containers: Containers, nodes: Sequence[str]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        containers: Containers,
+        nodes: Sequence[str],
+        capacity: Mapping[str, str] = CAPACITY,
+    ) -> None:
         self._client = client
+        self._capacity = capacity
         self._containers = containers
         self._nodes = frozenset(nodes)
         self._closed = threading.Event()
@@ -106,7 +113,11 @@ class StandInKubelet:
             "lastHeartbeatTime": now(),
             "lastTransitionTime": now(),
         }
-        status = {"capacity": CAPACITY, "allocatable": CAPACITY, "conditions": [ready]}
+        status = {
+            "capacity": self._capacity,
+            "allocatable": self._capacity,
+            "conditions": [ready],
+        }
         changed = self._client.patch(f"{NODES}/{name}/status", {"status": status})
         assert changed.status == HTTPStatus.OK, changed
         lease = {
@@ -125,10 +136,14 @@ class StandInKubelet:
 
 
 class Marking:
-    """Pods that run as soon as they are bound, and end as soon as they are asked to."""
+    """Pods that run as soon as they are bound, and end as soon as they are asked to.
 
-    def __init__(self, client: Client) -> None:
+    Their addresses begin with `network`. `mark` and `end` are for others to do more.
+    """
+
+    def __init__(self, client: Client, network: int = 10) -> None:
         self._client = client
+        self._network = network
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="marking")
         self._addresses = itertools.count(1)
         self._marked: set[str] = set()
@@ -149,13 +164,14 @@ class Marking:
         """See `Containers`."""
         uid = pod["metadata"]["uid"]
         if "deletionTimestamp" in pod["metadata"]:
-            self._submit(self._end, pod)
+            self._submit(self.end, pod)
         elif self._waiting is not None:
             self._waiting.append(pod)
         elif uid not in self._marked:
             self._marked.add(uid)
             number = next(self._addresses)
-            self._submit(self._mark, pod, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+            places = (self._network, number >> 16, number >> 8 & 255, number & 255)
+            self._submit(self.mark, pod, ".".join(map(str, places)))
 
     def gone(self, pod: Pod) -> None:
         """See `Containers`."""
@@ -169,13 +185,15 @@ class Marking:
         future: Future[None] = self._pool.submit(call, *arguments)
         future.add_done_callback(_raise)
 
-    def _mark(self, pod: Pod, address: str) -> None:
+    def mark(self, pod: Pod, address: str) -> None:
+        """Says that a pod runs, at this address."""
         name = pod["spec"]["containers"][0]["name"]
         running = {"running": {"startedAt": now()}}
         status = pod_status(address, container_status(pod, name, state=running, ready=True))
         self._client.patch(f"{path_of(pod)}/status", {"status": status})
 
-    def _end(self, pod: Pod) -> None:
+    def end(self, pod: Pod) -> None:
+        """Says that it ended."""
         end(self._client, pod)
 
 
