@@ -1,5 +1,6 @@
 """The parts of the harness that a wrong figure could come from."""
 
+import asyncio
 import json
 import os
 import socket
@@ -11,10 +12,16 @@ import time
 
 import pytest
 
+from brokers.secrets import super_password
+from provisioning.kafka import Access, Connection, sample_groups
+from provisioning.kafka.clients import Clients
+from provisioning.keeper.probe import connections_in, scrape
 from tests.bench import generators, proc
 from tests.bench.probe import wait_until_served
 from tests.bench.report import Report, spread
 from tests.bench.sides import chosen, rotated
+from tests.bench.stand_in_brokers import Server
+from tests.ports import free_ports
 
 OUTPUT = """\
 5001 records sent, 1000.2 records/sec (0.98 MB/sec), 9.1 ms avg latency, 300.0 ms max latency.
@@ -114,3 +121,32 @@ def test_probe_gives_up_when_the_process_has_ended():
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(RuntimeError, match="exit status 3"):
             wait_until_served(process, unused.getsockname()[1], since=time.monotonic())
+
+
+class OnePod:
+    """Where `127.0.0.77` is that of a cluster's."""
+
+    def cluster_at(self, address):
+        return {"127.0.0.77": "cl_one"}.get(address)
+
+
+def test_a_stand_in_answers_what_a_keeper_asks_at_the_address_of_a_pod_alone():
+    secret, (metrics, kafka) = bytes(32), free_ports(2)
+    addresses = ["127.0.0.77", "127.0.0.78"]
+
+    async def scenario():
+        server = Server(OnePod(), secret, kafka)
+        async with (
+            await asyncio.start_server(server.metrics, addresses, metrics),
+            await asyncio.start_server(server.kafka, addresses, kafka),
+        ):
+            page = await scrape(f"127.0.0.77:{metrics}", timeout_s=30)
+            assert page is not None
+            assert connections_in(page) == 0
+            assert await scrape(f"127.0.0.78:{metrics}", timeout_s=30) is None
+            password = super_password(secret, "cl_one")
+            access = Access(Clients(), Connection(f"127.0.0.77:{kafka}", password))
+            assert await asyncio.to_thread(sample_groups, access, timeout_s=30) == []
+            access.clients.close()
+
+    asyncio.run(scenario())

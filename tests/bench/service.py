@@ -8,6 +8,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from brokers.config import overrides_of
 from brokers.metadata import Acl, CellStore, ClusterSpec, ClusterStatus
@@ -120,24 +121,8 @@ class Service:
     def _start(
         self, module: str, settings: Mapping[str, Mapping[str, object]], name: str, *command: str
     ) -> int:
-        config = self.folder / f"{name}.toml"
-        config.write_text("\n".join(overrides_of(settings)) + "\n")
-        log = self.folder / f"{name}.log"
-        server = spawn_server(
-            [FRESHET_PYTHON, "-P", "-m", module, *command, "--config", config],
-            log,
-            cpus=BROKER_CPU,
-            cwd=self.folder,
-            # Packages that the release environment has not: the keeper is a Kafka client.
-            environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
-        )
+        server = start_part(self.folder, module, settings, name, *command, cpus=BROKER_CPU)
         self._servers.append(server)
-        clock = threading.Event()
-        while "ready " not in log.read_text():
-            if server.poll() is not None:
-                message = f"{name} did not start:\n{log.read_text()[-4000:]}"
-                raise RuntimeError(message)
-            clock.wait(0.01)
         return server.pid
 
     def wait_for(self, phases: Sequence[str]) -> ClusterStatus:
@@ -158,3 +143,39 @@ class Service:
         """Ends all of it and removes its data."""
         stop_servers(self._servers)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start_part(
+    folder: Path,
+    module: str,
+    settings: Mapping[str, Mapping[str, object]],
+    name: str,
+    *command: str,
+    cpus: str | None = None,
+) -> subprocess.Popen[bytes]:
+    """Starts a part of the service, of the release build, and returns when it says `ready`."""
+    config = folder / f"{name}.toml"
+    config.write_text("\n".join(overrides_of(settings)) + "\n")
+    server = spawn_server(
+        [FRESHET_PYTHON, "-P", "-m", module, *command, "--config", config],
+        folder / f"{name}.log",
+        cpus=cpus,
+        cwd=folder,
+        # Packages that the release environment has not: the keeper is a Kafka client.
+        environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
+    )
+    wait_until_ready(server, folder / f"{name}.log")
+    return server
+
+
+def wait_until_ready(server: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when a server's log has a line that begins with `ready`.
+
+    Raises `RuntimeError` with the log's end where the server ended.
+    """
+    clock = threading.Event()
+    while not log.read_text().startswith("ready") and "\nready" not in log.read_text():
+        if server.poll() is not None:
+            message = f"{log.stem} did not start:\n{log.read_text()[-4000:]}"
+            raise RuntimeError(message)
+        clock.wait(0.01)

@@ -1,0 +1,207 @@
+"""A cell of many clusters on a real Kubernetes: made, swept, put to sleep, woken.
+
+etcd, API server, controllers and scheduler are real, and so is the keeper, with the Kubernetes
+driver, over a cell in an etcd of its own. Requests are those of the API server's audit log. The
+nodes are a stand-in (`tests/kubernetes/stand_in_kubelet.py`, `Marking`) in a process of its own:
+kwok would do the same for its nodes by more requests, and take 147 s of CPU to build; this one
+takes a patch of the status of each pod, and no build.
+
+What is not measured: brokers. A pod is marked as ready and no process runs in it. But a keeper that
+could reach none would be another keeper, so each pod's address answers what it asks a broker: its
+metrics each second, and a login with the list of groups every five (`stand_in_brokers.py`). The
+answers are shorter than a broker's and cost the stand-in the CPU that is named; `keeper_counts`
+says how many of those looks failed all the same.
+Marked pods are ready sooner than real ones: seconds are those of keeper and Kubernetes alone.
+
+The control plane's sweep is `sweep_clusters` in this process, with a PostgreSQL of its own, where
+every cluster has something to be looked at and nothing to be changed in its cell.
+
+`value` is the worst of the driver's sweeps over all clusters. `CLUSTERS` sets how many (500).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from brokers.secrets import read_cell_secret
+from provisioning.drivers.base import Answer
+from provisioning.keeper.cellstore import CellRecords
+from provisioning.keeper.kubernetes import KubernetesSettings, make_driver
+from provisioning.keeper.plan import cluster_plan
+from provisioning.keeper.settings import load_settings
+from tests.bench import proc
+from tests.bench.control_plane import ControlPlane
+from tests.bench.report import Report, progress, spread
+from tests.bench.sides import FRESHET, chosen
+from tests.bench.simulated_cell import SimulatedCell, counts
+
+SIDES = (FRESHET,)
+ROUNDS = 3
+CLUSTERS = 500
+# Long enough for one of the keeper's sweeps, which come each minute.
+IDLE_S = 65.0
+# What the clusters have come to when they were woken again.
+GENERATION = 3
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
+    """Runs the bench: each round is one sweep."""
+    chosen(SIDES, only)
+    clusters = int(os.environ.get("CLUSTERS") or CLUSTERS)
+    # Nothing is compared side by side: Kubernetes and the keeper share all cores.
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    with SimulatedCell("cell_simulation", clusters) as cell:
+        stages = _live(cell)
+        swept = asyncio.run(_sweep(cell, rounds or ROUNDS))
+        stored = cell.metadata_mib()
+        reconciled = _reconcile(cell, rounds or ROUNDS)
+    return Report(
+        bench="cell_simulation",
+        value=swept["sweep_seconds"]["max"],
+        unit="s",
+        peer=None,
+        details={
+            "clusters": clusters,
+            "nodes": cell.nodes,
+            **stages,
+            **swept,
+            "control_plane": reconciled,
+            "metadata_mib": stored,
+            "aim": {"clusters": 10_000, "sweep_seconds": 60, "metadata_mib": 2048},
+        },
+    )
+
+
+def _live(cell: SimulatedCell) -> dict[str, Any]:
+    """All of what a keeper does with them."""
+    cell.start_keeper()
+    progress("the keeper runs")
+    memory = {"began": _keeper_mib(cell)}
+    created = cell.stage("create", lambda: cell.ask_to_wake(1), "running")
+    memory["created"] = _keeper_mib(cell)
+    idle = _idle(cell)
+    memory["idle"] = _keeper_mib(cell)
+    slept = cell.stage("sleep", lambda: cell.ask_to_sleep(2), "asleep")
+    memory["asleep"] = _keeper_mib(cell)
+    asleep = _idle(cell)
+    woken = cell.stage("wake", lambda: cell.ask_to_wake(GENERATION), "running")
+    memory["woken"] = _keeper_mib(cell)
+    counted = cell.keeper_counts()
+    cell.stop_keeper()
+    return {
+        "create": created,
+        "running_idle": idle,
+        "sleep": slept,
+        "asleep_idle": asleep,
+        "wake": woken,
+        "keeper_resident_mib": memory,
+        "keeper_counts": counted,
+    }
+
+
+def _keeper_mib(cell: SimulatedCell) -> float:
+    assert cell.keeper is not None
+    return round(proc.resident_mib([cell.keeper.pid]), 1)
+
+
+def _idle(cell: SimulatedCell) -> dict[str, Any]:
+    """What it costs that nothing happens."""
+    progress(f"nothing happens for {IDLE_S:.0f} s")
+    before = cell.cpu_seconds()
+    with cell.kubernetes.recorded() as requests:
+        threading.Event().wait(IDLE_S)
+    used = {name: now - before[name] for name, now in cell.cpu_seconds().items()}
+    shares = {name: round(100 * seconds / IDLE_S, 1) for name, seconds in used.items()}
+    return {"seconds": IDLE_S, **counts(requests), "percent_of_a_core": shares}
+
+
+async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
+    """A driver as the next keeper has it: takes all over, and sweeps."""
+    settings = load_settings(cell.keeper_config)
+    assert isinstance(settings.driver, KubernetesSettings)
+    secret = read_cell_secret(settings.cell.secret)
+    records = CellRecords(settings.cell.metadata)
+    statuses = records.statuses()
+    plans = [
+        cluster_plan(spec, settings, secret).caused_by(statuses[cluster_id].started_for)
+        for cluster_id, spec in records.wanted().specs.items()
+    ]
+    driver = make_driver(settings.driver)
+    try:
+        began = time.monotonic()
+        with cell.kubernetes.recorded() as taking:
+            await driver.start()
+            answers = await asyncio.gather(*map(driver.apply, plans))
+        taken_s = time.monotonic() - began
+        assert {each.answer for each in answers} == {Answer.ACCEPTED}, answers
+        progress(f"taken over in {taken_s:.1f} s")
+        sweeps: list[float] = []
+        cpu: list[float] = []
+        with cell.kubernetes.recorded() as requests:
+            for _ in range(rounds):
+                began, used = time.monotonic(), time.process_time()
+                written = await driver.sweep()
+                sweeps.append(time.monotonic() - began)
+                cpu.append(time.process_time() - used)
+                progress(f"a sweep: {sweeps[-1]:.2f} s, {written} writes")
+    finally:
+        await driver.close()
+    return {
+        "take_over": {"seconds": round(taken_s, 2), **counts(taking)},
+        "sweep_seconds": spread(sweeps),
+        "sweep_cpu_seconds": spread(cpu),
+        "sweeps": counts(requests),
+    }
+
+
+def _reconcile(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
+    """The control plane's sweep over all clusters, each of another generation than it knows of."""
+    web = ControlPlane("cell_simulation", cell.cell)
+    seconds, cpu = [], []
+    try:
+        with web:
+            _add_rows(web, cell)
+            from console.common.tenancy import system_scope  # noqa: PLC0415 (needs settings)
+            from provisioning.models import Cluster  # noqa: PLC0415
+            from provisioning.services.reconciling import sweep_clusters  # noqa: PLC0415
+
+            progress("the control plane has them")
+            # The first has the cell learn limits, and is not measured.
+            for number in range(rounds + 1):
+                with system_scope():
+                    Cluster.objects.update(reconciled_generation=0)
+                began, used = time.monotonic(), time.process_time()
+                looked_at = sweep_clusters()
+                assert looked_at == len(cell.specs), looked_at
+                if number:
+                    seconds.append(time.monotonic() - began)
+                    cpu.append(time.process_time() - used)
+                    progress(f"a sweep of the control plane: {seconds[-1]:.1f} s")
+    finally:
+        shutil.rmtree(web.folder, ignore_errors=True)
+    return {"sweep_seconds": spread(seconds), "sweep_cpu_seconds": spread(cpu)}
+
+
+def _add_rows(web: ControlPlane, cell: SimulatedCell) -> None:
+    """The clusters as the cell has them, all of one organisation."""
+    first, *others = (
+        {"id": spec.id, "name": spec.name, "host": spec.host, "ports": list(spec.ports)}
+        for spec in cell.specs
+    )
+    web.add_tenant(**first, generation=GENERATION)
+    from console.common.tenancy import organization_scope  # noqa: PLC0415 (needs settings)
+    from provisioning.models import Cluster  # noqa: PLC0415
+
+    with organization_scope("org_bench"):
+        like = Cluster.objects.get(pk=first["id"])
+        same = {
+            name: getattr(like, name)
+            for name in ("organization", "project", "cell", "generation", "provisioned_at")
+        }
+        Cluster.objects.bulk_create([Cluster(**same, **each) for each in others])
