@@ -222,7 +222,7 @@ class Cluster:
             self._note_crowd(observed)
         if self._spec is None and not observed.brokers:
             await self._ask_whether_purged()
-            self.broker_states = tuple(broker.state for broker in observed.brokers)
+        self.broker_states = tuple(broker.state for broker in observed.brokers)
         self._note_busy(observed, now_ms)
         view = self._view(observed, now_ms)
         decision = decide(view, self._cell.rules)

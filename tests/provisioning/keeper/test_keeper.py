@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from provisioning.drivers.base import BrokerState
 from provisioning.drivers.process import identify
 from provisioning.keeper.probe import connections_in, scrape
 from provisioning.keeper.records import Phase, SpecState
@@ -266,6 +267,7 @@ def test_the_next_keeper_takes_brokers_over(world):
         assert alive(first.pid)
         async with world.keeping() as keeper:
             await until(lambda: keeper.broker_pids(CLUSTER) == [first.pid])
+            await until(lambda: keeper.broker_states() == {BrokerState.RUNNING: 1})
             assert await scrape(first.metrics, timeout_s=LIMIT_S)
             kill(first.pid)
             second = await world.running(other_than=first.pid)
