@@ -11,7 +11,11 @@ import importlib
 import os
 import sys
 
+from tests.bench.report import progress
 from tests.bench.sides import GENERATOR_CPU
+
+# As a shell says that a program ended by Ctrl-C.
+STOPPED = 130
 
 BENCHES = {
     "start_idle": "process start to first served request, and resident memory when idle",
@@ -60,7 +64,11 @@ def main() -> int:
     bench = importlib.import_module(f"tests.bench.{arguments.name}")
     sides = arguments.sides.split(",") if arguments.sides else None
     options = {"minutes": arguments.minutes} if arguments.minutes else {}
-    report = bench.run(rounds=arguments.rounds, only=sides, **options)
+    try:
+        report = bench.run(rounds=arguments.rounds, only=sides, **options)
+    except KeyboardInterrupt:
+        progress("stopped")
+        return STOPPED
     print(report.line(), flush=True)
     return 0
 

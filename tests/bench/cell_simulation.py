@@ -10,13 +10,16 @@ What is not measured: brokers. A pod is marked as ready and no process runs in i
 could reach none would be another keeper, so each pod's address answers what it asks a broker: its
 metrics each second, and a login with the list of groups every five (`stand_in_brokers.py`). The
 answers are shorter than a broker's and cost the stand-in the CPU that is named; `keeper_counts`
-says how many of those looks failed all the same.
+says how many of those looks failed all the same. A keeper that ends by itself, because it is too
+slow to keep the cell's lease say, is started again as its pod would be: `keepers_ended`, 0 wanted.
 Marked pods are ready sooner than real ones: seconds are those of keeper and Kubernetes alone.
 
 The control plane's sweep is `sweep_clusters` in this process, with a PostgreSQL of its own, where
 every cluster has something to be looked at and nothing to be changed in its cell.
 
-`value` is the worst of the driver's sweeps over all clusters. `CLUSTERS` sets how many (500).
+`value` is the worst of the driver's sweeps over all clusters. `CLUSTERS` sets how many (500),
+`SAMPLE_S` how often each one's groups are sampled (5, as keepers come): without samples the rest
+can be told from them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +46,8 @@ from tests.bench.simulated_cell import SimulatedCell, counts
 SIDES = (FRESHET,)
 ROUNDS = 3
 CLUSTERS = 500
+SAMPLE_S = 5
+NAME = "cell_simulation"
 # Long enough for one of the keeper's sweeps, which come each minute.
 IDLE_S = 65.0
 # What the clusters have come to when they were woken again.
@@ -54,21 +58,23 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
     """Runs the bench: each round is one sweep."""
     chosen(SIDES, only)
     clusters = int(os.environ.get("CLUSTERS") or CLUSTERS)
+    sample_s = int(os.environ.get("SAMPLE_S") or SAMPLE_S)
     # Nothing is compared side by side: Kubernetes and the keeper share all cores.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    with SimulatedCell("cell_simulation", clusters) as cell:
+    with SimulatedCell(NAME, clusters, sample_interval_ms=1000 * sample_s) as cell:
         stages = _live(cell)
         swept = asyncio.run(_sweep(cell, rounds or ROUNDS))
         stored = cell.metadata_mib()
         reconciled = _reconcile(cell, rounds or ROUNDS)
     return Report(
-        bench="cell_simulation",
+        bench=NAME,
         value=swept["sweep_seconds"]["max"],
         unit="s",
         peer=None,
         details={
             "clusters": clusters,
             "nodes": cell.nodes,
+            "sample_s": sample_s,
             **stages,
             **swept,
             "control_plane": reconciled,
@@ -102,6 +108,7 @@ def _live(cell: SimulatedCell) -> dict[str, Any]:
         "wake": woken,
         "keeper_resident_mib": memory,
         "keeper_counts": counted,
+        "keepers_ended": cell.keepers_ended,
     }
 
 
@@ -115,9 +122,10 @@ def _idle(cell: SimulatedCell) -> dict[str, Any]:
     progress(f"nothing happens for {IDLE_S:.0f} s")
     before = cell.cpu_seconds()
     with cell.kubernetes.recorded() as requests:
-        threading.Event().wait(IDLE_S)
-    used = {name: now - before[name] for name, now in cell.cpu_seconds().items()}
+        cell.rest(IDLE_S)
+    used = {name: now - before.get(name, 0.0) for name, now in cell.cpu_seconds().items()}
     shares = {name: round(100 * seconds / IDLE_S, 1) for name, seconds in used.items()}
+    progress(f"nothing happened: {len(requests)} requests, in percent of a core {shares}")
     return {"seconds": IDLE_S, **counts(requests), "percent_of_a_core": shares}
 
 
@@ -162,7 +170,7 @@ async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
 
 def _reconcile(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
     """The control plane's sweep over all clusters, each of another generation than it knows of."""
-    web = ControlPlane("cell_simulation", cell.cell)
+    web = ControlPlane(NAME, cell.cell)
     seconds, cpu = [], []
     try:
         with web:

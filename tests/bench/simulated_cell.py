@@ -48,7 +48,8 @@ TELL_S = 5.0
 class SimulatedCell:
     """From `with` to its end: Kubernetes, nodes, etcd; clusters that were never told to run."""
 
-    def __init__(self, name: str, clusters: int) -> None:
+    def __init__(self, name: str, clusters: int, **keeper_settings: object) -> None:
+        self._keeper_settings = keeper_settings
         self.folder = WORK / name
         shutil.rmtree(self.folder, ignore_errors=True)
         for part in ("dfs", "bucket", "keeper", "etcd"):
@@ -57,6 +58,8 @@ class SimulatedCell:
         self.nodes = max(3, math.ceil(clusters / PODS_A_NODE))
         self.kubernetes = Disposable(self.folder / "kubernetes", Servers(TOOLS))
         self.keeper: subprocess.Popen[bytes] | None = None
+        # How often it ended by itself.
+        self.keepers_ended = 0
         self._metrics_port, self._kafka_port = free_ports(2)
         self._servers: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
@@ -97,10 +100,10 @@ class SimulatedCell:
         return self.folder / "keeper.toml"
 
     def start_keeper(self) -> None:
-        """Starts the keeper, all of its settings the ones that it comes with."""
+        """Starts the keeper, with the settings that it comes with but for what it is told here."""
         settings: dict[str, Mapping[str, object]] = {
             "cell": self.cell | {"bucket": str(self.folder / "bucket")},
-            "keeper": {"folder": str(self.folder / "keeper")},
+            "keeper": {"folder": str(self.folder / "keeper"), **self._keeper_settings},
             "driver": {
                 "kind": "kubernetes",
                 "kubeconfig": str(self.kubernetes.kubeconfig("keeper")),
@@ -118,8 +121,28 @@ class SimulatedCell:
         """Ends it in order; pods stay."""
         stop_servers([self._servers.pop("keeper")])
 
+    def revive(self) -> None:
+        """Starts the keeper anew where it ended by itself, as Kubernetes does with its pod."""
+        if self.keeper is None or self.keeper.poll() is None:
+            return
+        self.keepers_ended += 1
+        log = self.folder / "keeper.log"
+        *_, last = [line for line in log.read_text(errors="replace").splitlines() if line] or [""]
+        progress(f"the keeper ended, and is started again: {last}")
+        log.rename(self.folder / f"keeper-{self.keepers_ended}.log")
+        self.start_keeper()
+
+    def rest(self, seconds: float) -> None:
+        """Lets time pass."""
+        assert self.keeper is not None
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.keeper.wait(left)
+            self.revive()
+
     def keeper_counts(self) -> dict[str, int]:
-        """What the keeper itself counted: looks at brokers and samples, and those that failed."""
+        """What the last keeper counted: looks at brokers and samples, and those that failed."""
         log = (self.folder / "keeper.log").read_text()
         (address,) = re.findall(r"^ready metrics=(\S+)", log, re.MULTILINE)
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
@@ -127,7 +150,7 @@ class SimulatedCell:
         return {name: int(count) for name, count in found}
 
     def cpu_seconds(self) -> dict[str, float]:
-        """CPU time of each process so far."""
+        """CPU time of each process so far; of the keeper, since it was last started."""
         assert self._etcd.process is not None
         pids = {f"kubernetes-{name}": pid for name, pid in self.kubernetes.pids.items()}
         pids |= {name: server.pid for name, server in self._servers.items()}
@@ -157,7 +180,7 @@ class SimulatedCell:
             self._wait_for(name, phase)
             seconds = time.monotonic() - began
         used = {key: round(now - cpu.get(key, 0.0), 1) for key, now in self.cpu_seconds().items()}
-        progress(f"{name}: {seconds:.1f} s, {len(requests)} requests")
+        progress(f"{name}: {seconds:.1f} s, {len(requests)} requests, {used} CPU seconds")
         return {
             "seconds": round(seconds, 1),
             # Of these, the bench itself wrote so long.
@@ -218,6 +241,7 @@ class SimulatedCell:
             count = Counter(phases.values())
             if count[phase] == len(self.specs):
                 return
+            self.revive()
             self._check(moved, f"{name}: {dict(count)}")
             if time.monotonic() - told > TELL_S:
                 told = time.monotonic()
