@@ -48,7 +48,7 @@ from provisioning.keeper.records import (
     StoreError,
     Wake,
 )
-from provisioning.keeper.sampler import SampleGroups, Sampler
+from provisioning.keeper.sampler import AT_ONCE, SampleGroups, Sampler
 from provisioning.keeper.settings import KeeperSettings
 from provisioning.keeper.store import AsyncStore
 
@@ -75,6 +75,7 @@ class Cell:
     clock: Clock
     metrics: Metrics
     sample_groups: SampleGroups
+    sampling: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     crowd: Crowd = field(default_factory=Crowd)
     watch: Watch = field(default_factory=Watch)
     files: BrokerFiles = field(default_factory=BrokerFiles)
@@ -141,6 +142,7 @@ class Cluster:
             clock=cell.clock,
             metrics=cell.metrics,
             timeout_s=loop.sample_timeout_ms / 1000,
+            turns=cell.sampling,
             done=self.poke,
         )
 

@@ -29,6 +29,9 @@ SampleGroups = Callable[[str, str, str], Sequence[Mapping[str, object]]]
 CONTENT_BYTES_MAX = 700 * 1024
 # Sampling takes at most this share of the time, on a cluster where it is slow.
 PAUSE_PER_DURATION = 10
+# Samples of all clusters that are on their way. More only wait for the same processor, and for a
+# keeper that has just begun they would take it from all that it keeps.
+AT_ONCE = 16
 # Counters change all the time: where nothing else did, they are written no more often.
 COUNTERS_EVERY_MS = 15_000
 
@@ -36,7 +39,7 @@ Topics = Mapping[str, Sequence[int]]
 
 
 class Sampler:
-    """Samples one cluster. `done` is called after each attempt."""
+    """Samples one cluster, in its turn. `done` is called after each attempt."""
 
     def __init__(  # noqa: PLR0913 (its surroundings, all of them needed)
         self,
@@ -48,6 +51,7 @@ class Sampler:
         clock: Clock,
         metrics: Metrics,
         timeout_s: float,
+        turns: asyncio.Semaphore,
         done: Callable[[], None],
     ) -> None:
         # When the last finished attempt began, and the earliest time for the next unasked one.
@@ -60,6 +64,7 @@ class Sampler:
         self._clock = clock
         self._metrics = metrics
         self._timeout_s = timeout_s
+        self._turns = turns
         self._done = done
         self._task: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
@@ -83,8 +88,10 @@ class Sampler:
     async def _attempt(self, bootstrap: str, *, last: bool) -> None:
         began_ms = self._clock.now_ms()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                groups = await self._in_thread(bootstrap)
+            async with self._turns:
+                began_ms = self._clock.now_ms()
+                async with asyncio.timeout(self._timeout_s):
+                    groups = await self._in_thread(bootstrap)
             content = bounded({"groups": list(groups), "topics": dict(self._topics())})
             if self._is_news(content, began_ms, last=last):
                 await self._store.put_sample(self._cluster_id, began_ms, content)

@@ -206,7 +206,7 @@ class LaterClock(Clock):
 class Sampled:
     """A sampler over a store in memory."""
 
-    def __init__(self, take, timeout_s=LIMIT_S, topics=dict):
+    def __init__(self, take, timeout_s=LIMIT_S, topics=dict, turns=None):
         self.store = MemoryStore()
         self.attempts = 0
         self.metrics = Metrics()
@@ -219,6 +219,7 @@ class Sampled:
             clock=self.clock,
             metrics=self.metrics,
             timeout_s=timeout_s,
+            turns=turns or asyncio.Semaphore(1),
             done=self._count,
         )
 
@@ -244,6 +245,26 @@ def test_a_sample_is_written_when_it_changed():
         groups.append({"group": "b"})
         await sampled.attempt()
         assert sampled.store.samples[CLUSTER][1]["groups"] == groups
+
+    asyncio.run(scenario())
+
+
+def test_samples_of_many_clusters_wait_for_their_turn():
+    """And the wait is no part of the time that a sample may take."""
+
+    async def scenario():
+        turns = asyncio.Semaphore(1)
+        sampled = Sampled(lambda _: [], turns=turns, timeout_s=LIMIT_S)
+        await turns.acquire()
+        sampled.sampler.start("127.0.0.1:1")
+        sampled.clock.passed_ms += 60_000
+        await asyncio.sleep(0)
+        assert sampled.attempts == 0
+        assert CLUSTER not in sampled.store.samples
+        turns.release()
+        await until(lambda: sampled.attempts == 1)
+        assert CLUSTER in sampled.store.samples
+        assert sampled.sampler.next_ms - sampled.clock.now_ms() < 60_000
 
     asyncio.run(scenario())
 
