@@ -220,6 +220,8 @@ def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):
     visitor.page.keyboard.press("Control+k")
     search = visitor.page.get_by_role("textbox", name="Jump to")
     search.fill(CLUSTER)
+    palette = visitor.page.get_by_role("dialog")
+    expect(palette.get_by_text(CLUSTER, exact=True)).to_be_visible(timeout=PATIENCE_MS)
     visitor.page.keyboard.press("ArrowDown")
     visitor.page.keyboard.press("Enter")
     expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=PATIENCE_MS)

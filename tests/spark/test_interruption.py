@@ -97,7 +97,7 @@ def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, to
         if error:
             raise error
 
-    arguments = argparse.Namespace(master=None, driver_memory="1g")
+    arguments = argparse.Namespace(master=None, driver_memory="1g", jars="", conf=[])
     assert runner.main("rollup", job, 1, arguments) == status
     assert capsys.readouterr().err.endswith(told)
     assert session.stopped

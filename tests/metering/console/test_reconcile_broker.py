@@ -181,7 +181,7 @@ class TestInABucket:
 
 
 @pytest.mark.timeout(600)
-def test_usage_is_the_log_and_a_doubled_file_is_told(self, metered, folder, now, clock, caplog):
+def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock, caplog):
     day = now.date()
     assert roll_up(day=day, job=plain_job).state == "published"
 
