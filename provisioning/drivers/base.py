@@ -5,9 +5,9 @@ a broker that ends by itself is replaced without anybody asking. Requests only a
 once; what became of them is seen by `observe`, and `Driver.notify` says when to look. So an answer
 that was lost costs nothing: every request may be repeated, and `observe` tells what is there.
 
-Nothing here knows a process or a machine. A Kubernetes driver maps a `ClusterPlan` to one
-Deployment with a replica per `BrokerPlan`, `stop` to zero replicas, `remove` to deleting the
-namespace, and pods to `BrokerObservation`s; `name` is then a pod's name.
+Nothing here knows a process or a machine. The Kubernetes driver maps a `BrokerPlan` to a
+Deployment, `stop` to zero replicas, `remove` to deleting the namespace, and pods to
+`BrokerObservation`s; `name` is then a pod's name.
 """
 
 from __future__ import annotations
