@@ -211,17 +211,20 @@ class KubernetesDriver:
     async def sweep(self) -> int:
         """Repairs what is not as it shall be, of all clusters; gives the number of writes."""
         everything = await self._call(self._objects.list_all, self._selector)
-        writes = 0
-        self._rollouts_left = self._options.rollouts_max - self._unfinished(everything)
+        every = dict(self._wanted)
+        shall = await self._call(self._shall_be, every, everything)
+        begun = await self._call(self._unfinished, shall, everything)
+        self._rollouts_left = self._options.rollouts_max - begun
         self._rollouts_waiting = 0
-        for cluster_id, wanted in list(self._wanted.items()):
+        writes = 0
+        for cluster_id, wanted in every.items():
             found = everything.get(namespace_of(cluster_id), {})
             async with self._lock(cluster_id):
                 # What was asked for since has been done since.
                 if self._wanted.get(cluster_id) is not wanted:
                     continue
                 try:
-                    writes += await self._call(self._repair, cluster_id, wanted, found)
+                    writes += await self._call(self._repair, wanted, shall[cluster_id], found)
                 except (ApiError, Lost) as error:
                     # One that cannot be repaired keeps nobody else from it.
                     LOGGER.warning("%s was not repaired: %s", cluster_id, error)
@@ -343,33 +346,42 @@ class KubernetesDriver:
             if put["kind"] == cache.kind:
                 cache.put(put)
 
-    def _unfinished(self, everything: Mapping[str, Found]) -> int:
+    def _shall_be(
+        self, every: Mapping[str, Wanted], everything: Mapping[str, Found]
+    ) -> dict[str, list[Manifest]]:
+        """The objects of each cluster; none of one that is not there and shall not run."""
+        shall = {}
+        for cluster_id, wanted in every.items():
+            name = namespace_of(cluster_id)
+            found = everything.get(name, {})
+            if wanted.runs and wanted.plan is not None:
+                shall[cluster_id] = manifests.manifests(wanted.plan, self._options)
+            elif ("Namespace", "", name) not in found:
+                shall[cluster_id] = []
+            else:
+                there = max(len(_deployments(found)), 1)
+                brokers = len(wanted.plan.brokers) if wanted.plan else there
+                shall[cluster_id] = manifests.surroundings(cluster_id, brokers, self._options)
+        return shall
+
+    def _unfinished(
+        self, shall: Mapping[str, list[Manifest]], everything: Mapping[str, Found]
+    ) -> int:
         """Brokers that have their new pod and do not serve yet."""
         return sum(
-            unfinished(
-                manifests.manifests(wanted.plan, self._options),
-                everything.get(namespace_of(cluster_id), {}),
-            )
-            for cluster_id, wanted in self._wanted.items()
-            if wanted.runs and wanted.plan is not None
+            unfinished(objects, everything.get(namespace_of(cluster_id), {}))
+            for cluster_id, objects in shall.items()
         )
 
-    def _repair(self, cluster_id: str, wanted: Wanted, found: Found) -> int:
-        name = namespace_of(cluster_id)
-        deployments = [each for (kind, _, _), each in found.items() if kind == "Deployment"]
-        if wanted.runs and wanted.plan is not None:
-            shall = manifests.manifests(wanted.plan, self._options)
-        elif ("Namespace", "", name) not in found:
+    def _repair(self, wanted: Wanted, shall: list[Manifest], found: Found) -> int:
+        if not shall:
             return 0
-        else:
-            brokers = len(wanted.plan.brokers) if wanted.plan else max(len(deployments), 1)
-            shall = manifests.surroundings(cluster_id, brokers, self._options)
         rollout = permitted(shall, found, self._rollouts_left)
         self._rollouts_left -= rollout.rolling
         self._rollouts_waiting += rollout.waiting
         writes = self._objects.settle(rollout.now, found, logging.WARNING)
         slots = _slots(wanted) if wanted.runs else set()
-        for each in deployments:
+        for each in _deployments(found):
             if slot_of(each) not in slots:
                 writes += self._scale(each, 0)
         return writes
@@ -438,6 +450,10 @@ class KubernetesDriver:
         if unasked:
             self._restarts[cluster_id] = self._restarts.get(cluster_id, 0) + len(unasked)
         self._notify(cluster_id)
+
+
+def _deployments(found: Found) -> list[Manifest]:
+    return [each for (kind, _, _), each in found.items() if kind == "Deployment"]
 
 
 def _slots(wanted: Wanted) -> set[int]:
