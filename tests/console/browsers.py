@@ -8,7 +8,7 @@ from django.test import Client
 
 from console.accounts.models import User
 from tests.console.clients import ApiClient
-from tests.console.factories import PASSWORD
+from tests.console.factories import PASSWORD, make_user, with_second_factor
 
 
 class Browser(ApiClient):
@@ -59,4 +59,14 @@ def signed_in(user: User, password: str = PASSWORD, code: str | None = None) -> 
     browser = Browser()
     response = browser.sign_in(user, password, code=code)
     assert response.status_code == 200, response.content
+    return browser
+
+
+def staff_browser() -> Browser:
+    """Of somebody who runs the service, signed in with a second factor, of no organisation."""
+    user = make_user("staff@freshet.example")
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    browser = Browser()
+    assert browser.sign_in(user).status_code == 200
+    with_second_factor(user)
     return browser

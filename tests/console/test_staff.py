@@ -11,10 +11,10 @@ from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope, system_scope
 from console.incidents.models import Incident
 from console.limits import services as limits
-from tests.console.browsers import Browser
+from tests.console.browsers import Browser, staff_browser
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
-from tests.console.factories import AGAIN, make_user, with_second_factor
+from tests.console.factories import AGAIN
 from tests.console.walk.limits import a_request
 from tests.console.walk.provisioning import made_cluster
 from tests.provisioning.control.world import failing
@@ -25,12 +25,7 @@ LISTS = ["cells", "clusters", "break-glass", "operations", "incidents", "limit-r
 @pytest.fixture
 def staff(db):
     """A browser of somebody who runs the service, and belongs to no organisation."""
-    user = make_user("staff@freshet.example")
-    User.objects.filter(pk=user.pk).update(is_staff=True)
-    browser = Browser()
-    assert browser.sign_in(user).status_code == 200
-    with_second_factor(user)
-    return browser
+    return staff_browser()
 
 
 def items(staff, name, **query):

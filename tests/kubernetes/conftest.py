@@ -59,3 +59,16 @@ def keeper_rights(control_plane, admin, tmp_path_factory):
 
     install_rights(admin, keeper, installation.demo(folder))
     return kubeconfigs[0]
+
+
+@pytest.fixture(scope="session")
+def overlays(tmp_path_factory):
+    """All objects of an installation, by the name of its overlay."""
+    folder = installation.copy(tmp_path_factory.mktemp("install") / "kubernetes")
+    return {"production": installation.production(folder), "demo": installation.demo(folder)}
+
+
+@pytest.fixture(scope="session", params=["production", "demo"])
+def overlay(overlays, request):
+    """Of each overlay."""
+    return overlays[request.param]

@@ -5,8 +5,6 @@ import json
 import re
 import tomllib
 
-import pytest
-
 from brokers import _core
 from brokers.secrets import read_cell_secret
 from console.settings.config import build_config
@@ -19,17 +17,6 @@ from tests.kubernetes.installation import SYSTEM, named, of_kind, pods_of
 
 PARTS = {"web", "worker", "nightly", "scheduler", "keeper", "gateway", "agent", "migrate"}
 ALONE = {"scheduler", "nightly", "migrate"}
-
-
-@pytest.fixture(scope="module")
-def overlays(tmp_path_factory):
-    folder = installation.copy(tmp_path_factory.mktemp("install") / "kubernetes")
-    return {"production": installation.production(folder), "demo": installation.demo(folder)}
-
-
-@pytest.fixture(scope="module", params=["production", "demo"])
-def overlay(overlays, request):
-    return overlays[request.param]
 
 
 def words_of(manifests, part):

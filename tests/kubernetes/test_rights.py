@@ -58,17 +58,6 @@ def account(control_plane, admin, keeper_rights):
 
 
 @pytest.fixture(scope="module")
-def overlays(tmp_path_factory):
-    folder = installation.copy(tmp_path_factory.mktemp("install") / "kubernetes")
-    return {"production": installation.production(folder), "demo": installation.demo(folder)}
-
-
-@pytest.fixture(scope="module", params=["production", "demo"])
-def overlay(overlays, request):
-    return overlays[request.param]
-
-
-@pytest.fixture(scope="module")
 def resources(admin):
     """Every resource of the API server and every part of one: group, name, whether namespaced."""
     found = [("", each["name"], each["namespaced"]) for each in admin.get("/api/v1")["resources"]]

@@ -4,15 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from console.accounts.models import User
 from console.common.clock import now, unix_ms
 from console.common.tenancy import organization_scope
 from provisioning.cell_notes import KEEPER, CellHealth, health_of, put_health, removal_of
 from provisioning.models import BreakGlass, Cluster
 from provisioning.services import reconciling
 from tests.console import cases
-from tests.console.browsers import Browser
-from tests.console.factories import make_user, with_second_factor
+from tests.console.browsers import staff_browser
 from tests.provisioning.control.world import put_status
 
 REASON = "Its owner asked for it by telephone."
@@ -35,12 +33,7 @@ def hold(cell):
 @pytest.fixture
 def staff(db):
     """A browser of somebody who runs the service."""
-    user = make_user("staff@freshet.example")
-    User.objects.filter(pk=user.pk).update(is_staff=True)
-    browser = Browser()
-    assert browser.sign_in(user).status_code == 200
-    with_second_factor(user)
-    return browser
+    return staff_browser()
 
 
 def delete(api, cluster_id):
