@@ -34,9 +34,9 @@ fmt: ## format Python, Rust and Go (after `make setup`)
 bench: ## B=<name>: run a bench against real Kafka; without B, list them
 	@.ci/bench $(B)
 
-chaos: ## kill a broker under idempotent clients, at length; ARGS="--records N --kills N --seed N"
+chaos: ## kill a broker under idempotent clients, at length; ARGS="[--gib N] --kills N --seed N"
 	@.ci/setup test
-	@.venv/bin/python -m tests.clients.chaos $(ARGS)
+	@.venv/bin/python -m tests.clients $(ARGS)
 
 MINUTES ?= 10
 rehearsal: ## MINUTES=<n>: back up, write for that long, lose all but storage, restore, count

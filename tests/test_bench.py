@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -16,9 +17,10 @@ from brokers.secrets import super_password
 from provisioning.kafka import Access, Connection, sample_groups
 from provisioning.kafka.clients import Clients
 from provisioning.keeper.probe import connections_in, scrape
-from tests.bench import generators, proc
+from tests.bench import generators, machine, proc, profile, rounds
 from tests.bench.probe import wait_until_served
 from tests.bench.report import Report, spread
+from tests.bench.rounds import Rounds
 from tests.bench.sides import chosen, rotated
 from tests.bench.stand_in_brokers import Server
 from tests.ports import free_ports
@@ -88,6 +90,74 @@ def test_usage_counts_cpu_and_memory_of_a_process():
     # The kernel counts in ticks of a hundredth of a second.
     assert used.cpu_seconds >= 0.15
     assert proc.resident_mib([pid]) >= proc.private_mib([pid]) > 1
+
+
+@pytest.fixture
+def no_limits(monkeypatch, tmp_path):
+    """Rounds that keep their figures in a folder of the test and measure no machine."""
+    monkeypatch.setattr(rounds, "KEPT", tmp_path)
+    monkeypatch.setattr(machine, "limits", lambda *_: {"cpus": 2})
+
+
+def turns(parameters):
+    return Rounds("name", ["ours", "theirs"], 2, parameters)
+
+
+@pytest.mark.usefixtures("no_limits")
+def test_rounds_that_were_cut_off_go_on_where_they_were():
+    asked = []
+
+    def measure(side):
+        asked.append(side)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return {"figure": float(len(asked))}
+
+    first = turns({"scale": 1})
+    assert first.fact("rate", lambda: 7) == 7
+    with pytest.raises(KeyboardInterrupt):
+        first.play(measure)
+    again = turns({"scale": 1})
+    assert again.fact("rate", lambda: pytest.fail("it is known")) == 7
+    samples = again.play(measure)
+    # The order rotates: the second round begins with theirs, which was cut off.
+    assert asked == ["ours", "theirs", "theirs", "theirs", "ours"]
+    assert samples == {"ours": {"figure": [1.0, 5.0]}, "theirs": {"figure": [2.0, 4.0]}}
+    assert rounds.median(samples, "ours", "figure") == 3.0
+    assert turns({"scale": 1}).facts == {}
+
+
+@pytest.mark.usefixtures("no_limits")
+def test_rounds_of_other_parameters_begin_anew():
+    turns({"scale": 1}).fact("rate", lambda: 7)
+    assert turns({"scale": 2}).fact("rate", lambda: 8) == 8
+
+
+STACKS = """\
+freshet  101 5.1:   2004008 cpu-clock:pppH:
+\tffffffff81 copy_from_iter+0x10 ([kernel.kallsyms])
+\t    7f01 freshet_core::env::real::pwritev::h0123456789abcdef+0x4 (/x/_core.abi3.so)
+\t    7f02 start_thread (/lib/libc.so.6)
+
+freshet  102 5.2:   2004008 cpu-clock:pppH:
+\t    7f03 <freshet_core::lane::writer::Writer as core::future::Future>::poll+0x9 (/x/_core.abi3.so)
+\t    7f04 [unknown] (/x/_core.abi3.so)
+"""
+
+
+def test_stacks_of_a_profile_are_told_by_module():
+    stacks = list(profile.stacks_of(STACKS.splitlines(keepends=True)))
+    assert stacks[0] == (
+        "freshet",
+        "start_thread",
+        "freshet_core::env::real::pwritev",
+        "copy_from_iter_[k]",
+    )
+    assert stacks[1][1] == "[_core.abi3.so]"
+    assert [profile.module_of(stack) for stack in stacks] == ["env::real (kernel)", "lane::writer"]
+    told = profile.summary(Counter(stacks))
+    assert told["modules"] == {"env::real (kernel)": 50.0, "lane::writer": 50.0}
+    assert told["functions_and_what_they_call"]["start_thread"] == 50.0
 
 
 def serve_once(server):

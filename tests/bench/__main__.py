@@ -1,4 +1,4 @@
-"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b] [--minutes N]`.
+"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b] [--scale N] ...`.
 
 Alone, lists them. The result is the last line on standard output. `make bench B=NAME` builds what
 is needed first.
@@ -30,6 +30,16 @@ BENCHES = {
     "lag_scale": "the console's page of groups, of 10,000",
     "rollup": "the nightly roll-up: usage rows a second and core, against plain scans",
     "produce_throughput": "1 topic, 100 partitions, 1 KiB records, acks all, unthrottled",
+    "cpu_per_gib": "broker CPU seconds per GiB produced once, and consumed once",
+    "produce_latency_batched": "latency at 70 % of the rate that kafka3 holds, in batches",
+    "produce_latency_fragmented": "the same with 100 producers and a record a batch",
+    "consume_throughput": "reading from storage and at the tail, by 1 and 10 readers",
+    "cold_replay": "the tail's latency while history is read from disk at half its rate",
+    "many_partitions": "10,000 idle partitions: memory of each, opening, latency beside them",
+    "restart_one": "a broker killed with -9 under load: the gap as its clients see it",
+    "recovery_growth": "start after a stop and after a kill, as the log grows",
+    "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
+    "profile": "where the broker's CPU time goes under LOAD=produce, fragmented, storage or tail",
 }
 
 
@@ -54,6 +64,12 @@ def main() -> int:
         default=float(os.environ.get("MINUTES") or 0) or None,
         help="how long, for a bench whose length is a choice",
     )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=float(os.environ.get("SCALE") or 0) or None,
+        help="how much of the load, such as 0.1, to try the bench itself",
+    )
     arguments = parser.parse_args()
     if arguments.name is None:
         for name, line in BENCHES.items():
@@ -63,7 +79,8 @@ def main() -> int:
     os.sched_setaffinity(0, {int(GENERATOR_CPU)})
     bench = importlib.import_module(f"tests.bench.{arguments.name}")
     sides = arguments.sides.split(",") if arguments.sides else None
-    options = {"minutes": arguments.minutes} if arguments.minutes else {}
+    given = {"minutes": arguments.minutes, "scale": arguments.scale}
+    options = {name: value for name, value in given.items() if value is not None}
     try:
         report = bench.run(rounds=arguments.rounds, only=sides, **options)
     except KeyboardInterrupt:

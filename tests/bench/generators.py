@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import resource
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from tests.bench.programs import Program
 from tests.bench.sides import GENERATOR_CPU
-from tests.peer.jars import ROOT
 from tests.peer.kafka import java_tool
-from tests.peer.processes import bound_command
 
-SOURCE = Path(__file__).parent / "produce.c"
-BUILD = ROOT / ".bench" / "build"
 RUN_SECONDS_MAX = 900.0
 BATCH_BYTES = 1024 * 1024
 
@@ -32,8 +25,10 @@ SUMMARY = re.compile(
 class Load:
     """What is to be produced: `records` of `record_bytes` each, to one topic.
 
-    `settings` are librdkafka's, for its generator only, and win over what that sets itself; so is
-    `rate`, in records a second, where 0 is as fast as it goes.
+    `settings` are librdkafka's, for its generator only, and win over what that sets itself; so are
+    the rest. `rate` is in records a second, where 0 is as fast as it goes; with a rate, latencies
+    count from the moment at which a record was due. `producers` take turns. `stamp` puts that
+    moment into each record, for whoever reads it. Latencies of the first `skip_ms` do not count.
     """
 
     bootstrap: str
@@ -42,6 +37,9 @@ class Load:
     record_bytes: int
     settings: Mapping[str, object] = field(default_factory=dict)
     rate: int = 0
+    producers: int = 1
+    stamp: bool = False
+    skip_ms: int = 0
 
     @property
     def total_bytes(self) -> int:
@@ -51,53 +49,65 @@ class Load:
 
 @dataclass(frozen=True)
 class Produced:
-    """What a generator saw. Latencies are from handing a record over to its acknowledgement."""
+    """What a generator saw. Latencies are to a record's acknowledgement; see `Load`."""
 
     mib_per_s: float
     p50_ms: float
     p99_ms: float
     p999_ms: float
     generator_cpu_share: float
+    # Only librdkafka's: the longest time between two acknowledgements, the slowest record.
+    gap_max_ms: float = 0.0
+    max_ms: float = 0.0
+    seconds: float = 0.0
+
+
+class Producing:
+    """The light generator at work."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        settings = {
+            "acks": "all",
+            "enable.idempotence": "true",
+            "linger.ms": "1",
+            "batch.size": BATCH_BYTES,
+            # Kafka's own limit of a request's records: one batch and its header.
+            "message.max.bytes": BATCH_BYTES + 12,
+            "compression.codec": "none",
+            "queue.buffering.max.messages": 200_000,
+            "queue.buffering.max.kbytes": 256 * 1024,
+            **load.settings,
+            "rate": load.rate,
+            "producers": load.producers,
+            "stamp": int(load.stamp),
+            "skip_ms": load.skip_ms,
+        }
+        arguments = (load.bootstrap, load.topic, load.records, load.record_bytes)
+        self._program = Program("produce", arguments, settings)
+
+    def result(self) -> Produced:
+        """Waits for the end. Raises `RuntimeError` if a record was not acknowledged."""
+        seen = self._program.result()
+        return Produced(
+            mib_per_s=self._load.total_bytes / 2**20 / seen["seconds"],
+            p50_ms=seen["p50_ms"],
+            p99_ms=seen["p99_ms"],
+            p999_ms=seen["p999_ms"],
+            generator_cpu_share=seen["cpu_seconds"] / seen["seconds"],
+            gap_max_ms=seen["gap_max_ms"],
+            max_ms=seen["max_ms"],
+            seconds=seen["seconds"],
+        )
+
+    def close(self) -> None:
+        """Ends it before its end."""
+        self._program.close()
 
 
 def run_librdkafka(load: Load) -> Produced:
     """Produces with the light generator. Raises `RuntimeError` if a record was not acknowledged."""
-    settings = {
-        "acks": "all",
-        "enable.idempotence": "true",
-        "linger.ms": "1",
-        "batch.size": BATCH_BYTES,
-        # Kafka's own limit of a request's records: one batch and its header.
-        "message.max.bytes": BATCH_BYTES + 12,
-        "compression.codec": "none",
-        "queue.buffering.max.messages": 200_000,
-        "queue.buffering.max.kbytes": 256 * 1024,
-        **load.settings,
-        "rate": load.rate,
-    }
-    command = [
-        str(build_librdkafka_generator()),
-        *(load.bootstrap, load.topic, str(load.records), str(load.record_bytes)),
-        *(f"{key}={value}" for key, value in settings.items()),
-    ]
-    result = subprocess.run(
-        bound_command(command, GENERATOR_CPU),
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
-    if result.returncode != 0:
-        message = f"the generator ended with {result.returncode}: {result.stdout}{result.stderr}"
-        raise RuntimeError(message)
-    seen = json.loads(result.stdout)
-    return Produced(
-        mib_per_s=load.total_bytes / 2**20 / seen["seconds"],
-        p50_ms=seen["p50_ms"],
-        p99_ms=seen["p99_ms"],
-        p999_ms=seen["p999_ms"],
-        generator_cpu_share=seen["cpu_seconds"] / seen["seconds"],
-    )
+    return Producing(load).result()
 
 
 def run_producer_performance(load: Load) -> Produced:
@@ -138,16 +148,3 @@ GENERATORS: dict[str, Callable[[Load], Produced]] = {
     "librdkafka": run_librdkafka,
     "java": run_producer_performance,
 }
-
-
-def build_librdkafka_generator() -> Path:
-    """Compiles `produce.c` unless this version of it is compiled already."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    program = BUILD / f"produce-{digest}"
-    if not program.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        partial = program.with_suffix(".partial")
-        command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(SOURCE), "-o", str(partial)]
-        subprocess.run([*command, "-lrdkafka"], check=True)
-        partial.rename(program)
-    return program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 import tempfile
@@ -16,6 +17,8 @@ MIB = 1024 * 1024
 LOOPBACK_BYTES = 1024 * MIB
 WRITE_BYTES = 256 * MIB
 SYNCS = 400
+COLD_BYTES = 1024 * MIB
+COLD_READ_BYTES = 8 * MIB
 
 
 def limits(folder: Path, generator_cpu: str, broker_cpu: str) -> dict[str, Any]:
@@ -27,7 +30,7 @@ def limits(folder: Path, generator_cpu: str, broker_cpu: str) -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 2),
         "loopback_mib_per_s": round(_loopback(int(generator_cpu), int(broker_cpu))),
         "synced_write_mib_per_s": round(_synced_write(folder)),
-        **_sync_latency(folder),
+        **sync_latency(folder),
     }
 
 
@@ -71,20 +74,53 @@ def _synced_write(folder: Path) -> float:
     return WRITE_BYTES / MIB / seconds
 
 
-def _sync_latency(folder: Path) -> dict[str, float]:
+def sync_latency(folder: Path, syncs: int = SYNCS) -> dict[str, float]:
     """Milliseconds of `fdatasync` after writing 4 KiB over zeros that are on disk already."""
     piece = os.urandom(4096)
     samples = []
     with tempfile.TemporaryFile(dir=folder) as file:
-        os.write(file.fileno(), bytes(4096 * SYNCS))
+        os.write(file.fileno(), bytes(4096 * syncs))
         os.fsync(file.fileno())
-        for number in range(SYNCS):
+        for number in range(syncs):
             os.pwrite(file.fileno(), piece, 4096 * number)
             began = time.perf_counter()
             os.fdatasync(file.fileno())
             samples.append(1000 * (time.perf_counter() - began))
     samples.sort()
     return {
-        "fdatasync_p50_ms": round(samples[SYNCS // 2], 3),
-        "fdatasync_p99_ms": round(samples[SYNCS * 99 // 100], 3),
+        "fdatasync_p50_ms": round(samples[syncs // 2], 3),
+        "fdatasync_p99_ms": round(samples[syncs * 99 // 100], 3),
     }
+
+
+def cold_read_mib_per_s(folder: Path) -> float:
+    """MiB/s of reading a file of 1 GiB past the page cache, 8 MiB at a time, one after another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "cold-read"
+    try:
+        with path.open("wb") as file:
+            for _ in range(COLD_BYTES // MIB):
+                file.write(os.urandom(MIB))
+            os.fsync(file.fileno())
+        # Direct reads want aligned memory, which a mapping has.
+        with mmap.mmap(-1, COLD_READ_BYTES) as buffer:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            try:
+                began = time.perf_counter()
+                while os.readv(descriptor, [buffer]):
+                    continue
+                seconds = time.perf_counter() - began
+            finally:
+                os.close(descriptor)
+    finally:
+        path.unlink(missing_ok=True)
+    return COLD_BYTES / MIB / seconds
+
+
+def drop_from_page_cache(folder: Path) -> None:
+    """Has the next read of every file below a folder come from the disk."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -7,32 +7,20 @@ CPU seconds per GiB decide. What a broker does after the load (write-back, split
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
-from tests.bench import machine, proc
+from tests.bench import proc
 from tests.bench.generators import GENERATORS, Load
-from tests.bench.report import Report, progress, spread
-from tests.bench.sides import (
-    BROKER_CPU,
-    FRESHET,
-    GENERATOR_CPU,
-    Side,
-    chosen,
-    open_side,
-    rotated,
-    work_folder,
-)
+from tests.bench.report import Report, progress
+from tests.bench.rounds import Figures, Rounds, Samples, median, sides_told
+from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
 PEER = "kafka3"
 HEADLINE = "librdkafka"
-ROUNDS = 3
+ROUNDS = 5
 
 PARTITIONS = 100
 RECORD_BYTES = 1024
@@ -41,43 +29,35 @@ RECORDS = 1_000_000
 WARM_UP_RECORDS = 200_000
 GENERATOR_LIMIT_SHARE = 0.95
 
-# generator → side → figure → samples
-Samples = dict[str, dict[str, dict[str, list[float]]]]
 
-
-def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench: each round starts every side anew and drives it with every generator."""
-    rounds = rounds or ROUNDS
     names = chosen(SIDES, only)
-    limits = machine.limits(work_folder(), GENERATOR_CPU, BROKER_CPU)
-    samples: Samples = {g: {name: defaultdict(list) for name in names} for g in GENERATORS}
-    for number in range(rounds):
-        for name in rotated(names, number):
-            progress(f"round {number + 1} of {rounds}: {name}")
-            _round(name, samples)
-    return _report(rounds, samples, limits)
+    turns = Rounds("produce_throughput", names, rounds or ROUNDS, {"scale": scale})
+    return _report(turns, turns.play(lambda name: _round(name, scale)))
 
 
-def _round(name: str, samples: Samples) -> None:
+def _round(name: str, scale: float) -> Figures:
     side = open_side(name)
+    figures: Figures = {}
     try:
         side.start()
         for generator in GENERATORS:
             topic = f"produce-{generator}"
-            _create_topic(side, topic)
-            warm_up = Load(side.bootstrap, topic, WARM_UP_RECORDS, RECORD_BYTES)
-            GENERATORS[HEADLINE](warm_up)
+            create_topic(side, topic, PARTITIONS)
+            records = round(WARM_UP_RECORDS * scale)
+            GENERATORS[HEADLINE](Load(side.bootstrap, topic, records, RECORD_BYTES))
             proc.wait_for_rest(side.pids)
-            figures = _measure(side, generator, topic)
-            for key, value in figures.items():
-                samples[generator][name][key].append(value)
-            progress(f"  {generator}: { {key: round(v, 2) for key, v in figures.items()} }")
+            seen = _measure(side, generator, topic, round(RECORDS * scale))
+            progress(f"  {generator}: { {key: round(v, 2) for key, v in seen.items()} }")
+            figures |= {f"{generator} {key}": value for key, value in seen.items()}
+        return figures
     finally:
         side.close()
 
 
-def _measure(side: Side, generator: str, topic: str) -> dict[str, float]:
-    load = Load(side.bootstrap, topic, RECORDS, RECORD_BYTES)
+def _measure(side: Side, generator: str, topic: str, records: int) -> Figures:
+    load = Load(side.bootstrap, topic, records, RECORD_BYTES)
     before = proc.usage(side.pids)
     produced = GENERATORS[generator](load)
     under_load = proc.usage(side.pids).since(before)
@@ -97,41 +77,39 @@ def _measure(side: Side, generator: str, topic: str) -> dict[str, float]:
     }
 
 
-def _create_topic(side: Side, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": side.bootstrap})
-    new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=side.replication)
-    for outcome in admin.create_topics([new], operation_timeout=30).values():
-        outcome.result()
+def _of(samples: Samples, generator: str) -> Samples:
+    """The figures of one generator."""
+    return {
+        name: {
+            key.removeprefix(f"{generator} "): values
+            for key, values in figures.items()
+            if key.startswith(f"{generator} ")
+        }
+        for name, figures in samples.items()
+    }
 
 
-def _report(rounds: int, samples: Samples, limits: dict[str, Any]) -> Report:
-    headline = samples[HEADLINE]
-
-    def median(name: str, key: str) -> float | None:
-        return round(statistics.median(headline[name][key]), 3) if name in headline else None
-
-    ours_cpu, peer_cpu = (median(name, "broker_cpu_s_per_gib") for name in (FRESHET, PEER))
+def _report(turns: Rounds, samples: Samples) -> Report:
+    headline = _of(samples, HEADLINE)
+    ours_cpu, peer_cpu = (
+        median(headline, name, "broker_cpu_s_per_gib") for name in (FRESHET, PEER)
+    )
+    details: dict[str, Any] = {
+        "rounds": turns.count,
+        "generator": HEADLINE,
+        "generator_is_the_limit": [
+            name
+            for name in headline
+            if (median(headline, name, "generator_cpu_share") or 0) >= GENERATOR_LIMIT_SHARE
+        ],
+        "broker_cpu_s_per_gib": {"value": ours_cpu, "peer": peer_cpu},
+        "generators": {generator: sides_told(_of(samples, generator)) for generator in GENERATORS},
+        "machine": turns.limits,
+    }
     return Report(
-        bench="produce_throughput",
-        value=median(FRESHET, "mib_per_s"),
+        bench=turns.bench,
+        value=median(headline, FRESHET, "mib_per_s"),
         unit="MiB/s",
-        peer=median(PEER, "mib_per_s"),
-        details={
-            "rounds": rounds,
-            "generator": HEADLINE,
-            "generator_is_the_limit": [
-                name
-                for name in headline
-                if (median(name, "generator_cpu_share") or 0) >= GENERATOR_LIMIT_SHARE
-            ],
-            "broker_cpu_s_per_gib": {"value": ours_cpu, "peer": peer_cpu},
-            "generators": {
-                generator: {
-                    name: {key: spread(values, 3) for key, values in figures.items()}
-                    for name, figures in sides.items()
-                }
-                for generator, sides in samples.items()
-            },
-            "machine": limits,
-        },
+        peer=median(headline, PEER, "mib_per_s"),
+        details=details,
     )

@@ -33,6 +33,10 @@ class Side(Protocol):
         """Addresses, as clients take them."""
 
     @property
+    def folder(self) -> Path:
+        """Where all of its data lies."""
+
+    @property
     def pids(self) -> list[int]:
         """Process ids of all brokers."""
 
@@ -57,9 +61,9 @@ class KafkaSide:
     """Apache Kafka of one kind."""
 
     def __init__(self, kind: str) -> None:
-        folder = WORK / kind
-        shutil.rmtree(folder, ignore_errors=True)
-        self._peer = Peer(kind, cpus=BROKER_CPU, folder=folder)
+        self.folder = WORK / kind
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._peer = Peer(kind, cpus=BROKER_CPU, folder=self.folder)
         self.replication = KINDS[kind].replication
 
     @property
@@ -111,7 +115,8 @@ class FreshetSide:
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("dfs", "bucket"):
             (self.folder / name).mkdir(parents=True)
-        (self._port,) = free_ports(1)
+        self._port, metrics = free_ports(2)
+        self.metrics_address = f"127.0.0.1:{metrics}"
         self._server: subprocess.Popen[bytes] | None = None
         self._config = self.folder / "broker.toml"
         own = [
@@ -120,7 +125,7 @@ class FreshetSide:
             f'storage.metadata = "{self.folder}/metadata.sqlite"',
             'storage.cluster = "bench"',
             f'listener.kafka = "127.0.0.1:{self._port}"',
-            'listener.metrics = "127.0.0.1:0"',
+            f'listener.metrics = "{self.metrics_address}"',
         ]
         unique = dict(line.split(" = ", 1) for line in (*own, *settings))
         self._config.write_text("".join(f"{key} = {value}\n" for key, value in unique.items()))
@@ -169,9 +174,9 @@ class FreshetSide:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def open_side(name: str) -> Side:
-    """A side by name: `freshet` or a kind of the peer."""
-    return FreshetSide() if name == FRESHET else KafkaSide(name)
+def open_side(name: str, settings: Sequence[str] = ()) -> Side:
+    """A side by name: `freshet`, with these lines of settings, or a kind of the peer."""
+    return FreshetSide(settings) if name == FRESHET else KafkaSide(name)
 
 
 def chosen(names: Sequence[str], only: Sequence[str] | None) -> list[str]:

@@ -1,17 +1,12 @@
 """Idempotent producers and a consumer group while the broker is killed again and again.
 
-`run_chaos` is what `test_crashes.py` runs briefly and `make chaos` at length
-(`python -m tests.clients.chaos --records 100000 --kills 20 [--seed N]`). Afterwards the log is read
-from storage by `tests.brokers.logscan`, which shares no code with the engine.
+`run_chaos` is what `test_crashes.py` runs briefly and `make chaos` at length. Afterwards the log is
+read from storage by `tests.brokers.logscan`, which shares no code with the engine.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -155,7 +150,7 @@ class Run:
         """Runs to the end, kills the broker a last time, and reads its log from storage."""
         done = threading.Event()
         with self.supervisor:
-            create_topic(self.broker.bootstrap)
+            create_topic(self.broker.bootstrap, TOPIC, PARTITIONS)
             readers = [
                 threading.Thread(
                     target=consume, args=(self.broker.bootstrap, self.consumed, done), daemon=True
@@ -224,10 +219,10 @@ class Run:
             consumer.close()
 
 
-def create_topic(bootstrap: str) -> None:
-    """The topic that the run writes to."""
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """The topic that a run writes to."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS)]).values():
+    for future in admin.create_topics([NewTopic(topic, partitions)]).values():
         future.result()
 
 
@@ -282,25 +277,3 @@ def run_chaos(
         "read_again": run.consumed.repeated,
         "seconds": round(time.monotonic() - begin, 1),
     }
-
-
-def main() -> int:
-    """Runs it at length and prints the summary as one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--clients", nargs="+", choices=PRODUCERS, default=list(PRODUCERS))
-    given = parser.parse_args()
-    seed = given.seed if given.seed is not None else random.randrange(1 << 32)
-    print(f"seed {seed}", file=sys.stderr)
-    with tempfile.TemporaryDirectory(prefix="freshet-chaos-") as folder:
-        summary = run_chaos(
-            Path(folder), records=given.records, kills=given.kills, seed=seed, clients=given.clients
-        )
-    print(json.dumps(summary))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,181 @@
+// A light consumer on librdkafka: reads partitions of one topic and throws the records away. It
+// says `ready` when its positions are fixed, and prints one JSON line at the end.
+//
+// usage: consume BOOTSTRAP TOPIC PARTITIONS RECORDS [KEY=VALUE]...
+//        Ends when each reader has read RECORDS.
+//        KEY=VALUE are settings of librdkafka, but for
+//          readers=N    so many consumers, each with connections of its own, each reading all
+//          divide=1     the readers divide the partitions, and read RECORDS together
+//          from_end=1   from what is the end now, and not from the beginning
+//          stamped=1    records begin with the moment at which they were due (8 bytes, ns): latency
+//          skip_ms=N    latencies of the first so many milliseconds are not kept
+//          bytes_per_s=N  all readers together read so many bytes a second, and not faster
+//          seconds=N    ends after so many seconds, whatever was read
+
+#include "generator.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { POLL_MS = 100, QUERY_MS = 30000, STAMP_BYTES = 8 };
+
+struct options {
+  uint64_t partitions, records, readers, divide, from_end, stamped, skip_ms, bytes_per_s, seconds;
+};
+
+struct reader {
+  rd_kafka_t *consumer;
+  rd_kafka_queue_t *queue;
+  rd_kafka_topic_partition_list_t *places;
+  const struct options *options;
+  struct latencies latencies;
+  pthread_t thread;
+  uint64_t records, bytes, began_ns, first_ns, last_ns, errors;
+  char first_error[TEXT_MAX];
+};
+
+// Of readers that divide the partitions among themselves.
+static _Atomic uint64_t records_together;
+
+static bool take_own_option(const char *text, struct options *options) {
+  return take_option(text, "readers", &options->readers) ||
+         take_option(text, "divide", &options->divide) ||
+         take_option(text, "from_end", &options->from_end) ||
+         take_option(text, "stamped", &options->stamped) ||
+         take_option(text, "skip_ms", &options->skip_ms) ||
+         take_option(text, "bytes_per_s", &options->bytes_per_s) ||
+         take_option(text, "seconds", &options->seconds);
+}
+
+static void on_record(rd_kafka_message_t *message, void *opaque) {
+  struct reader *reader = opaque;
+  if (message->err) {
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) return;
+    if (reader->errors++ == 0)
+      snprintf(reader->first_error, TEXT_MAX, "%s", rd_kafka_err2str(message->err));
+    return;
+  }
+  uint64_t now = now_ns();
+  if (!reader->first_ns) reader->first_ns = now;
+  reader->last_ns = now;
+  reader->records++;
+  atomic_fetch_add_explicit(&records_together, 1, memory_order_relaxed);
+  reader->bytes += message->len;
+  if (reader->options->stamped && message->len >= STAMP_BYTES) {
+    uint64_t due_ns;
+    memcpy(&due_ns, message->payload, STAMP_BYTES);
+    if (due_ns >= reader->first_ns + reader->options->skip_ms * NS_PER_MS)
+      keep(&reader->latencies, due_ns, now);
+  }
+}
+
+// Whoever is ahead of the rate waits; librdkafka's bounded queue then holds the broker back.
+static void hold_back(const struct reader *reader) {
+  const struct options *options = reader->options;
+  if (!options->bytes_per_s) return;
+  double share = (double)options->bytes_per_s / (double)options->readers;
+  uint64_t due_ns = reader->began_ns + (uint64_t)((double)reader->bytes * NS_PER_S / share);
+  uint64_t longest_ns = now_ns() + (uint64_t)POLL_MS * NS_PER_MS;
+  if (due_ns > now_ns()) wait_until_ns(due_ns < longest_ns ? due_ns : longest_ns);
+}
+
+static bool has_all(const struct reader *reader) {
+  const struct options *options = reader->options;
+  return (options->divide ? records_together : reader->records) >= options->records;
+}
+
+static void *read_all(void *opaque) {
+  struct reader *reader = opaque;
+  uint64_t limit_ns = reader->options->seconds * NS_PER_S;
+  reader->began_ns = now_ns();
+  rd_kafka_resp_err_t error = rd_kafka_assign(reader->consumer, reader->places);
+  if (error) fail("assign", rd_kafka_err2str(error));
+  while (!has_all(reader)) {
+    if (limit_ns && now_ns() - reader->began_ns >= limit_ns) break;
+    rd_kafka_consume_callback_queue(reader->queue, POLL_MS, on_record, reader);
+    hold_back(reader);
+  }
+  return NULL;
+}
+
+static void find_places(struct reader *reader, const char *topic, uint64_t number) {
+  const struct options *options = reader->options;
+  reader->places = rd_kafka_topic_partition_list_new(1);
+  for (uint64_t partition = 0; partition < options->partitions; partition++) {
+    if (options->divide && partition % options->readers != number) continue;
+    int64_t first, end;
+    rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
+        reader->consumer, topic, (int32_t)partition, &first, &end, QUERY_MS);
+    if (error) fail(topic, rd_kafka_err2str(error));
+    rd_kafka_topic_partition_list_add(reader->places, topic, (int32_t)partition)->offset =
+        options->from_end ? end : first;
+  }
+}
+
+static void open_reader(struct reader *reader, int argc, char **argv) {
+  char why[TEXT_MAX];
+  struct options ignored;
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  set(conf, "bootstrap.servers", argv[1]);
+  // Nothing is committed; librdkafka wants a name.
+  set(conf, "group.id", "bench");
+  set(conf, "enable.auto.commit", "false");
+  for (int i = 5; i < argc; i++)
+    if (!take_own_option(argv[i], &ignored)) take_setting(conf, argv[i]);
+  reader->consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
+  if (!reader->consumer) fail("no consumer", why);
+  rd_kafka_poll_set_consumer(reader->consumer);
+  reader->queue = rd_kafka_queue_get_consumer(reader->consumer);
+}
+
+static void print_result(struct reader *readers, const struct options *options, double cpu) {
+  struct latencies all = {NULL, 0, 0};
+  uint64_t records = 0, bytes = 0, errors = 0, began_ns = UINT64_MAX, ended_ns = 0;
+  const char *first_error = "";
+  for (uint64_t i = 0; i < options->readers; i++) {
+    struct reader *reader = &readers[i];
+    records += reader->records, bytes += reader->bytes, errors += reader->errors;
+    if (reader->errors && !*first_error) first_error = reader->first_error;
+    if (reader->began_ns < began_ns) began_ns = reader->began_ns;
+    if (reader->last_ns > ended_ns) ended_ns = reader->last_ns;
+    all.count_max += reader->latencies.count;
+  }
+  all.us = allocate(all.count_max, sizeof *all.us);
+  for (uint64_t i = 0; i < options->readers; i++) {
+    struct latencies *own = &readers[i].latencies;
+    memcpy(all.us + all.count, own->us, own->count * sizeof *own->us);
+    all.count += own->count;
+  }
+  printf("{\"records\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"errors\": %" PRIu64
+         ", \"first_error\": \"%s\", ",
+         records, bytes, errors, first_error);
+  print_latencies(&all);
+  printf("\"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
+         ended_ns > began_ns ? (double)(ended_ns - began_ns) / NS_PER_S : 0, cpu);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 5) fail("usage", "consume BOOTSTRAP TOPIC PARTITIONS RECORDS [KEY=VALUE]...");
+  struct options options = {.partitions = strtoull(argv[3], NULL, 10),
+                            .records = strtoull(argv[4], NULL, 10),
+                            .readers = 1};
+  for (int i = 5; i < argc; i++) take_own_option(argv[i], &options);
+  if (options.readers == 0) fail("readers", "at least one");
+  struct reader *readers = allocate(options.readers, sizeof *readers);
+  for (uint64_t i = 0; i < options.readers; i++) {
+    readers[i].options = &options;
+    uint64_t kept = options.stamped ? options.records : 0;
+    readers[i].latencies = (struct latencies){allocate(kept, 4), 0, kept};
+    open_reader(&readers[i], argc, argv);
+    find_places(&readers[i], argv[2], i);
+  }
+  puts("ready");
+  fflush(stdout);
+  double cpu_before = cpu_seconds();
+  for (uint64_t i = 0; i < options.readers; i++)
+    if (pthread_create(&readers[i].thread, NULL, read_all, &readers[i])) fail("thread", "none");
+  for (uint64_t i = 0; i < options.readers; i++) pthread_join(readers[i].thread, NULL);
+  print_result(readers, &options, cpu_seconds() - cpu_before);
+  fflush(stdout);
+  _Exit(0);
+}

@@ -1,0 +1,61 @@
+"""CPU and memory of the brokers at the same load, where ours keeps what kafka3 promises.
+
+The load is that of `produce_latency_batched`: 70 % of the highest rate that kafka3 holds, with one
+reader. `value` and `peer` are the CPUs that the brokers used; memory is in `details`, and whether
+our 99.9th percentile was within kafka3's, without which the comparison says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.bench import paced, produce_latency_batched
+from tests.bench.report import Report
+from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
+from tests.bench.sides import FRESHET, chosen, open_side
+
+SIDES = ("freshet", "kafka3")
+PEER = "kafka3"
+ROUNDS = 3
+SHAPE = produce_latency_batched.SHAPE
+RATE_SHARE = 0.7
+SECONDS = 60.0
+WARM_UP_SECONDS = 15.0
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+    """Runs the bench. `scale` shortens each measurement."""
+    names = chosen(SIDES, only)
+    search = round(produce_latency_batched.SEARCH_RECORDS * scale)
+    turns = Rounds("cost_at_slo", names, rounds or ROUNDS, {"scale": scale})
+    held = turns.fact("rate_held_by_kafka3", lambda: paced.held_rate(PEER, SHAPE, search))
+    rate = round(RATE_SHARE * held)
+
+    def measure(name: str) -> Figures:
+        side = open_side(name)
+        try:
+            side.start()
+            paced.warm_up(side, SHAPE, round(rate * WARM_UP_SECONDS * scale), rate)
+            return paced.play(side, SHAPE, rate, SECONDS * scale)
+        finally:
+            side.close()
+
+    samples = turns.play(measure)
+    ours, theirs = (median(samples, name, "p999_ms") for name in (FRESHET, PEER))
+    rss = ratio(median(samples, FRESHET, "rss_mb"), median(samples, PEER, "rss_mb"))
+    return Report(
+        bench=turns.bench,
+        value=median(samples, FRESHET, "broker_cpus"),
+        unit="CPUs",
+        peer=median(samples, PEER, "broker_cpus"),
+        details={
+            "rounds": turns.count,
+            **turns.facts,
+            "rate": rate,
+            "rss_ratio": rss,
+            "p999_ms": {"value": ours, "peer": theirs},
+            "within_the_peers_p999": None if ours is None or theirs is None else ours <= theirs,
+            "sides": sides_told(samples),
+            "machine": turns.limits,
+        },
+    )

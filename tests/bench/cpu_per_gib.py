@@ -1,0 +1,97 @@
+"""Broker CPU seconds per GiB produced once, and per GiB consumed once by a client that discards it.
+
+`value` and `peer` are those of producing, ours and kafka3's; consuming and the ratios to every side
+are in `details`. What is put off counts: figures are read when the brokers have come to rest, after
+ours has split what a quiet lane would keep for a minute.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from tests.bench import proc
+from tests.bench.generators import Load, run_librdkafka
+from tests.bench.readers import Reading, consume
+from tests.bench.report import Report
+from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
+from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.topics import create_topic
+
+SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
+PEER = "kafka3"
+ROUNDS = 5
+TOPIC = "cpu"
+PARTITIONS = 100
+RECORD_BYTES = 1024
+RECORDS = 1_500_000
+WARM_UP_RECORDS = 200_000
+ROLL_AFTER_MS = 3000
+SETTLE_S = 6.0
+GIB = 2**30
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+    """Runs the bench. `scale` has it produce less."""
+    names = chosen(SIDES, only)
+    turns = Rounds("cpu_per_gib", names, rounds or ROUNDS, {"scale": scale})
+    samples = turns.play(lambda name: _measure(name, round(RECORDS * scale)))
+    figures = ("produced", "consumed")
+    return Report(
+        bench=turns.bench,
+        value=median(samples, FRESHET, "produced"),
+        unit="CPU-s/GiB",
+        peer=median(samples, PEER, "produced"),
+        details={
+            "rounds": turns.count,
+            "consumed": {"value": median(samples, FRESHET, "consumed")}
+            | {"peer": median(samples, PEER, "consumed")},
+            "ratios": {
+                name: {
+                    key: ratio(median(samples, FRESHET, key), median(samples, name, key))
+                    for key in figures
+                }
+                for name in names
+                if name != FRESHET
+            },
+            "sides": sides_told(samples),
+            "machine": turns.limits,
+        },
+    )
+
+
+def settle(side: Side) -> None:
+    """Waits until a broker has done all that it put off."""
+    threading.Event().wait(SETTLE_S)
+    proc.wait_for_rest(side.pids)
+
+
+def _measure(name: str, records: int) -> Figures:
+    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
+    try:
+        side.start()
+        create_topic(side, TOPIC, PARTITIONS)
+        run_librdkafka(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
+        consume(Reading(side.bootstrap, TOPIC, PARTITIONS, WARM_UP_RECORDS))
+        settle(side)
+        load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES)
+        before = proc.usage(side.pids)
+        produced = run_librdkafka(load)
+        settle(side)
+        used = proc.usage(side.pids).since(before)
+        before = proc.usage(side.pids)
+        consumed = consume(Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS))
+        settle(side)
+        read = proc.usage(side.pids).since(before)
+        return {
+            "produced": used.cpu_seconds * GIB / load.total_bytes,
+            "consumed": read.cpu_seconds * GIB / consumed.total_bytes,
+            "write_amplification": used.written_bytes / load.total_bytes,
+            "produced_mib_per_s": produced.mib_per_s,
+            "consumed_mib_per_s": consumed.mib_per_s,
+            "generator_cpu_share": produced.generator_cpu_share,
+            "reader_cpu_share": consumed.reader_cpu_share,
+            "rss_mb": proc.resident_mib(side.pids),
+        }
+    finally:
+        side.close()

@@ -1,0 +1,102 @@
+// What both load generators on librdkafka share: the clock, settings, percentiles, CPU time.
+
+#ifndef FRESHET_GENERATOR_H
+#define FRESHET_GENERATOR_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <librdkafka/rdkafka.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { TEXT_MAX = 512, NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+
+// One clock for all processes of a machine: a record carries the moment at which it was due, and
+// whoever reads it takes the difference.
+static inline uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static inline void wait_until_ns(uint64_t moment) {
+  struct timespec until = {(time_t)(moment / NS_PER_S), (long)(moment % NS_PER_S)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
+}
+
+static inline void fail(const char *what, const char *why) {
+  fprintf(stderr, "generator: %s: %s\n", what, why);
+  exit(1);
+}
+
+static inline void *allocate(size_t count, size_t size) {
+  void *memory = calloc(count ? count : 1, size);
+  if (!memory) fail("memory", strerror(ENOMEM));
+  return memory;
+}
+
+static inline void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
+  char why[TEXT_MAX];
+  if (rd_kafka_conf_set(conf, key, value, why, sizeof why) != RD_KAFKA_CONF_OK) fail(key, why);
+}
+
+// A whole number of our own by its name, if `text` is NAME=NUMBER.
+static inline bool take_option(const char *text, const char *name, uint64_t *value) {
+  size_t length = strlen(name);
+  if (strncmp(text, name, length) != 0 || text[length] != '=') return false;
+  *value = strtoull(text + length + 1, NULL, 10);
+  return true;
+}
+
+static inline void take_setting(rd_kafka_conf_t *conf, char *text) {
+  char *equals = strchr(text, '=');
+  if (!equals) fail(text, "not KEY=VALUE");
+  *equals = '\0';
+  set(conf, text, equals + 1);
+  *equals = '=';
+}
+
+static inline double cpu_seconds(void) {
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+         (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
+// Every latency is kept, so percentiles are exact.
+struct latencies {
+  uint32_t *us;
+  uint64_t count;
+  uint64_t count_max;
+};
+
+static inline void keep(struct latencies *latencies, uint64_t from_ns, uint64_t to_ns) {
+  if (latencies->count == latencies->count_max) return;
+  uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
+  latencies->us[latencies->count++] = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+static inline int by_value(const void *left, const void *right) {
+  uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+  return (a > b) - (a < b);
+}
+
+static inline double percentile_ms(const struct latencies *latencies, double share) {
+  if (latencies->count == 0) return 0;
+  return latencies->us[(uint64_t)((double)(latencies->count - 1) * share)] / 1000.0;
+}
+
+// Prints them as members of a JSON object that goes on.
+static inline void print_latencies(struct latencies *latencies) {
+  qsort(latencies->us, latencies->count, sizeof(uint32_t), by_value);
+  printf("\"samples\": %" PRIu64 ", \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, "
+         "\"max_ms\": %.3f, ",
+         latencies->count, percentile_ms(latencies, 0.5), percentile_ms(latencies, 0.99),
+         percentile_ms(latencies, 0.999), percentile_ms(latencies, 1));
+}
+
+#endif

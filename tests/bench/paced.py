@@ -1,0 +1,124 @@
+"""A load at a fixed rate with one reader at its end: latencies, CPU and memory of a side.
+
+The rate is an open loop: latencies count from the moment at which a record was due, so whoever
+stalls is charged for every record that should have been sent meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.bench import proc
+from tests.bench.generators import Load, run_librdkafka
+from tests.bench.readers import Consuming, Reading
+from tests.bench.report import progress
+from tests.bench.rounds import Figures
+from tests.bench.sides import Side, open_side
+from tests.bench.topics import create_topic
+
+TOPIC = "paced"
+# Connections are made and first metadata is fetched in the first second.
+SKIP_S = 2
+PROBE_S = 8
+# A rate is held where it is reached and nothing piles up.
+HELD_SHARE = 0.97
+HELD_P99_MS = 1000.0
+STEP = 0.85
+STEPS_MAX = 12
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How records are sent. `settings` are librdkafka's."""
+
+    partitions: int
+    record_bytes: int
+    producers: int = 1
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
+    """Creates the topic, and has every cache filled and a JVM's hot path compiled.
+
+    Gives the records a second that it took: without `rate`, as many as the side could.
+    """
+    create_topic(side, TOPIC, shape.partitions)
+    produced = run_librdkafka(_load(side, shape, records, rate))
+    proc.wait_for_rest(side.pids)
+    return records / produced.seconds
+
+
+def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC) -> Figures:
+    """Sends at a rate for so long, beside a reader; gives what was seen."""
+    records = round(rate * (seconds + SKIP_S))
+    reader = Consuming(
+        Reading(
+            side.bootstrap,
+            topic,
+            shape.partitions,
+            records,
+            from_end=True,
+            stamped=True,
+            skip_ms=1000 * SKIP_S,
+        )
+    )
+    before = proc.usage(side.pids)
+    try:
+        produced = run_librdkafka(_load(side, shape, records, rate, topic))
+        consumed = reader.result()
+    finally:
+        reader.close()
+    used = proc.usage(side.pids).since(before)
+    return {
+        "rate": rate,
+        "reached_share": records / produced.seconds / rate,
+        "p50_ms": produced.p50_ms,
+        "p99_ms": produced.p99_ms,
+        "p999_ms": produced.p999_ms,
+        "max_ms": produced.max_ms,
+        "end_to_end_p50_ms": consumed.p50_ms,
+        "end_to_end_p99_ms": consumed.p99_ms,
+        "end_to_end_p999_ms": consumed.p999_ms,
+        "generators_cpu_share": produced.generator_cpu_share + consumed.reader_cpu_share,
+        "broker_cpus": used.cpu_seconds / produced.seconds,
+        "rss_mb": proc.resident_mib(side.pids),
+    }
+
+
+def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
+    """The highest rate, in steps of 15 %, that a side holds in a shape, in records a second."""
+    side = open_side(name)
+    try:
+        side.start()
+        warm_up(side, shape, warm_up_records)
+        again = run_librdkafka(_load(side, shape, warm_up_records, 0))
+        rate = warm_up_records / again.seconds
+        for _ in range(STEPS_MAX):
+            proc.wait_for_rest(side.pids)
+            figures = play(side, shape, round(rate), PROBE_S)
+            progress(
+                f"{name} at {rate:.0f}/s: {figures['reached_share']:.3f} of it reached, "
+                f"p99 {figures['p99_ms']:.1f} ms"
+            )
+            if figures["reached_share"] >= HELD_SHARE and figures["p99_ms"] < HELD_P99_MS:
+                return round(rate)
+            rate *= STEP
+    finally:
+        side.close()
+    message = f"{name} holds no rate of this shape"
+    raise RuntimeError(message)
+
+
+def _load(side: Side, shape: Shape, records: int, rate: int, topic: str = TOPIC) -> Load:
+    return Load(
+        side.bootstrap,
+        topic,
+        records,
+        shape.record_bytes,
+        shape.settings,
+        rate,
+        shape.producers,
+        stamp=True,
+        skip_ms=1000 * SKIP_S if rate else 0,
+    )

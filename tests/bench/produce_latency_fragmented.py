@@ -1,0 +1,80 @@
+"""Latency of many small batches: 100 producers, linger 0, one record of 1 KiB a batch.
+
+At 70 % of the highest rate that kafka3 holds in this shape, found in the same run: `value` and
+`peer` are the 99.9th percentile there, ours and kafka3's. And at 10,000 a second, by the sides that
+can: ours is compared with the disk's own `fdatasync`, measured beside it in each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.bench import machine, paced
+from tests.bench.report import Report
+from tests.bench.rounds import Figures, Rounds, median, sides_told
+from tests.bench.sides import FRESHET, chosen, open_side, work_folder
+
+SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
+PEER = "kafka3"
+# The others are saturated far below: see the rate that kafka3 holds.
+SIDES_AT_FULL_RATE = ("freshet", "kafka1")
+ROUNDS = 5
+SHAPE = paced.Shape(
+    partitions=100,
+    record_bytes=1024,
+    producers=100,
+    settings={
+        "linger.ms": 0,
+        "batch.num.messages": 1,
+        # Where a rate is not reached, what waits is told soon, and takes no memory.
+        "queue.buffering.max.messages": 1000,
+    },
+)
+RATE_SHARE = 0.7
+FULL_RATE = 10_000
+SECONDS = 30.0
+WARM_UP_SECONDS = 10.0
+SEARCH_RECORDS = 30_000
+SYNCS = 2000
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+    """Runs the bench. `scale` shortens each measurement."""
+    names = chosen(SIDES, only)
+    seconds, search = SECONDS * scale, round(SEARCH_RECORDS * scale)
+    turns = Rounds("produce_latency_fragmented", names, rounds or ROUNDS, {"scale": scale})
+    held = turns.fact("rate_held_by_kafka3", lambda: paced.held_rate(PEER, SHAPE, search))
+    rate = round(RATE_SHARE * held)
+
+    def measure(name: str) -> Figures:
+        side = open_side(name)
+        try:
+            side.start()
+            paced.warm_up(side, SHAPE, round(rate * WARM_UP_SECONDS * scale), rate)
+            figures = paced.play(side, SHAPE, rate, seconds)
+            if name in SIDES_AT_FULL_RATE:
+                full = paced.play(side, SHAPE, FULL_RATE, seconds)
+                figures |= {f"full_rate_{key}": value for key, value in full.items()}
+            syncs = machine.sync_latency(work_folder(), SYNCS)
+            return figures | {key: syncs[key] for key in ("fdatasync_p50_ms", "fdatasync_p99_ms")}
+        finally:
+            side.close()
+
+    samples = turns.play(measure)
+    sync = median(samples, FRESHET, "fdatasync_p99_ms")
+    return Report(
+        bench=turns.bench,
+        value=median(samples, FRESHET, "p999_ms"),
+        unit="ms",
+        peer=median(samples, PEER, "p999_ms"),
+        details={
+            "rounds": turns.count,
+            **turns.facts,
+            "rate": rate,
+            "full_rate": FULL_RATE,
+            "full_rate_p99_ms": median(samples, FRESHET, "full_rate_p99_ms"),
+            "full_rate_p99_aim_ms": None if sync is None else round(2 * sync + 1, 3),
+            "sides": sides_told(samples),
+            "machine": turns.limits,
+        },
+    )

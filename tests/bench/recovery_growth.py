@@ -1,0 +1,132 @@
+"""How long a start takes as the log grows: after an orderly stop, and after a kill under load.
+
+The log grows in steps; at each the broker is stopped and started, and killed under load and
+started, several times. `GIB=100` goes beyond what the disk of a small machine has: from
+`SPARSE_FROM_GIB` on the bodies of Freshet's objects, which no start reads, are given back to the
+file system. Kafka's files cannot be thinned out so, and it goes as far as `PEER_GIB`. `value` is
+the start after a kill at the largest size, `peer` kafka1's at its largest; `growth` in `details` is
+that over the one at the smallest.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
+from tests.bench.generators import Load, Producing, run_librdkafka
+from tests.bench.report import Report, progress
+from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
+from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, open_side
+from tests.bench.topics import create_topic
+
+SIDES = ("freshet", "kafka1")
+PEER = "kafka1"
+ROUNDS = 1
+TOPIC = "growth"
+PARTITIONS = 100
+RECORD_BYTES = 16 * 1024
+GIB_MAX = 16
+PEER_GIB = 4
+SPARSE_FROM_GIB = 8
+STARTS = 3
+LOAD_RATE = 1_000
+LOAD_SECONDS = 12
+KILL_AFTER_S = 3.0
+# What stays of an object's file: its head, and its end with the footer.
+HEAD_BYTES = 64 * 1024
+END_BYTES = 4 * 1024 * 1024
+GIB = 2**30
+
+
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+    """Runs the bench. `scale` has the log grow less."""
+    names = chosen(SIDES, only)
+    largest = float(os.environ.get("GIB") or GIB_MAX)
+    sizes = {FRESHET: _steps(largest * scale), PEER: _steps(min(largest, PEER_GIB) * scale)}
+    turns = Rounds("recovery_growth", names, rounds or ROUNDS, {"sizes": sizes})
+    samples = turns.play(lambda name: _measure(name, sizes[name]))
+
+    def at(name: str, size: float) -> float | None:
+        return median(samples, name, f"killed_{size:g}_gib_ms")
+
+    return Report(
+        bench=turns.bench,
+        value=at(FRESHET, sizes[FRESHET][-1]),
+        unit="ms",
+        peer=at(PEER, sizes[PEER][-1]),
+        details={
+            "rounds": turns.count,
+            "sizes_gib": sizes,
+            "growth": {
+                name: ratio(at(name, sizes[name][-1]), at(name, sizes[name][0])) for name in names
+            },
+            "sides": sides_told(samples),
+            "machine": turns.limits,
+        },
+    )
+
+
+def _steps(largest: float) -> list[float]:
+    """Sizes up to the largest, each four times the one before."""
+    sizes = [largest]
+    while sizes[0] > largest / 16 and sizes[0] > 1:
+        sizes.insert(0, sizes[0] / 4)
+    return sizes
+
+
+def _measure(name: str, sizes: Sequence[float]) -> Figures:
+    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
+    figures: Figures = {}
+    grown = 0.0
+    try:
+        side.start()
+        create_topic(side, TOPIC, PARTITIONS)
+        for size in sizes:
+            while grown < size:
+                piece = min(1.0, size - grown)
+                records = round(piece * GIB / RECORD_BYTES)
+                run_librdkafka(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
+                grown += piece
+                if isinstance(side, FreshetSide) and sizes[-1] > SPARSE_FROM_GIB:
+                    settle(side)
+                    _thin_out(side.folder / "bucket")
+            settle(side)
+            stopped = [_start_after_stop(side) for _ in range(STARTS)]
+            killed = [_start_after_kill(side) for _ in range(STARTS)]
+            figures[f"stopped_{size:g}_gib_ms"] = statistics.median(stopped)
+            figures[f"killed_{size:g}_gib_ms"] = statistics.median(killed)
+            figures[f"killed_worst_{size:g}_gib_ms"] = max(killed)
+            progress(f"  {name} at {size:g} GiB: stopped {stopped}, killed {killed} ms")
+        return figures
+    finally:
+        side.close()
+
+
+def _start_after_stop(side: Side) -> float:
+    side.stop()
+    return round(1000 * side.start(), 1)
+
+
+def _start_after_kill(side: Side) -> float:
+    load = Load(side.bootstrap, TOPIC, LOAD_RATE * LOAD_SECONDS, 1024, rate=LOAD_RATE)
+    producing = Producing(load)
+    try:
+        threading.Event().wait(KILL_AFTER_S)
+        side.kill()
+        return round(1000 * side.start(), 1)
+    finally:
+        # What is still to be sent is of no interest.
+        producing.close()
+
+
+def _thin_out(bucket: Path) -> None:
+    for file in bucket.rglob("objects/*/*"):
+        length = file.stat().st_size - HEAD_BYTES - END_BYTES
+        if length > 0:
+            hole = ["--punch-hole", "--offset", str(HEAD_BYTES), "--length", str(length)]
+            subprocess.run(["fallocate", *hole, str(file)], check=True)

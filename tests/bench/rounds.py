@@ -1,0 +1,131 @@
+"""Rounds of a bench, in turn and resumable: what was measured is kept until the bench is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench import machine
+from tests.bench.report import progress, spread
+from tests.bench.sides import (
+    BROKER_CPU,
+    FRESHET_PYTHON,
+    GENERATOR_CPU,
+    rotated,
+    work_folder,
+)
+from tests.peer.jars import ROOT
+
+KEPT = ROOT / ".bench" / "kept"
+
+Figures = dict[str, float]
+# side → figure → samples
+Samples = dict[str, dict[str, list[float]]]
+
+
+@dataclass
+class Rounds:
+    """The rounds of one bench: every side once a round, in an order that rotates.
+
+    A bench that was cut off goes on with the first side that it has no figures of, if the engine
+    and `parameters`, which must be of JSON, are the same.
+    """
+
+    bench: str
+    sides: Sequence[str]
+    count: int
+    parameters: Mapping[str, Any]
+    limits: dict[str, Any] = field(default_factory=dict)
+    # What was measured once for all rounds, such as a rate.
+    facts: dict[str, Any] = field(default_factory=dict)
+    _figures: dict[str, Figures] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Takes up what an earlier run has left, or measures the machine."""
+        if self._file.exists():
+            kept = json.loads(self._file.read_text())
+            if kept["key"] == self._key:
+                self.limits, self.facts = kept["limits"], kept["facts"]
+                self._figures = kept["figures"]
+                progress(f"going on after {len(self._figures)} measurements of an earlier run")
+                return
+        self.limits = machine.limits(work_folder(), GENERATOR_CPU, BROKER_CPU)
+        progress(f"limits of the machine: {self.limits}")
+
+    def fact(self, name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401 -- of JSON
+        """What `measure` gave, in this run or in the one that this one goes on with."""
+        if name not in self.facts:
+            self.facts[name] = measure()
+            progress(f"{name}: {self.facts[name]}")
+            self._keep()
+        return self.facts[name]
+
+    def play(self, measure: Callable[[str], Figures]) -> Samples:
+        """Calls `measure` with every side, once a round; gives all figures."""
+        samples: Samples = {name: defaultdict(list) for name in self.sides}
+        for number in range(self.count):
+            for name in rotated(self.sides, number):
+                turn = f"{number} {name}"
+                if turn not in self._figures:
+                    progress(f"round {number + 1} of {self.count}: {name}")
+                    self._figures[turn] = measure(name)
+                    progress(f"  { {key: round(v, 2) for key, v in self._figures[turn].items()} }")
+                    self._keep()
+                for key, value in self._figures[turn].items():
+                    samples[name][key].append(value)
+        self._file.unlink(missing_ok=True)
+        return samples
+
+    @property
+    def _file(self) -> Path:
+        return KEPT / f"{self.bench}.json"
+
+    @property
+    def _key(self) -> str:
+        what = json.dumps([self.sides, self.count, self.parameters])
+        return f"{_engine()} {what}"
+
+    def _keep(self) -> None:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        aside = self._file.with_suffix(f".{os.getpid()}")
+        kept = {
+            "key": self._key,
+            "limits": self.limits,
+            "facts": self.facts,
+            "figures": self._figures,
+        }
+        aside.write_text(json.dumps(kept))
+        aside.rename(self._file)
+
+
+def median(samples: Samples, side: str, figure: str, digits: int = 3) -> float | None:
+    """The median of a side's figure, or nothing where that was not measured."""
+    values = samples.get(side, {}).get(figure)
+    return round(statistics.median(values), digits) if values else None
+
+
+def ratio(ours: float | None, theirs: float | None) -> float | None:
+    """Ours over theirs, where both are known."""
+    return round(ours / theirs, 4) if ours is not None and theirs else None
+
+
+def sides_told(samples: Samples) -> dict[str, Any]:
+    """Medians with their spread, as `details` has them."""
+    return {
+        name: {key: spread(values, 3) for key, values in figures.items()}
+        for name, figures in samples.items()
+    }
+
+
+def _engine() -> str:
+    """Says which build of the engine is measured."""
+    for extension in FRESHET_PYTHON.parent.parent.glob("lib/*/site-packages/brokers/_core*.so"):
+        return hashlib.sha256(extension.read_bytes()).hexdigest()[:12]
+    return "none"
