@@ -72,6 +72,25 @@ def test_summary_of_producer_performance_is_the_one_after_warm_up():
     }
 
 
+READ = """\
+start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, ms
+2026-11-22 15:00:00:000, 2026-11-22 15:00:02:000, 97.6563, 48.8281, 100000, 50000.0, 300, 1700
+"""
+
+
+def test_rate_of_consumer_performance_is_that_of_its_row():
+    row = generators.READ_ROW.search(READ)
+    assert row is not None
+    assert (row["rate"], row["n"]) == ("48.8281", "100000")
+
+
+def test_percentiles_of_end_to_end_latency_are_found():
+    said = "Avg latency: 1.4012 ms\n\nPercentiles: 50th = 1, 99th = 3, 99.9th = 12\n"
+    found = generators.PERCENTILES.search(said)
+    assert found is not None
+    assert found.groupdict() == {"p50": "1", "p99": "3", "p999": "12"}
+
+
 def test_sides_rotate_and_are_checked():
     assert rotated(["a", "b", "c"], 4) == ["b", "c", "a"]
     assert chosen(["a", "b"], None) == ["a", "b"]
@@ -136,6 +155,7 @@ def test_rounds_of_other_parameters_begin_anew():
 STACKS = """\
 freshet  101 5.1:   2004008 cpu-clock:pppH:
 \tffffffff81 copy_from_iter+0x10 ([kernel.kallsyms])
+\tffffffff82 __x64_sys_pwritev+0x10 ([kernel.kallsyms])
 \t    7f01 freshet_core::env::real::pwritev::h0123456789abcdef+0x4 (/x/_core.abi3.so)
 \t    7f02 start_thread (/lib/libc.so.6)
 
@@ -151,12 +171,14 @@ def test_stacks_of_a_profile_are_told_by_module():
         "freshet",
         "start_thread",
         "freshet_core::env::real::pwritev",
+        "__x64_sys_pwritev_[k]",
         "copy_from_iter_[k]",
     )
     assert stacks[1][1] == "[_core.abi3.so]"
-    assert [profile.module_of(stack) for stack in stacks] == ["env::real (kernel)", "lane::writer"]
+    modules = ["env::real (kernel: pwritev)", "lane::writer"]
+    assert [profile.module_of(stack) for stack in stacks] == modules
     told = profile.summary(Counter(stacks))
-    assert told["modules"] == {"env::real (kernel)": 50.0, "lane::writer": 50.0}
+    assert told["modules"] == dict.fromkeys(modules, 50.0)
     assert told["functions_and_what_they_call"]["start_thread"] == 50.0
 
 

@@ -3,8 +3,9 @@
 From storage: brokers are started anew over a topic and read it from the beginning; on all sides the
 kernel may have it in its page cache. At the tail: readers follow a load at a fixed rate; what the
 load alone costs is measured beside it and taken off. Readers only count and discard, and have
-connections of their own. `value` and `peer` are one reader from storage, ours and kafka1's (which
-uses sendfile); the other shapes are in `details`.
+connections of their own. Kafka's ConsumerPerformance reads once from storage too. `value` and
+`peer` are one reader from storage, ours and kafka1's (which uses sendfile); the other shapes are in
+`details`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Sequence
 
 from tests.bench import proc
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_consumer_performance, run_librdkafka
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, Side, chosen, open_side
-from tests.bench.topics import create_topic
+from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1", "kafka3")
 PEER = "kafka1"
@@ -70,12 +71,13 @@ def _measure(name: str, scale: float) -> Figures:
         run_librdkafka(Load(side.bootstrap, STORED, records, RECORD_BYTES))
         settle(side)
         side.stop()
-        side.start()
+        start_and_open(side, {STORED: PARTITIONS, FOLLOWED: PARTITIONS})
         figures: Figures = {}
         # A JVM compiles its hot path anew after each start.
         consume(Reading(side.bootstrap, STORED, PARTITIONS, records // 4))
         for readers in READERS:
             figures |= _from_storage(side, records, readers)
+        figures |= _by_java(side, records)
         rate = round(TAIL_RATE * min(1.0, 2 * scale))
         _follow(side, rate, 0)
         alone = _follow(side, rate, 0)
@@ -98,6 +100,18 @@ def _from_storage(side: Side, records: int, readers: int) -> Figures:
         f"storage_{readers}_cpu_s_per_gib": used * GIB / seen.total_bytes,
         f"storage_{readers}_mib_per_s": seen.mib_per_s,
         f"storage_{readers}_reader_cpu_share": seen.reader_cpu_share,
+    }
+
+
+def _by_java(side: Side, records: int) -> Figures:
+    proc.wait_for_rest(side.pids)
+    before = proc.usage(side.pids)
+    mib_per_s = run_consumer_performance(side.bootstrap, STORED, records)
+    proc.wait_for_rest(side.pids)
+    used = proc.usage(side.pids).since(before).cpu_seconds
+    return {
+        "storage_java_cpu_s_per_gib": used * GIB / (records * RECORD_BYTES),
+        "storage_java_mib_per_s": mib_per_s,
     }
 
 

@@ -21,6 +21,13 @@ SUMMARY = re.compile(
 )
 
 
+# The row after the header: times, MB, MB.sec, records, records a second, and more.
+READ_ROW = re.compile(
+    r"^\d{4}-[^,]+,[^,]+,\s*(?P<mb>[\d.]+),\s*(?P<rate>[\d.]+),\s*(?P<n>\d+),", re.MULTILINE
+)
+PERCENTILES = re.compile(r"50th = (?P<p50>\d+), 99th = (?P<p99>\d+), 99\.9th = (?P<p999>\d+)")
+
+
 @dataclass(frozen=True)
 class Load:
     """What is to be produced: `records` of `record_bytes` each, to one topic.
@@ -142,6 +149,37 @@ def run_producer_performance(load: Load) -> Produced:
         # Java's own start counts in CPU and not in time, so this is an upper bound.
         generator_cpu_share=min(1.0, cpu / (load.total_bytes / 2**20 / rate)),
     )
+
+
+def run_consumer_performance(bootstrap: str, topic: str, records: int) -> float:
+    """Reads a topic with Kafka's ConsumerPerformance; gives MiB/s."""
+    result = java_tool(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(records)),
+        *("--timeout", "60000"),
+        cpus=GENERATOR_CPU,
+        timeout=RUN_SECONDS_MAX,
+    )
+    row = READ_ROW.search(result.stdout)
+    if row is None or int(row["n"]) < records:
+        message = f"ConsumerPerformance did not read all: {result.stdout}{result.stderr}"
+        raise RuntimeError(message)
+    return float(row["rate"])
+
+
+def run_end_to_end_latency(bootstrap: str, topic: str, records: int, size: int) -> dict[str, float]:
+    """Kafka's EndToEndLatency, one record at a time: its percentiles, in whole milliseconds."""
+    result = java_tool(
+        "org.apache.kafka.tools.EndToEndLatency",
+        *(bootstrap, topic, str(records), "all", str(size)),
+        cpus=GENERATOR_CPU,
+        timeout=RUN_SECONDS_MAX,
+    )
+    found = PERCENTILES.search(result.stdout)
+    if found is None:
+        message = f"EndToEndLatency gave no percentiles: {result.stdout}{result.stderr}"
+        raise RuntimeError(message)
+    return {f"{name}_ms": float(value) for name, value in found.groupdict().items()}
 
 
 GENERATORS: dict[str, Callable[[Load], Produced]] = {

@@ -2,7 +2,8 @@
 
 At 70 % of the highest rate that kafka3 holds in this shape, found in the same run: `value` and
 `peer` are the 99.9th percentile there, ours and kafka3's. And at 10,000 a second, by the sides that
-can: ours is compared with the disk's own `fdatasync`, measured beside it in each round.
+can: ours is compared with the disk's own `fdatasync`, measured beside it in each round. And one
+record after another, each read before the next is sent, by Kafka's EndToEndLatency.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.bench import machine, paced
+from tests.bench.generators import run_end_to_end_latency
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, sides_told
 from tests.bench.sides import FRESHET, chosen, open_side, work_folder
@@ -36,6 +38,7 @@ SECONDS = 30.0
 WARM_UP_SECONDS = 10.0
 SEARCH_RECORDS = 30_000
 SYNCS = 2000
+ONE_BY_ONE = 3000
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
@@ -55,6 +58,8 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             if name in SIDES_AT_FULL_RATE:
                 full = paced.play(side, SHAPE, FULL_RATE, seconds)
                 figures |= {f"full_rate_{key}": value for key, value in full.items()}
+            one = run_end_to_end_latency(side.bootstrap, "one", ONE_BY_ONE, SHAPE.record_bytes)
+            figures |= {f"one_by_one_{key}": value for key, value in one.items()}
             syncs = machine.sync_latency(work_folder(), SYNCS)
             return figures | {key: syncs[key] for key in ("fdatasync_p50_ms", "fdatasync_p99_ms")}
         finally:

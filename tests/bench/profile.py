@@ -46,6 +46,7 @@ HEAD = re.compile(r"^(?P<thread>.+?)\s+\d+(?:/\d+)?\s.*:\s*$")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<symbol>.+?)(?:\+0x[0-9a-f]+)? \((?P<binary>[^()]*)\)$")
 HASH = re.compile(r"::h[0-9a-f]{16}$")
 MODULE = re.compile(r"freshet_core::(\w+(?:::[a-z_]\w*)?)")
+ENTRY = re.compile(r"__x64_sys_(\w+)_\[k\]|asm_exc_page_fault")
 KERNEL = "[kernel.kallsyms]"
 
 Stack = tuple[str, ...]
@@ -107,16 +108,24 @@ def _name(symbol: str, binary: str) -> str:
     name = HASH.sub("", symbol)
     if binary == KERNEL:
         return f"{name}_[k]"
-    return f"[{Path(binary).name}]" if name == "[unknown]" else name
+    return f"[{Path(binary).name.strip('[]')}]" if name == "[unknown]" else name
 
 
 def module_of(stack: Stack) -> str:
-    """The engine's innermost module on a stack, and whether the kernel worked for it."""
-    kernel = " (kernel)" if stack[-1].endswith("_[k]") else ""
+    """The engine's innermost module on a stack, and what the kernel did for it."""
+    kernel = f" (kernel: {_entry_of(stack)})" if stack[-1].endswith("_[k]") else ""
     for frame in reversed(stack):
         if found := MODULE.search(frame):
             return found[1] + kernel
     return f"{stack[0]}, no frame of the engine{kernel}"
+
+
+def _entry_of(stack: Stack) -> str:
+    """How the kernel was entered: the system call, or what else it was."""
+    for frame in stack:
+        if frame.endswith("_[k]") and (found := ENTRY.match(frame)):
+            return found[1] or "page fault"
+    return "interrupts"
 
 
 def summary(stacks: Counter[Stack]) -> dict[str, dict[str, float]]:

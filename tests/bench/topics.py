@@ -1,25 +1,68 @@
-"""Topics of a side."""
+"""Topics of a side: created, and asked whether they are led."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.bench.sides import Side
 
 # Kafka takes its time for thousands of partitions.
 CREATE_SECONDS = 300
+OPEN_SECONDS_MAX = 300.0
+ASK_SECONDS = 30
+RETRY_S = 0.02
 
 
-def create_topic(
-    side: Side, topic: str, partitions: int, config: Mapping[str, str] | None = None
-) -> None:
+def create_topic(side: Side, topic: str, partitions: int) -> None:
     """Creates a topic, replicated as the side does it."""
-    admin = AdminClient({"bootstrap.servers": side.bootstrap})
-    new = NewTopic(topic, partitions, side.replication, config=dict(config or {}))
+    new = NewTopic(topic, partitions, side.replication)
+    # The client has to live until its answers are there.
+    admin = _admin(side)
     outcomes = admin.create_topics(
         [new], operation_timeout=CREATE_SECONDS, request_timeout=CREATE_SECONDS
     )
     for outcome in outcomes.values():
         outcome.result()
+
+
+def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
+    """Starts a side; gives the seconds until every partition tells its end, without the asking.
+
+    `topics` have so many partitions each. Raises `RuntimeError` if they are not open in time.
+    """
+    began = time.monotonic()
+    side.start()
+    admin, clock = _admin(side), threading.Event()
+    while (asked_s := _ask_all(admin, topics)) is None:
+        if time.monotonic() - began > OPEN_SECONDS_MAX:
+            message = "not every partition was opened"
+            raise RuntimeError(message)
+        clock.wait(RETRY_S)
+    opened_s = time.monotonic() - began
+    # What asking itself takes is no part of opening.
+    return opened_s - min(asked_s, _ask_all(admin, topics) or asked_s)
+
+
+def _admin(side: Side) -> AdminClient:
+    return AdminClient({"bootstrap.servers": side.bootstrap, "log_level": 0})
+
+
+def _ask_all(admin: AdminClient, topics: Mapping[str, int]) -> float | None:
+    """Seconds that asking every partition for its end takes, or nothing where one has none yet."""
+    began = time.monotonic()
+    places = {
+        TopicPartition(topic, partition): OffsetSpec.latest()
+        for topic, partitions in topics.items()
+        for partition in range(partitions)
+    }
+    try:
+        for answer in admin.list_offsets(places, request_timeout=ASK_SECONDS).values():
+            answer.result()
+    except KafkaException:
+        return None
+    return time.monotonic() - began
