@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import socket
@@ -117,10 +118,16 @@ def cold_read_mib_per_s(folder: Path) -> float:
     return COLD_BYTES / MIB / seconds
 
 
-def drop_from_page_cache(folder: Path) -> None:
-    """Has the next read of every file below a folder come from the disk."""
+def drop_from_page_cache(folder: Path, *, sync: bool = True) -> None:
+    """Has the next read of every file below a folder come from the disk.
+
+    Without `sync`, what is not written back yet stays.
+    """
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        # Brokers delete files meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file():
+                with path.open("rb") as file:
+                    if sync:
+                        os.fsync(file.fileno())
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
