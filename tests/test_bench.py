@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from provisioning.kafka import Access, Connection, sample_groups
 from provisioning.kafka.clients import Clients
 from provisioning.keeper.probe import connections_in, scrape
 from tests.bench import generators, machine, proc, profile, rounds
+from tests.bench.flame import flame_graph
 from tests.bench.probe import wait_until_served
 from tests.bench.report import Report, spread
 from tests.bench.rounds import Rounds
@@ -180,6 +182,17 @@ def test_stacks_of_a_profile_are_told_by_module():
     told = profile.summary(Counter(stacks))
     assert told["modules"] == dict.fromkeys(modules, 50.0)
     assert told["functions_and_what_they_call"]["start_thread"] == 50.0
+
+
+BOX = re.compile(r'<title>(.+?)</title><rect x="(.+?)" y="(.+?)" width="(.+?)"')
+
+
+def test_boxes_of_a_flame_graph_are_as_wide_as_their_samples():
+    drawn = flame_graph(Counter({("a", "f<T>"): 3, ("a", "g"): 1}))
+    boxes = {name: (float(x), int(y), float(width)) for name, x, y, width in BOX.findall(drawn)}
+    assert boxes["a (100.00 %)"] == (0.0, 32 - 16, 1600.0)
+    assert boxes["f&lt;T&gt; (75.00 %)"] == (0.0, 0, 1200.0)
+    assert boxes["g (25.00 %)"] == (1200.0, 0, 400.0)
 
 
 def serve_once(server):

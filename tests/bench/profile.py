@@ -4,7 +4,7 @@
 `storage` (a restarted broker read from the beginning), `tail` (ten readers at the end of a paced
 load). Stacks are unwound by DWARF, without the inlined functions. `value` is CPU seconds per GiB
 under the profiler; `details` has the time by thread, by module of the engine, and by function. The
-folded stacks, for any drawer of flame graphs, stay in `.bench/profile/<load>.folded`.
+flame graph stays in `.bench/profile/<load>.svg`, the folded stacks beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import proc
+from tests.bench.flame import flame_graph
 from tests.bench.generators import Load, Producing, run_librdkafka
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report, progress
@@ -166,6 +167,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     stacks = perf.stacks()
     folded = "".join(f"{';'.join(stack)} {count}\n" for stack, count in stacks.items())
     perf.data.with_suffix(".folded").write_text(folded)
+    perf.data.with_suffix(".svg").write_text(flame_graph(stacks))
     perf.data.unlink()
     told = summary(stacks)
     for what, shares in told.items():
