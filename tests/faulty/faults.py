@@ -1,0 +1,64 @@
+"""What goes wrong in a faulty folder, as one value that goes through a pipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import fnmatch
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# What a folder can be told to do against its promises.
+CREATE_OVER = "create-over"  # exclusive creation takes a name that is taken
+LINK_OVER = "link-over"  # a link takes a name that is taken
+MKDIR_OVER = "mkdir-over"  # a folder is made where one is
+RENAME_COPIES = "rename-copies"  # a renamed file keeps its old name too
+OLD_CONTENT = "old-content"  # an open file shows what was in it when it was opened
+NO_DIRECT = "no-direct"  # files cannot be read past the cache
+REMEMBERS_NAMES = "remembers-names"  # which names exist is remembered, also that one does not
+LIES = (
+    CREATE_OVER,
+    LINK_OVER,
+    MKDIR_OVER,
+    RENAME_COPIES,
+    OLD_CONTENT,
+    NO_DIRECT,
+    REMEMBERS_NAMES,
+)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Operations are `create`, `link`, `mkdir`, `rename`, `unlink`, `rmdir`, `lookup`, `open`,
+    `read`, `write`, `fsync`, `fsyncdir`, `list`.
+    """
+
+    # By operation the name of an error (`EIO`); nothing else happens then.
+    errors: Mapping[str, str] = field(default_factory=dict)
+    # By operation how long it takes, in seconds; others wait meanwhile, as for a disk.
+    delays_s: Mapping[str, float] = field(default_factory=dict)
+    lies: Sequence[str] = ()
+    # Which file names errors and delays are about.
+    names: str = "*"
+
+    def error(self, operation: str, name: str) -> int:
+        """The number of the error that an operation on a file ends with; 0 for none."""
+        wanted = self.errors.get(operation)
+        if wanted is None or not fnmatch.fnmatch(name, self.names):
+            return 0
+        number: int = getattr(errno, wanted)
+        return number
+
+    def delay_s(self, operation: str, name: str) -> float:
+        """How long an operation on a file takes."""
+        return self.delays_s.get(operation, 0.0) if fnmatch.fnmatch(name, self.names) else 0.0
+
+    def to_line(self) -> bytes:
+        """As a line for the server."""
+        return json.dumps(dataclasses.asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Faults:
+        """From a line."""
+        return cls(**json.loads(line))
