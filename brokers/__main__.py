@@ -1,9 +1,10 @@
-"""`python -m brokers serve`, `run`, `gateway` and `inspect`."""
+"""`python -m brokers serve`, `run`, `gateway`, `inspect` and `probe`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from brokers.config import load_settings
 from brokers.errors import BrokerError
@@ -34,7 +35,11 @@ def parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--topic", metavar="T", help="only partitions of this topic, by name or id"
     )
-    inspect.add_argument("--json", action="store_true", help="write JSON")
+    probe = commands.add_parser("probe", help="ask whether a folder is fit for lanes")
+    probe.add_argument("folder", type=Path, metavar="FOLDER", help="of the shared file system")
+    probe.add_argument("--other", type=Path, metavar="FOLDER", help="the same by a second mount")
+    for command in (inspect, probe):
+        command.add_argument("--json", action="store_true", help="write JSON")
     return root
 
 
@@ -51,6 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
             from brokers.run import run  # noqa: PLC0415 (see above)
 
             return run(["--config", given.config, *(f"--set={each}" for each in given.set)])
+        if given.command == "probe":
+            from brokers.probe.report import show_probe  # noqa: PLC0415 (see above)
+
+            return show_probe(given.folder, given.other, as_json=given.json)
         settings = load_settings(given.config, given.set)
         if given.command == "serve":
             from brokers.server import serve  # noqa: PLC0415 (see above)
@@ -68,6 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_USAGE
+
+
+def probe() -> int:
+    """`freshet-probe`, which is `python -m brokers probe`."""
+    return main(["probe", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

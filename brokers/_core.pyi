@@ -27,6 +27,7 @@ __all__ = [
     "default_gateway_settings",
     "default_settings",
     "inspect",
+    "is_remote",
     "resolve_gateway_settings",
     "resolve_settings",
     "start_logs",
@@ -259,6 +260,9 @@ def resolve_gateway_settings(settings: str, overrides: Sequence[str]) -> str:
 
 def start_logs(settings: str) -> None:
     """Has this process log to standard error as the settings say. The first call decides."""
+
+def is_remote(folder: str) -> bool:
+    """Whether this machine's cache may not know what is in a folder's files. Raises `OSError`."""
 
 def inspect(
     settings: str, *, verify: bool = False, lane: int | None = None, topic: str | None = None

@@ -11,9 +11,12 @@ import os
 import signal
 import sys
 import threading
+import tomllib
+from pathlib import Path
 
 from brokers import _core
-from brokers.errors import BrokerError
+from brokers.errors import BrokerError, StorageError
+from brokers.probe.alone import UnfitError, probe_alone
 
 EXIT_STOPPED = 0
 EXIT_NOT_STARTED = 1
@@ -33,6 +36,7 @@ class Watched:
     """A broker that a thread starts and watches. `outcome` is a line for people, once it ended."""
 
     def __init__(self, settings: str) -> None:
+        self.settings = settings
         self.process = _core.BrokerProcess(settings)
         self.outcome = ""
         self.status = EXIT_STOPPED
@@ -42,6 +46,7 @@ class Watched:
 
     def _run(self) -> None:
         try:
+            check_folder(self.settings)
             self.process.start()
             self.started.set()
             say_ready(self.process)
@@ -83,6 +88,17 @@ def serve(settings: str) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     watched.stop()
     return EXIT_STOPPED
+
+
+def check_folder(settings: str) -> None:
+    """Raises `StorageError` where the folder for lanes breaks a promise that acks stand on."""
+    storage = tomllib.loads(settings)["storage"]
+    folder = Path(storage["dfs"], storage["cluster"])
+    try:
+        probe_alone(folder)
+    except UnfitError as error:
+        message = f"storage.dfs {folder} is not fit for lanes: {error} (see freshet-probe)"
+        raise StorageError(message) from error
 
 
 def say_ready(process: _core.BrokerProcess) -> None:

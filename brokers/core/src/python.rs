@@ -5,6 +5,7 @@
 // `#[pymodule]` makes items that cannot carry documentation of their own.
 #![allow(missing_docs)]
 
+use std::path::Path;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::admin::AdminError;
+use crate::env::real::is_remote as is_remote_folder;
 use crate::ids::Incarnation;
 use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
 use crate::process::{
@@ -175,6 +177,12 @@ fn inspect(
     })
 }
 
+/// Whether files of a folder may change without this machine's cache knowing.
+#[pyfunction]
+fn is_remote(folder: &str) -> PyResult<bool> {
+    Ok(is_remote_folder(Path::new(folder))?)
+}
+
 /// A broker in this process.
 #[pyclass(module = "brokers._core", frozen)]
 struct BrokerProcess {
@@ -273,7 +281,7 @@ mod _core {
         CorruptError, ExistsError, GatewayProcess, InvalidError, Metadata, MetadataError,
         NotFoundError, StartError, StoppedError, StorageError, TooLargeError, UnavailableError,
         UnknownOutcomeError, UsageReader, default_gateway_settings, default_settings, inspect,
-        resolve_gateway_settings, resolve_settings, start_logs, version,
+        is_remote, resolve_gateway_settings, resolve_settings, start_logs, version,
     };
 
     #[pymodule_init]

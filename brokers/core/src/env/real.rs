@@ -391,8 +391,11 @@ fn read_direct_at(file: &fs::File, position: u64, length: usize) -> io::Result<B
 }
 
 /// Whether a file system's files may change without this machine's cache knowing.
+///
+/// # Errors
+/// Where the folder does not exist, or its kind of file system cannot be told.
 #[allow(unsafe_code)]
-fn is_remote(root: &Path) -> io::Result<bool> {
+pub fn is_remote(root: &Path) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt;
     /// Magic numbers of `statfs(2)` for file systems that live on one machine.
     const LOCAL: [i64; 7] = [

@@ -1,0 +1,1 @@
+"""Whether a folder keeps the promises that the engine stands on. See `README.md` in this folder."""
