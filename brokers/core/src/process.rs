@@ -18,13 +18,14 @@ use crate::env::{Environment, Listener};
 use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
 use crate::metadata::{MetadataError, MetadataStore, open_store};
-use crate::metrics::{BrokerFigures, Gauges, Sample};
+use crate::metrics::BrokerFigures;
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
 use crate::server::links::KafkaLinks;
 use crate::settings::{Settings, split_address};
 use crate::standing::Standing;
 
+mod figures;
 mod logs;
 
 pub use logs::start_logs;
@@ -236,13 +237,13 @@ impl Started {
         let server = Server::new(settings.server_limits(), engine.standing.clone());
         let metrics = Arc::clone(&engine.settings.metrics);
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
-        let sample = sampler(Arc::clone(&engine), Arc::clone(&server));
+        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
+        let sample = figures::sampler(Arc::clone(&broker), Arc::clone(&server));
         let metrics = for_metrics.map(|listener| {
             let figures = Arc::new(BrokerFigures { metrics, sample });
             let serving = crate::metrics::http::serve(listener, figures);
             AbortOnDropHandle::new(tokio::spawn(serving))
         });
-        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
         let link_address = for_links.as_ref().map(|at| at.local_address().to_string());
         let links = for_links.map(|listener| {
             let secret = settings.link_secret().expect("it was checked with the settings");
@@ -324,33 +325,4 @@ async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), Proces
         tracing::info!(user = user.name, mechanism = mechanism.name(), "created a user");
     }
     Ok(())
-}
-
-/// Fills the gauges from what runs.
-fn sampler(engine: Arc<Engine>, server: Arc<Server>) -> Sample {
-    Arc::new(move |gauges: &Gauges| {
-        let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        gauges.connections.set(count(server.connections()));
-        gauges.client_connections.set(count(server.linked_connections()));
-        gauges.in_flight_bytes.set(count(server.in_flight_bytes()));
-        let partitions = engine.partitions.all();
-        gauges.partitions.set(count(partitions.len()));
-        gauges.topics.set(count(engine.view.topics().len()));
-        gauges.cache_bytes.set(count(engine.sources.cache.pinned_bytes()));
-        let batches = partitions.iter().map(|partition| partition.unsplit_count()).sum();
-        gauges.unsplit_batches.set(count(batches));
-        let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();
-        gauges.unsplit_bytes.set(unsplit.cast_signed());
-        gauges.offline_partitions.set(count(engine.partitions.count_offline()));
-        gauges.lane_queue_items.set(count(engine.lane.waiting()));
-        // While groups are being loaded the last figure stands.
-        if let Ok(groups) = engine.groups.list_groups(&[], &[]) {
-            gauges.groups.set(count(groups.len()));
-        }
-        gauges.incarnation.set(engine.incarnation.0.cast_signed());
-        match engine.standing.reason() {
-            Some(reason) => Err(format!("stood down: {reason}")),
-            None => Ok(()),
-        }
-    })
 }

@@ -15,6 +15,7 @@ use crate::cold::store::ObjectStore;
 
 pub mod files;
 pub mod real;
+pub mod usage;
 
 /// The wall clock. No step that could lose or duplicate data reads it.
 pub trait Clock: Send + Sync {

@@ -94,6 +94,11 @@ impl Broker {
         })
     }
 
+    /// Bytes of records that are on their way to clients now.
+    pub fn fetch_bytes(&self) -> usize {
+        self.fetch_memory.used_bytes()
+    }
+
     /// Who may do what, as far as the view knows; none where everybody may do everything.
     pub fn acls(&self) -> Option<Arc<AclIndex>> {
         let settings = self.settings.authorizer.as_ref()?;

@@ -312,6 +312,12 @@ impl FetchPartitionResponse {
 }
 
 impl FetchResponse {
+    /// Kafka's error codes of the whole and of each partition, 0 for none.
+    pub fn error_codes(&self) -> impl Iterator<Item = i16> {
+        let partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
+        std::iter::once(self.error_code).chain(partitions.map(|partition| partition.error_code))
+    }
+
     /// The response's body in pieces, to be written one after another; large pieces are the
     /// records' own. The version is one that is served.
     pub fn encode(self, version: i16) -> Vec<Bytes> {

@@ -168,6 +168,12 @@ impl ProducePartitionResponse {
 }
 
 impl ProduceResponse {
+    /// Kafka's error code of each partition, 0 for none.
+    pub fn error_codes(&self) -> impl Iterator<Item = i16> {
+        let partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
+        partitions.map(|partition| partition.error_code)
+    }
+
     /// The response's body. The version is one that is served.
     pub fn encode(&self, version: i16) -> Bytes {
         let mut out = Encoder::new(version >= FLEXIBLE_FROM);

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
-use futures::FutureExt;
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use kafka_protocol::protocol::Encodable;
 use tokio::time::Instant;
@@ -152,9 +151,12 @@ impl Session for KafkaSession {
         let frame_bytes = frame.len();
         let outcome = match RequestHeader::decode(frame) {
             Ok((header, body)) => {
-                let (api, arrived) = (header.api, Instant::now());
+                let requests = &self.client.broker.engine.settings.metrics;
+                let timer = requests.requests.arrived(header.api, frame_bytes);
+                let queued = self.wait_for_room(header.api).await;
+                let begun = Instant::now();
                 let outcome = self.dispatch(header, body, frame_bytes).await;
-                outcome.map(|outcome| self.counted(outcome, api, arrived))
+                outcome.map(|outcome| outcome.timed(timer, queued, begun.elapsed()))
             }
             Err(HeaderError::UnsupportedVersion {
                 api: ApiKey::ApiVersions,
@@ -171,20 +173,14 @@ impl Session for KafkaSession {
 }
 
 impl KafkaSession {
-    /// Has the answer counted once there is one.
-    fn counted(&self, outcome: Outcome, api: ApiKey, arrived: Instant) -> Outcome {
-        let metrics = Arc::clone(&self.client.broker.engine.settings.metrics);
-        let answered = move |reply: Reply| {
-            metrics.api(api).answered(arrived.elapsed());
-            reply
-        };
-        match outcome {
-            Outcome::Reply(reply) => Outcome::Reply(answered(reply)),
-            Outcome::Staged(reply) => Outcome::Staged(Box::pin(reply.map(answered))),
-            Outcome::Waiting(reply) => Outcome::Waiting(Box::pin(reply.map(answered))),
-            Outcome::LastReply(reply, reason) => Outcome::LastReply(answered(reply), reason),
-            Outcome::Close(reason) => Outcome::Close(reason),
+    /// Has producers wait while the splitter is behind; tells for how long.
+    async fn wait_for_room(&self, api: ApiKey) -> Duration {
+        if api != ApiKey::Produce || self.sasl.is_some() {
+            return Duration::ZERO;
         }
+        let begun = Instant::now();
+        self.client.broker.engine.sources.backlog.room().await;
+        begun.elapsed()
     }
 
     async fn dispatch(
@@ -210,11 +206,7 @@ impl KafkaSession {
         let client = Arc::clone(&self.client);
         let context = RequestContext { client, client_id, api_version: version, throttling };
         match api {
-            ApiKey::Produce => {
-                // Producers wait here while the splitter is behind.
-                context.broker().engine.sources.backlog.room().await;
-                produce(&context, call, body, frame_bytes)
-            }
+            ApiKey::Produce => produce(&context, call, body, frame_bytes),
             ApiKey::Fetch => fetch(context, call, body),
             _ => control(context, call, body).await,
         }
@@ -269,6 +261,7 @@ impl KafkaSession {
                 self.sasl = None;
                 let known = &self.client;
                 let (broker, listener) = (Arc::clone(&known.broker), Arc::clone(&known.listener));
+                broker.engine.settings.metrics.authenticated();
                 self.client = Arc::new(ClientFacts::new(broker, listener, principal, known.host));
                 Ok(token)
             }
@@ -300,8 +293,10 @@ fn produce(
         let reason = "an append with acks=0 failed".to_owned();
         return Err(Refusal::Message { api, reason });
     }
+    let metrics = Arc::clone(&context.broker().engine.settings.metrics);
     Ok(Outcome::Staged(Box::pin(async move {
         let response = staged.acknowledge().await;
+        metrics.produced(response.error_codes());
         if wants_answer {
             call.frame(vec![response.encode(call.version)])
         } else {
@@ -317,6 +312,7 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
     Ok(Outcome::Waiting(Box::pin(async move {
         let (mut fetched, spent) = timed(handlers::fetch::handle(&context, request)).await;
         fetched.throttle(context.charge_request(spent));
+        context.broker().engine.settings.metrics.fetched(fetched.response.error_codes());
         let mut reply = call.frame(fetched.response.encode(call.version));
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
         reply.written = Some(Box::new(move || {
@@ -359,7 +355,9 @@ async fn reply<R: Encodable + Throttled>(
 ) -> Result<Reply, Refusal> {
     let (mut response, spent) = timed(work).await;
     response.throttle(context.charge_request(spent));
-    call.reply(&response)
+    let mut reply = call.reply(&response)?;
+    reply.busy = Some(spent);
+    Ok(reply)
 }
 
 /// Has one of the other APIs handled to its end.

@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
+use super::throttle::timed;
 use crate::env::Stream;
 use crate::link::LinkError;
+use crate::metrics::RequestTimer;
 
 /// Who is at the other end of a connection, for limits and logs.
 #[derive(Debug, Clone)]
@@ -79,12 +82,22 @@ pub struct Reply {
     pub pieces: Vec<Bytes>,
     /// Called when all pieces were handed to the socket.
     pub written: Option<Box<dyn FnOnce() + Send>>,
+    /// How long its request kept a thread busy; none where that is all of its time.
+    pub busy: Option<Duration>,
+    /// What notes how long it waited for its turn and took to be sent.
+    pub timer: Option<RequestTimer>,
 }
 
 impl Reply {
     /// An answer of these pieces.
     pub fn new(pieces: Vec<Bytes>) -> Self {
-        Self { pieces, written: None }
+        Self { pieces, ..Self::default() }
+    }
+
+    fn timed(mut self, mut timer: RequestTimer, queued: Duration, busy: Duration) -> Self {
+        timer.answered(queued, self.busy.unwrap_or(busy));
+        self.timer = Some(timer);
+        self
     }
 }
 
@@ -101,4 +114,33 @@ pub enum Outcome {
     LastReply(Reply, String),
     /// The connection is to be closed, for this reason.
     Close(String),
+}
+
+impl Outcome {
+    /// Has the answer timed once there is one. Its request had waited for `queued` before it began,
+    /// and has taken `busy` since.
+    #[must_use]
+    pub(super) fn timed(self, timer: RequestTimer, queued: Duration, busy: Duration) -> Self {
+        match self {
+            Self::Reply(reply) => Self::Reply(reply.timed(timer, queued, busy)),
+            Self::LastReply(reply, reason) => {
+                Self::LastReply(reply.timed(timer, queued, busy), reason)
+            }
+            Self::Staged(reply) => Self::Staged(later(reply, timer, queued, busy)),
+            Self::Waiting(reply) => Self::Waiting(later(reply, timer, queued, busy)),
+            Self::Close(reason) => Self::Close(reason),
+        }
+    }
+}
+
+fn later(
+    reply: BoxFuture<'static, Reply>,
+    timer: RequestTimer,
+    queued: Duration,
+    busy: Duration,
+) -> BoxFuture<'static, Reply> {
+    Box::pin(async move {
+        let (reply, more) = timed(reply).await;
+        reply.timed(timer, queued, busy + more)
+    })
 }

@@ -74,6 +74,7 @@ impl Script {
             written: Some(Box::new(move || {
                 written.fetch_add(1, Ordering::Relaxed);
             })),
+            ..Reply::default()
         }
     }
 

@@ -33,12 +33,18 @@ pub(super) async fn write_replies(
     patience: Duration,
 ) -> Result<(), Ended> {
     while let Some(queued) = queue.recv().await {
-        let reply = match queued.due {
+        let mut reply = match queued.due {
             Due::Now(reply) => reply,
             Due::Later(reply) => reply.await,
         };
         drop(queued.memory);
+        if let Some(timer) = &mut reply.timer {
+            timer.turn_came();
+        }
         write_pieces(&mut stream, reply.pieces, patience).await?;
+        if let Some(timer) = reply.timer {
+            timer.sent();
+        }
         if let Some(written) = reply.written {
             written();
         }

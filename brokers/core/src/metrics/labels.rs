@@ -1,0 +1,55 @@
+//! What tells figures of one metric apart.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct TopicLabel {
+    pub(super) topic: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RequestLabel {
+    pub(super) request: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ErrorLabel {
+    pub(super) request: String,
+    pub(super) error: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct KindLabel {
+    pub(super) kind: &'static str,
+}
+
+/// A group's state.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct StateLabel {
+    /// Kafka's name of it.
+    pub state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct StageLabel {
+    pub(super) stage: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct SourceLabel {
+    pub(super) source: &'static str,
+}
+
+pub(super) type Histograms<Label> = Family<Label, Histogram, fn() -> Histogram>;
+
+/// From 50 µs, doubling, to 26 s.
+pub(super) fn latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_05, 2.0, 20))
+}
+
+/// From 100 µs, in steps of four, to 26 s: what a part of a time takes.
+pub(super) fn coarse_latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_1, 4.0, 10))
+}
