@@ -114,6 +114,36 @@ def test_logs_are_json_where_asked(tmp_path):
     assert {"timestamp", "level", "message", "target"} <= lines[0].keys()
 
 
+def test_no_log_line_holds_a_secret(tmp_path):
+    password, link_secret = "correct-horse-battery", "0123456789abcdef" * 4
+    users = [{"name": "ada", "password": password, "mechanism": "SCRAM-SHA-256"}]
+    listener = {"sasl": ["SCRAM-SHA-256"], "link": "127.0.0.1:0", "link_secret": link_secret}
+    server = BrokerServer(
+        tmp_path,
+        log={"format": "json", "level": "trace"},
+        listener=listener,
+        security={"users": users, "super_users": ["User:ada"]},
+    )
+    wrong = "wrong-" + password
+    with server:
+        for given in (password, wrong):
+            subprocess.run(
+                ["kcat", "-b", server.bootstrap, "-L", "-m", "3"]
+                + [f"-Xsasl.{key}={value}" for key, value in login("ada", given).items()]
+                + ["-Xsecurity.protocol=SASL_PLAINTEXT"],
+                capture_output=True,
+                check=False,
+            )
+    text = server.log.read_text()
+    said = [json.loads(line) for line in text.splitlines()]
+    assert any(line["message"] == "closed a connection" for line in said)
+    assert not [secret for secret in (password, link_secret, wrong) if secret in text]
+
+
+def login(user, password):
+    return {"mechanism": "SCRAM-SHA-256", "username": user, "password": password}
+
+
 def test_inspect_needs_storage_and_does_not_create_it(server):
     result = run("inspect", "--config", str(server.config))
     assert result.returncode == 2

@@ -1,0 +1,97 @@
+"""A broker on a real file system that fails: it ends, no ack is lost, the next one serves."""
+
+import contextlib
+import subprocess
+import threading
+
+import pytest
+
+from tests.brokers.numbers import TOPIC, Numbers, make_topic, read_all
+from tests.clients.servers import BrokerServer
+from tests.faulty.faults import Faults
+from tests.faulty.mount import FaultyFolder
+
+STOOD_DOWN = 3
+# Files that are full and split within moments.
+LANE = {"file_bytes_first": 1 << 18, "file_bytes_max": 1 << 18, "roll_after_ms": 300}
+TMPFS_BYTES = 16 << 20
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Faults(errors={"fsync": "EIO"}, names="*.wal"),
+        Faults(errors={"write": "EIO"}, names="*.wal"),
+        Faults(errors={"write": "ENOSPC", "create": "ENOSPC"}),
+        Faults(errors={"read": "EIO"}, names="OWNER"),
+    ],
+    ids=["sync", "write", "full", "token"],
+)
+def test_broker_on_a_failing_disk_ends_and_the_next_has_every_acked_record(tmp_path, wrong):
+    with FaultyFolder(tmp_path / "dfs", tmp_path / "behind") as disk:
+        broker = BrokerServer(tmp_path / "broker", storage={"dfs": disk.path}, lane=LANE)
+        with broker:
+            make_topic(broker.bootstrap, TOPIC)
+            with Numbers(broker.bootstrap) as numbers:
+                numbers.wait_for_more()
+                disk.fail(wrong)
+                assert broker.wait() == STOOD_DOWN, broker.log.read_text()
+                disk.heal()
+                broker.start()
+                numbers.wait_for_more()
+            assert numbers.read == list(range(numbers.acked))
+            assert broker.stop() == 0
+        with broker:
+            assert read_all(broker.bootstrap, numbers.acked) == numbers.read
+
+
+@contextlib.contextmanager
+def small_file_system(folder):
+    folder.mkdir()
+    options = ["-o", f"size={TMPFS_BYTES}"]
+    subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextlib.contextmanager
+def filled(folder):
+    """Meanwhile nothing is left in a file system, and nothing that becomes free stays so."""
+    enough, pause = threading.Event(), threading.Event()
+    filler = folder / "filler"
+
+    def fill():
+        with filler.open("wb", buffering=0) as file:
+            while not enough.is_set():
+                try:
+                    file.write(bytes(1 << 12))
+                except OSError:  # full; some of it may become free
+                    pause.wait(0.001)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    yield
+    enough.set()
+    thread.join()
+    filler.unlink()
+
+
+def test_broker_on_a_full_file_system_ends_and_the_next_has_every_acked_record(tmp_path):
+    folder = tmp_path / "dfs"
+    with small_file_system(folder):
+        broker = BrokerServer(tmp_path / "broker", storage={"dfs": folder}, lane=LANE)
+        with broker:
+            make_topic(broker.bootstrap, TOPIC)
+            with Numbers(broker.bootstrap) as numbers:
+                numbers.wait_for_more()
+                with filled(folder):
+                    assert broker.wait() == STOOD_DOWN, broker.log.read_text()
+                    assert "no space left" in broker.log.read_text()
+                broker.start()
+                numbers.wait_for_more()
+            assert numbers.read == list(range(numbers.acked))
+            assert broker.stop() == 0
+        with broker:
+            assert read_all(broker.bootstrap, numbers.acked) == numbers.read
