@@ -45,7 +45,7 @@ IN_FLIGHT, FETCH_BYTES, HOT, LANE_FILE = 16 * MIB, 16 * MIB, 16 * MIB, 8 * MIB
 # The file that is written and the one being split, as read and as the object made of it.
 SPLITTING = 3 * LANE_FILE
 # Frames that are read have room for their last piece; the allocator keeps some of what was freed.
-OVERHEAD = 1.5
+OVERHEAD = 2
 # Code, stacks, buffers of connections, indexes.
 BESIDES = 48 * MIB
 BUDGET = int((IN_FLIGHT + FETCH_BYTES + HOT + SPLITTING) * OVERHEAD) + BESIDES
