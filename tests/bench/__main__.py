@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import resource
 import sys
 
 from tests.bench.report import progress
@@ -77,6 +78,9 @@ def main() -> int:
         return 0
     # The harness shares the generator's CPU, so that the brokers have theirs for themselves.
     os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+    # Brokers of 10,000 partitions, and 100 producers, have many files and connections open.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     bench = importlib.import_module(f"tests.bench.{arguments.name}")
     sides = arguments.sides.split(",") if arguments.sides else None
     given = {"minutes": arguments.minutes, "scale": arguments.scale}

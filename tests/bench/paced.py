@@ -6,6 +6,7 @@ stalls is charged for every record that should have been sent meanwhile.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -63,13 +64,13 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
             skip_ms=1000 * SKIP_S,
         )
     )
-    before = proc.usage(side.pids)
+    before, began = proc.usage(side.pids), time.monotonic()
     try:
         produced = run_librdkafka(_load(side, shape, records, rate, topic))
         consumed = reader.result()
     finally:
         reader.close()
-    used = proc.usage(side.pids).since(before)
+    used, seconds_in_all = proc.usage(side.pids).since(before), time.monotonic() - began
     return {
         "rate": rate,
         "reached_share": records / produced.seconds / rate,
@@ -81,7 +82,7 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
         "end_to_end_p99_ms": consumed.p99_ms,
         "end_to_end_p999_ms": consumed.p999_ms,
         "generators_cpu_share": produced.generator_cpu_share + consumed.reader_cpu_share,
-        "broker_cpus": used.cpu_seconds / produced.seconds,
+        "broker_cpus": used.cpu_seconds / seconds_in_all,
         "rss_mb": proc.resident_mib(side.pids),
     }
 
