@@ -225,6 +225,9 @@ class UsageReader:
     def drop_indexes(self, cluster: str, incarnation: int, below_file: int) -> int:
         """Removes indexes that were recorded; gives how many. Raises `StorageError`."""
 
+    def mark_metered(self, cluster: str, incarnation: int) -> bool:
+        """Says in a lane that all of it is recorded. Raises `StorageError`."""
+
     def manifests(
         self, cluster: str, known: Mapping[tuple[str, int], str]
     ) -> list[

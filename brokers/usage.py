@@ -181,6 +181,13 @@ class UsageReader:
         """
         return self._core.drop_indexes(cluster_id, incarnation, below_file)
 
+    def mark_metered(self, cluster_id: str, incarnation: int) -> bool:
+        """Says in a lane that ended that all of it is recorded: a broker may remove it then.
+
+        Gives whether the lane says so now; it does not while a file with records is left.
+        """
+        return self._core.mark_metered(cluster_id, incarnation)
+
     def manifests(
         self, cluster_id: str, known: Mapping[tuple[str, int], str]
     ) -> list[PartitionSegments]:

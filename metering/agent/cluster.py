@@ -113,6 +113,8 @@ class ClusterMeter:
         # Lanes that ended and whose records are all in segments.
         self._split: set[int] = set()
         self._dropped: dict[int, int] = {}
+        # Lanes of which everything is told, and that say so.
+        self._marked: set[int] = set()
         self._quiet: tuple[object, int] | None = None
         self.covered_until_ms: int | None = None
         self.failing = False
@@ -166,6 +168,13 @@ class ClusterMeter:
             self._dropped[incarnation] = below_file
         return dropped
 
+    def _mark(self, over: frozenset[int]) -> None:
+        """Has lanes of which everything is told say so: brokers remove them."""
+        for incarnation in sorted(over - self._marked):
+            if self._cell.source.reader.mark_metered(self._cluster_id, incarnation):
+                self._marked.add(incarnation)
+        self._marked &= over
+
     def _look(
         self,
         spec: ClusterSpec,
@@ -176,6 +185,7 @@ class ClusterMeter:
         source = self._cell.source
         records = {lane.incarnation: lane for lane in source.lanes(self._cluster_id)}
         stored = frozenset(lane.incarnation for lane in source.reader.lanes(self._cluster_id))
+        self._mark(stored & before.over)
         measured_ms = before.storage_until_ms
         if measured_ms is None:
             # From the first entry on, so that the loss of the first slots shows.

@@ -32,6 +32,9 @@ class Reader(Protocol):
     def drop_indexes(self, cluster_id: str, incarnation: int, *, below_file: int) -> int:
         """Removes indexes that are recorded."""
 
+    def mark_metered(self, cluster_id: str, incarnation: int) -> bool:
+        """Says in a lane that all of it is recorded; tells whether it does now."""
+
     def manifests(
         self, cluster_id: str, known: Mapping[tuple[str, int], str]
     ) -> list[PartitionSegments]:

@@ -102,6 +102,8 @@ class Cluster:
     segments: dict[tuple[str, int], list[StoredSegment]] = field(default_factory=dict)
     let_go: dict[tuple[str, int], list[DroppedSegment]] = field(default_factory=dict)
     versions: dict[tuple[str, int], int] = field(default_factory=dict)
+    # Lanes that say that all of them is recorded.
+    marked: set[int] = field(default_factory=set)
 
     @property
     def live(self) -> Lane | None:
@@ -389,6 +391,11 @@ class FakeCell:
         gone = {number for number in kept if number < below_file}
         lane.dropped |= gone
         return len(gone)
+
+    def mark_metered(self, cluster_id: str, incarnation: int) -> bool:
+        """See `Reader`."""
+        self.clusters[cluster_id].marked.add(incarnation)
+        return True
 
     def manifests(
         self, cluster_id: str, known: Mapping[tuple[str, int], str]

@@ -156,6 +156,20 @@ def test_usage_of_an_unknown_topic_waits_until_it_is_known(running):
     assert running.lane_rows() == running.cell.true_rows()
 
 
+def test_a_lane_says_that_it_is_recorded_once_all_of_it_is_told(running):
+    cell, agent = running.cell, running.agent()
+    cell.produce("c1", (T1, 0, ALICE, 10))
+    agent.run_pass()
+    assert cell.clusters["c1"].marked == set()
+    cell.close("c1")
+    cell.start("c1")
+    for _ in range(5):
+        cell.now_ms += HOUR_MS
+        agent.run_pass()
+    assert cell.clusters["c1"].marked == {1}
+    assert running.lane_rows() == cell.true_rows()
+
+
 def test_agents_share_clusters(world):
     names = [f"c{n}" for n in range(20)]
     for name in names:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::env::{Disk, DiskError};
+use crate::env::{Disk, DiskError, is_draft};
 
 /// Errors of the object store, by what the caller can do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -42,7 +42,17 @@ pub trait ObjectStore: Send + Sync {
 
     /// Removes an object. Absent is not an error.
     async fn delete(&self, key: &str) -> StoreResult<()>;
+
+    /// The names directly under a folder of keys of what puts left half made when their process
+    /// died, or have not made whole yet: no object has such a name, and [`ObjectStore::delete`]
+    /// removes it. None where the store cleans up after itself.
+    async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>>;
 }
+
+/// How often a folder is made for an object.
+const PUBLISH_TRIES_MAX: usize = 3;
+/// Folders above an object that go with the last one in them: as many as one partition has.
+const FOLDERS_OF_A_KEY: usize = 2;
 
 /// An object store in a directory.
 pub struct FolderStore {
@@ -55,16 +65,23 @@ impl FolderStore {
         Self { disk }
     }
 
+    /// Makes the folder where there is none, again where it was emptied and removed this moment.
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> Result<(), DiskError> {
-        match self.disk.publish(path, pieces.clone()).await {
-            Err(DiskError::NotFound(_)) => {
-                if let Some(folder) = path.parent() {
-                    self.disk.create_folders(folder).await?;
-                }
-                self.disk.publish(path, pieces).await
+        let mut tries = 0;
+        loop {
+            match self.disk.publish(path, pieces.clone()).await {
+                Err(DiskError::NotFound(_)) if tries < PUBLISH_TRIES_MAX => tries += 1,
+                published => return published,
             }
-            published => published,
+            if let Some(folder) = path.parent() {
+                self.disk.create_folders(folder).await?;
+            }
         }
+    }
+
+    async fn names(&self, folder: &str) -> StoreResult<Vec<String>> {
+        let names = self.disk.list(Path::new(folder)).await;
+        names.map_err(|error| store_error(folder, &error))
     }
 
     async fn read(&self, key: &str, range: Option<(u64, u64)>) -> Result<Bytes, DiskError> {
@@ -107,13 +124,26 @@ impl ObjectStore for FolderStore {
     }
 
     async fn list(&self, folder: &str) -> StoreResult<Vec<String>> {
-        let names = self.disk.list(Path::new(folder)).await;
-        let mut names = names.map_err(|error| store_error(folder, &error))?;
-        names.retain(|name| !name.starts_with("draft-"));
+        let mut names = self.names(folder).await?;
+        names.retain(|name| !is_draft(name));
+        Ok(names)
+    }
+
+    async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>> {
+        let mut names = self.names(folder).await?;
+        names.retain(|name| is_draft(name));
         Ok(names)
     }
 
     async fn delete(&self, key: &str) -> StoreResult<()> {
-        self.disk.remove(Path::new(key)).await.map_err(|error| store_error(key, &error))
+        let path = Path::new(key);
+        self.disk.remove(path).await.map_err(|error| store_error(key, &error))?;
+        for folder in path.ancestors().skip(1).take(FOLDERS_OF_A_KEY) {
+            // Most have something in them.
+            if self.disk.remove_folder(folder).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

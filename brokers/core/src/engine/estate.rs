@@ -20,7 +20,7 @@ use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
 
 /// Manifests that are read side by side.
-const READS_AT_ONCE: usize = 64;
+const READS_AT_ONCE: usize = 256;
 
 /// Who inherits.
 pub struct Heir<'a> {

@@ -59,8 +59,11 @@ impl Engine {
         let egress = Arc::new(EgressMeter::default());
         let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
-        let inherited =
-            Inherited { lanes: taken.dead_lanes.clone(), trimmer: Arc::clone(&keeper) as Arc<_> };
+        let inherited = Inherited {
+            lanes: taken.dead_lanes.clone(),
+            trimmer: Arc::clone(&keeper) as Arc<_>,
+            remains: Arc::clone(&keeper) as Arc<_>,
+        };
         let configs = BrokerConfigs::new(Arc::clone(&taken.view), settings.configs.clone());
         let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
         let run_jobs =
@@ -147,7 +150,7 @@ impl TakenOver {
         };
         let claim = claimant.claim().await?;
         let estate = claimant.survey(&claim).await?;
-        let (mut view, mut follower) = MetadataView::open(Arc::clone(&scoped)).await?;
+        let (mut view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
         let standing = Standing::default();
         let objects = Arc::clone(&environment.bucket);
         let adoption = shelf::Adoption {
@@ -159,7 +162,7 @@ impl TakenOver {
             now_ms: environment.clock.now_ms(),
         };
         if adoption.adopt(&view.snapshot()).await? {
-            (view, follower) = MetadataView::open(scoped).await?;
+            (view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
         }
         let sources = Arc::new(sources(environment, settings, &objects, &standing));
         let partitions = Arc::new(Partitions::default());
@@ -173,6 +176,9 @@ impl TakenOver {
         };
         heir.open_all(&claim, estate, &partitions).await?;
         claimant.register_strangers(&claim).await?;
+        // With what was just written: a client that were told of the leaders before would hold on
+        // to their epochs.
+        let (view, follower) = MetadataView::open(scoped).await?;
         Ok(Self {
             cluster,
             metadata,

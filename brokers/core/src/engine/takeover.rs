@@ -4,21 +4,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt};
+
 use super::StartError;
-use crate::env::{DiskError, Environment};
+use crate::env::{Disk, DiskError, Environment, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::jobs::inherit::DeadLane;
 use crate::lane::block::BlockKind;
+use crate::lane::heads::Head;
 use crate::lane::index::{ManifestRef, decode_checkpoint, decode_data, decode_installs};
 use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
-use crate::lane::{LaneEnd, LaneError, LanePaths, LaneSpot, file_numbers};
+use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use crate::partition::load::TailBatch;
-use crate::records::BatchHeader;
+use crate::partition::producers::WrittenBatch;
+use crate::records::{BatchHeader, HEADER_BYTES as BATCH_HEADER_BYTES};
 use crate::rules::{Rule, Rules};
+
+/// Folders of lanes that are listed side by side.
+const LISTS_AT_ONCE: usize = 32;
 
 impl From<SealedEnd> for LaneEnd {
     fn from(end: SealedEnd) -> Self {
@@ -62,6 +69,20 @@ pub struct Claim {
     pub unknown_lanes: BTreeSet<Incarnation>,
 }
 
+impl Claim {
+    /// By how much the epoch of a partition may be above all that storage and metadata name, where
+    /// they know `leader` as the last that led it. An incarnation that the metadata does not know
+    /// may have led under an epoch that no block of it names, and its lane may be gone for good:
+    /// each one raised it by one at the most.
+    fn epochs_unnamed(&self, leader: Option<Incarnation>) -> Option<i32> {
+        if self.unknown_lanes.is_empty() {
+            return Some(0);
+        }
+        let known = leader.map_or(0, |leader| leader.0);
+        i32::try_from(self.incarnation.0.saturating_sub(known.saturating_add(1))).ok()
+    }
+}
+
 /// What earlier lanes hold.
 #[derive(Default)]
 pub struct Estate {
@@ -71,6 +92,8 @@ pub struct Estate {
     pub batches: BTreeMap<PartitionId, Vec<TailBatch>>,
     /// The lanes that were read.
     pub lanes: Vec<DeadLane>,
+    /// Batches of the lane that is read, whose index is of version 1.
+    unread: Vec<(PartitionId, Epoch, LaneSpot)>,
 }
 
 impl Claimant<'_> {
@@ -212,22 +235,29 @@ impl Claimant<'_> {
         let mut estate = Estate::default();
         let disk = self.environment.disk.as_ref();
         let newest = claim.lanes.iter().rev().find(|(_, end)| end.sequence > 0);
-        for (incarnation, end) in &claim.lanes {
-            let paths = LanePaths::new(self.cluster, *incarnation);
-            let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
-            let files = file_numbers(&names, "wal");
-            let lost = newest.is_some_and(|(newest, _)| newest == incarnation)
+        let lanes: Vec<_> = claim.lanes.iter().map(|(lane, end)| (*lane, *end)).collect();
+        let mut listed = stream::iter(lanes)
+            .map(|(incarnation, end)| async move {
+                let paths = LanePaths::new(self.cluster, incarnation);
+                let names = disk.list(&paths.folder()).await;
+                (incarnation, end, paths, names)
+            })
+            .buffered(LISTS_AT_ONCE);
+        while let Some((incarnation, end, paths, names)) = listed.next().await {
+            let files = file_numbers(&names.map_err(LaneError::from)?, "wal");
+            let lost = newest.is_some_and(|(newest, _)| *newest == incarnation)
                 && !files.contains(&end.file);
             if lost && self.rules.hold(Rule::ScanStorageAtStart) {
                 let what = "the lane's last file is missing; restore it";
-                return Err(LaneError::damaged(*incarnation, end.file, 0, what).into());
+                return Err(LaneError::damaged(incarnation, end.file, 0, what).into());
             }
             if files.is_empty() {
                 continue;
             }
-            let mut visit = |block: ReplayedBlock| estate.take(*incarnation, &block);
-            replay(disk, &paths, *incarnation, *end, self.rules, &mut visit).await?;
-            estate.lanes.push(DeadLane { incarnation: *incarnation, end: *end });
+            let mut visit = |block: ReplayedBlock| estate.take(incarnation, &block);
+            replay(disk, &paths, incarnation, end, self.rules, &mut visit).await?;
+            estate.read_headers(disk, &paths).await?;
+            estate.lanes.push(DeadLane { incarnation, end });
         }
         Ok(estate)
     }
@@ -239,10 +269,9 @@ impl Estate {
         incarnation: Incarnation,
         replayed: &ReplayedBlock,
     ) -> Result<(), LaneError> {
-        let placed = &replayed.placed;
-        let unreadable =
-            |error| LaneError::unreadable(incarnation, placed.file, placed.position, &error);
-        let index = placed.block.index.clone();
+        let (file, position) = (replayed.head.file, replayed.head.position);
+        let unreadable = |error| LaneError::unreadable(incarnation, file, position, &error);
+        let index = replayed.head.index();
         match replayed.kind() {
             BlockKind::Data => self.take_data(incarnation, replayed),
             BlockKind::Install => {
@@ -269,27 +298,51 @@ impl Estate {
         incarnation: Incarnation,
         replayed: &ReplayedBlock,
     ) -> Result<(), LaneError> {
-        let placed = &replayed.placed;
-        let payload = &placed.block.payload;
-        let payload_bytes = placed.block.header.payload_bytes;
-        let entries = decode_data(placed.block.index.clone(), payload_bytes).map_err(|error| {
-            LaneError::unreadable(incarnation, placed.file, placed.position, &error)
-        })?;
+        let Head { file, position, header, .. } = &replayed.head;
+        let entries = decode_data(replayed.head.index(), header)
+            .map_err(|error| LaneError::unreadable(incarnation, *file, *position, &error))?;
         for entry in entries {
-            let start = entry.position as usize;
-            let batch = &payload[start..start + entry.length as usize];
-            let header = BatchHeader::parse(batch).map_err(|error| {
-                LaneError::damaged(incarnation, placed.file, placed.position, error.to_string())
-            })?;
             let spot = LaneSpot {
                 incarnation,
                 file: replayed.file,
                 position: replayed.payload_position + u64::from(entry.position),
                 length: entry.length,
-                written_at_ms: placed.block.header.written_at_ms,
+                written_at_ms: header.written_at_ms,
             };
-            let tail = TailBatch { header, epoch: entry.epoch, spot };
-            self.batches.entry(entry.partition).or_default().push(tail);
+            match &entry.facts {
+                Some(facts) => {
+                    let written = WrittenBatch::of_entry(&entry, facts);
+                    self.take_batch(
+                        entry.partition,
+                        TailBatch { written, epoch: entry.epoch, spot },
+                    );
+                }
+                None => self.unread.push((entry.partition, entry.epoch, spot)),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_batch(&mut self, partition: PartitionId, batch: TailBatch) {
+        self.batches.entry(partition).or_default().push(batch);
+    }
+
+    /// Takes the batches whose index says too little of them, by their headers.
+    async fn read_headers(&mut self, disk: &dyn Disk, paths: &LanePaths) -> Result<(), LaneError> {
+        let mut open: Option<(LaneFile, Arc<dyn File>)> = None;
+        for (partition, epoch, spot) in std::mem::take(&mut self.unread) {
+            let file = match &open {
+                Some((known, file)) if *known == spot.file => file,
+                _ => &open.insert((spot.file, disk.open(&paths.file(spot.file)).await?)).1,
+            };
+            let bytes = file.read_uncached_at(spot.position, BATCH_HEADER_BYTES).await?;
+            let header = BatchHeader::parse(&bytes).map_err(|error| {
+                let number = if let LaneFile::Wal(number) = spot.file { number } else { 0 };
+                let what = error.to_string();
+                LaneError::damaged(spot.incarnation, number, spot.position, what)
+            })?;
+            let written = WrittenBatch::from(&header);
+            self.take_batch(partition, TailBatch { written, epoch, spot });
         }
         Ok(())
     }
@@ -327,10 +380,7 @@ impl Estate {
         let of_extents = record.extents.iter().map(|extent| extent.epoch).max();
         let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
-        // An unknown incarnation may have led under an epoch that no block of it names: each raised
-        // it by one at the most.
-        let unnamed = i32::try_from(claim.unknown_lanes.len()).ok()?;
-        record.epoch = record.epoch.checked_add(unnamed)?;
+        record.epoch = record.epoch.checked_add(claim.epochs_unnamed(record.leader)?)?;
         let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| (*end).into());
         let record = record.led_by(claim.incarnation, ends)?;
         Some(PartitionUpdate { partition, revision: stored.revision, record })

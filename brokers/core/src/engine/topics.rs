@@ -1,7 +1,7 @@
 //! Keeping the open partitions in step with the metadata store: new topics are opened, deleted ones
 //! closed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use super::StartError;
 use super::configs::BrokerConfigs;
 use crate::cold::manifest::Manifest;
 use crate::configs::TopicConfig;
-use crate::ids::{PartitionId, TopicId};
+use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::jobs::TopicFacts;
+use crate::jobs::garbage::Remains;
 use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
-use crate::metadata::schema::Stored;
+use crate::metadata::schema::{IncarnationRecord, Stored};
 use crate::metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
@@ -206,6 +207,40 @@ impl ExtentTrimmer for TopicKeeper {
             Some(lost) => Err(format!("{lost} was changed by somebody else meanwhile")),
             None => Ok(()),
         }
+    }
+}
+
+#[async_trait]
+impl Remains for TopicKeeper {
+    fn ended(&self) -> BTreeSet<Incarnation> {
+        let snapshot = self.view.snapshot();
+        let ended = |(incarnation, stored): (&Incarnation, &Stored<IncarnationRecord>)| {
+            stored.record.sealed_end.map(|_| *incarnation)
+        };
+        let mut ended: BTreeSet<_> = snapshot.incarnations.iter().filter_map(ended).collect();
+        for topic in snapshot.led_topics() {
+            for extent in topic.partitions.iter().flat_map(|stored| &stored.record.extents) {
+                ended.remove(&extent.incarnation);
+            }
+        }
+        ended
+    }
+
+    fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId> {
+        let snapshot = self.view.snapshot();
+        let long_ago = snapshot.deleted_topics.iter();
+        let long_ago = long_ago.filter(|(_, deleted)| deleted.deleted_at_ms < before_ms);
+        long_ago.map(|(id, _)| *id).collect()
+    }
+
+    async fn forget_incarnation(&self, incarnation: Incarnation) -> Result<(), String> {
+        let forgotten = self.metadata.remove_incarnation(Some(self.fence), incarnation).await;
+        forgotten.map_err(|error| error.to_string())
+    }
+
+    async fn forget_deleted(&self, topics: BTreeSet<TopicId>) -> Result<(), String> {
+        let forgotten = self.metadata.forget_deleted_topics(Some(self.fence), topics).await;
+        forgotten.map_err(|error| error.to_string())
     }
 }
 

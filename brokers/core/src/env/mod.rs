@@ -54,6 +54,19 @@ pub enum DiskError {
     Failed(String, String),
 }
 
+/// What names of drafts begin with; no other file's does.
+const DRAFT: &str = "draft-";
+
+/// The name under which a file is written before it is published, by random bits.
+pub fn draft_name(random: u64) -> String {
+    format!("{DRAFT}{random:016x}")
+}
+
+/// Whether a name is that of a file that is being published, or was when its process died.
+pub fn is_draft(name: &str) -> bool {
+    name.starts_with(DRAFT)
+}
+
 /// Result of a disk operation.
 pub type DiskResult<T> = Result<T, DiskError>;
 

@@ -15,6 +15,7 @@ use crate::cold::location::open_bucket;
 
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
+    draft_name,
 };
 
 /// O_DIRECT reads are aligned to this many bytes.
@@ -180,7 +181,7 @@ impl Disk for FolderDisk {
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()> {
         let mut suffix = [0; 8];
         self.randomness.fill(&mut suffix);
-        let draft = format!("draft-{:016x}", u64::from_le_bytes(suffix));
+        let draft = draft_name(u64::from_le_bytes(suffix));
         self.blocking(path, move |full| {
             let draft = full.with_file_name(draft);
             let published = publish_through(&draft, full, &pieces);

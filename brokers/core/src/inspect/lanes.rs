@@ -165,7 +165,7 @@ impl Inspector<'_> {
         file.written_ms = Some(written(file.written_ms, header.written_at_ms));
         lane.durable_sequence = lane.durable_sequence.max(header.durable_sequence);
         let outcome = match header.kind {
-            BlockKind::Data => decode_data(index.clone(), header.payload_bytes).map(|entries| {
+            BlockKind::Data => decode_data(index.clone(), header).map(|entries| {
                 for entry in entries {
                     file.batches += 1;
                     file.record_bytes += u64::from(entry.length);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::garbage::Remains;
 use super::split::{SplitEntry, Splitter};
 use super::{JobContext, JobError};
 use crate::ids::{Incarnation, PartitionId};
+use crate::lane::heads::Head;
 use crate::lane::leftover::{BlockSummary, Leftover};
 use crate::lane::reader::replay;
 use crate::lane::{LaneEnd, LaneError, LaneFile, file_numbers};
@@ -35,6 +37,8 @@ pub struct Inherited {
     pub lanes: Vec<DeadLane>,
     /// How extents are shortened.
     pub trimmer: Arc<dyn ExtentTrimmer>,
+    /// What the metadata store says of the dead.
+    pub remains: Arc<dyn Remains>,
 }
 
 impl Inherited {
@@ -84,22 +88,21 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
     let context = splitter.context();
     let paths = context.lane_paths(lane.incarnation);
     let mut leftovers: BTreeMap<u64, Leftover> = BTreeMap::new();
-    let mut keep = |placed: &crate::lane::scan::PlacedBlock| -> Result<(), LaneError> {
-        let sequence = placed.block.header.sequence;
-        let leftover = leftovers.entry(placed.file).or_insert_with(|| Leftover {
+    let mut keep = |head: &Head| -> Result<(), LaneError> {
+        let sequence = head.header.sequence;
+        let leftover = leftovers.entry(head.file).or_insert_with(|| Leftover {
             incarnation: lane.incarnation,
-            file: placed.file,
+            file: head.file,
             sequences: (sequence, sequence),
             blocks: Vec::new(),
         });
         leftover.sequences.1 = sequence;
-        leftover.blocks.push(BlockSummary::of(&placed.raw).expect("the scan parsed it"));
+        leftover.blocks.push(BlockSummary::of(&head.raw).expect("the replay parsed it"));
         Ok(())
     };
     let rules = context.sources.rules;
     let disk = context.disk.as_ref();
-    replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.placed))
-        .await?;
+    replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.head)).await?;
     let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
     let numbers = file_numbers(&names, "wal");
     // Files made ahead of use go first: one that stood alone would look as if its checkpoint were

@@ -23,6 +23,7 @@ use crate::partition::registry::Partitions;
 use crate::partition::{Partition, Sources};
 
 pub mod deletion;
+pub mod garbage;
 pub mod inherit;
 pub mod retention;
 pub mod split;
@@ -212,6 +213,7 @@ pub async fn run(
         let mut splitter = split::Splitter::new(Arc::clone(&context));
         settle(&inherited, &mut splitter).await;
         let mut sweeper = sweep::Sweeper::default();
+        let mut garbage = garbage::Garbage::default();
         let mut retention_due = ticks(settings.retention_interval);
         let mut sweep_due = ticks(settings.sweep_interval);
         loop {
@@ -231,6 +233,8 @@ pub async fn run(
                 }
                 _ = sweep_due.tick() => {
                     report("sweep", sweeper.sweep(&context, topics.as_ref()).await);
+                    let remains = inherited.remains.as_ref();
+                    report("garbage", garbage.collect(&context, remains).await);
                 }
             }
         }
@@ -274,7 +278,10 @@ fn ticks(period: Duration) -> tokio::time::Interval {
 }
 
 fn report(job: &str, outcome: Result<(), JobError>) {
-    if let Err(error) = outcome {
-        tracing::error!(job, %error, "job failed; what it was to delete stays");
+    match outcome {
+        Ok(()) => {}
+        // The lane was closed by a clean stop, or ended by something that was told of.
+        Err(JobError::Lane(LaneError::Closed(_))) => tracing::debug!(job, "ended with the lane"),
+        Err(error) => tracing::error!(job, %error, "job failed; what it was to delete stays"),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Mark and sweep in two rounds: what was unnamed in two rounds in a row goes, if this incarnation
 //! still owns its lane. It touches only what incarnations up to its own, and epochs up to the
-//! partition's, can have made: what a successor writes is not its to judge.
+//! partition's, can have made: what a successor writes is not its to judge. What a put left half
+//! made goes in the same way.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ impl Sweeper {
             return Ok(());
         }
         let found = survey(context, topics).await?;
-        let mut unnamed = unnamed_objects(context, &found.named).await?;
+        let mut unnamed = unnamed_objects(context, &found).await?;
         unnamed.extend(found.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();
         self.unnamed = unnamed;
@@ -54,8 +55,11 @@ impl Sweeper {
 struct Survey {
     /// Objects that a manifest names.
     named: BTreeSet<ObjectRef>,
-    /// Keys of manifests that do not count any more.
+    /// Keys of manifests that do not count any more, and of what puts left half made.
     superseded: Vec<String>,
+    /// A manifest of a partition that is not led here cannot be read: it may name any object that
+    /// an earlier incarnation made, and none of this one's.
+    unreadable: bool,
 }
 
 async fn survey(context: &JobContext, topics: &dyn TopicFacts) -> Result<Survey, JobError> {
@@ -90,13 +94,23 @@ async fn survey_partition(
             Some(current) if name < current => found.superseded.push(key),
             Some(_) => {}
             None if topics.was_deleted(id.topic) => found.superseded.push(key),
-            None => {
-                let manifest = Manifest::decode(&context.store.get(&key).await?)?;
-                name_objects(&mut found.named, &manifest);
-            }
+            None => match Manifest::decode(&context.store.get(&key).await?) {
+                Ok(manifest) => name_objects(&mut found.named, &manifest),
+                Err(error) => {
+                    tracing::error!(key, %error, "sparing all that it may name: restore or remove it");
+                    found.unreadable = true;
+                }
+            },
         }
     }
+    found.superseded.extend(half_made(context, &folder).await?);
     Ok(())
+}
+
+/// Keys of what puts left half made in a folder.
+async fn half_made(context: &JobContext, folder: &str) -> Result<Vec<String>, JobError> {
+    let names = context.store.list_half_made(folder).await?;
+    Ok(names.iter().map(|name| format!("{folder}/{name}")).collect())
 }
 
 fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
@@ -105,7 +119,7 @@ fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
 
 async fn unnamed_objects(
     context: &JobContext,
-    named: &BTreeSet<ObjectRef>,
+    found: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {
@@ -115,10 +129,14 @@ async fn unnamed_objects(
             continue;
         }
         let folder = ObjectRef::folder(&context.cluster, incarnation);
+        unnamed.extend(half_made(context, &folder).await?);
+        if found.unreadable && incarnation != context.incarnation {
+            continue;
+        }
         for name in context.store.list(&folder).await? {
             let Ok(number) = name.parse() else { continue };
             let object = ObjectRef { incarnation, number };
-            if !named.contains(&object) {
+            if !found.named.contains(&object) {
                 unnamed.insert(object.key(&context.cluster));
             }
         }

@@ -1,11 +1,11 @@
-//! The block: what one group commit writes. Format version 1.
+//! The block: what one group commit writes. Format version 2.
 //!
 //! A block starts at a multiple of 4 KiB. All integers are little-endian.
 //!
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `FRLB` |
-//! | 4 | 2 | version, 1 |
+//! | 4 | 2 | version, 1 or 2: they differ in the index of data blocks only (see [`super::index`]) |
 //! | 6 | 1 | kind |
 //! | 7 | 1 | zero |
 //! | 8 | 8 | incarnation |
@@ -39,7 +39,10 @@ pub const HEADER_BYTES: usize = 64;
 pub const BLOCK_BYTES_MAX: usize = 160 << 20;
 
 const MAGIC: &[u8; 4] = b"FRLB";
-const VERSION: u16 = 1;
+/// What this release writes.
+const VERSION: u16 = 2;
+const INCARNATION_AT: usize = 8;
+const NONCE_AT: usize = 44;
 const CRC_AT: usize = 40;
 const HEAD_CRC_AT: usize = 60;
 
@@ -81,6 +84,8 @@ impl BlockKind {
 /// A block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
+    /// The version of its format.
+    pub version: u16,
     /// What it holds.
     pub kind: BlockKind,
     /// Who wrote it.
@@ -111,7 +116,7 @@ pub enum BlockError {
     #[error("a torn or damaged block")]
     Torn,
     /// A block of a later release.
-    #[error("block format version {0} is newer than this release reads (1)")]
+    #[error("block format version {0} is newer than this release reads (2)")]
     Version(u16),
 }
 
@@ -128,7 +133,7 @@ impl BlockHeader {
         let fields = "the length was checked";
         let version = reader.u16_le().expect(fields);
         match version {
-            VERSION => {}
+            1..=VERSION => {}
             // No release wrote it: the write was torn behind the magic.
             0 => return Err(BlockError::Torn),
             later => return Err(BlockError::Version(later)),
@@ -136,6 +141,7 @@ impl BlockHeader {
         let kind = BlockKind::from_code(reader.u8().expect(fields)).ok_or(BlockError::Torn)?;
         reader.u8().expect(fields);
         let header = Self {
+            version,
             kind,
             incarnation: Incarnation(reader.u64_le().expect(fields)),
             sequence: reader.u64_le().expect(fields),
@@ -164,7 +170,7 @@ impl BlockHeader {
         let mut out = [0; HEADER_BYTES];
         let mut rest = &mut out[..];
         rest.put_slice(MAGIC);
-        rest.put_u16_le(VERSION);
+        rest.put_u16_le(self.version);
         rest.put_u8(self.kind as u8);
         rest.put_u8(0);
         rest.put_u64_le(self.incarnation.0);
@@ -190,6 +196,13 @@ impl BlockHeader {
         }
         Ok(())
     }
+}
+
+/// Whether what may be a header, of whatever version, names this lane. Every version keeps
+/// incarnation and nonce where they are.
+pub fn is_of_lane(header: &[u8], incarnation: Incarnation, nonce: Option<u64>) -> bool {
+    let says = |at: usize, value: u64| header.get(at..at + 8) == Some(&value.to_le_bytes()[..]);
+    says(INCARNATION_AT, incarnation.0) && nonce.is_none_or(|nonce| says(NONCE_AT, nonce))
 }
 
 /// Over a header and its index, with both checksums taken for zero.
@@ -267,6 +280,7 @@ pub fn encode(label: BlockLabel, index: &[u8], payload: Vec<Bytes>) -> Vec<Bytes
     let payload_bytes: usize = payload.iter().map(Bytes::len).sum();
     let length = |bytes: usize| u32::try_from(bytes).expect("a write is cut far below 4 GiB");
     let header = BlockHeader {
+        version: VERSION,
         kind: label.kind,
         incarnation: label.incarnation,
         sequence: label.sequence,

@@ -1,9 +1,12 @@
-//! What stands in the index of each kind of block. Format version 1 (the block's version).
+//! What stands in the index of each kind of block. Format version 2 (the block's version).
 //!
 //! Data: `u16` number of principals, each `u16` length + UTF-8; `u32` number of entries, each of
-//! 48 bytes: topic id (16), partition `i32`, leader epoch `i32`, principal `u16` (its place in the
-//! table), zero `u16`, base offset `i64`, record count `u32`, position in the payload `u32`,
-//! length `u32`. Usage: the same table of principals, then window start and end in ms (`i64`
+//! 72 bytes: topic id (16), partition `i32`, leader epoch `i32`, principal `u16` (its place in the
+//! table), the batch's attributes `i16`, base offset `i64`, record count `u32`, position in the
+//! payload `u32`, length `u32`; then, so that a partition can be opened without a look at its
+//! records, the batch's largest timestamp `i64`, producer id `i64`, base sequence `i32`, producer
+//! epoch `i16`, zero `u16`. In version 1 an entry has 48 bytes: it ends before the largest
+//! timestamp, and its attributes are zero. Usage: the same table of principals, then window start and end in ms (`i64`
 //! each), `u32` number of entries, each topic id (16), principal `u16`, cumulative bytes handed to
 //! sockets `u64`, and how many of them since the entry before it in the lane `u64`. Install: `u32`
 //! number of entries, each topic id (16), partition `i32`, epoch `i32`, manifest number `u64`.
@@ -13,11 +16,15 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::block::BlockHeader;
 use crate::ids::{Epoch, PartitionId, TopicId};
+use crate::records::BatchHeader;
 use crate::wire::{Reader, WireError, WriteExt};
 
 /// Bytes of one data entry.
-const DATA_ENTRY_BYTES: usize = 48;
+pub const DATA_ENTRY_BYTES: usize = 72;
+/// Bytes of one data entry in version 1.
+const DATA_ENTRY_BYTES_V1: usize = 48;
 /// Bytes of one usage entry.
 const USAGE_ENTRY_BYTES: usize = 34;
 /// Bytes of one install entry.
@@ -40,6 +47,57 @@ pub struct DataEntry {
     pub position: u32,
     /// Its length in bytes.
     pub length: u32,
+    /// What its partition is opened from; none in an index of version 1.
+    pub facts: Option<BatchFacts>,
+}
+
+impl DataEntry {
+    /// The entry of a batch that starts at `position` of the payload.
+    pub fn new(
+        partition: PartitionId,
+        epoch: Epoch,
+        principal: Arc<str>,
+        batch: &BatchHeader,
+        position: u32,
+    ) -> Self {
+        Self {
+            partition,
+            epoch,
+            principal,
+            base_offset: batch.base_offset,
+            record_count: batch.last_offset_delta.unsigned_abs() + 1,
+            position,
+            length: u32::try_from(batch.size_bytes()).expect("a request is limited to 100 MiB"),
+            facts: Some(BatchFacts::from(batch)),
+        }
+    }
+}
+
+/// What a partition has to know of a batch before anybody reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchFacts {
+    /// The batch's flags, as in its header.
+    pub attributes: i16,
+    /// Largest timestamp, ms.
+    pub max_timestamp: i64,
+    /// Idempotent producer's id, or -1.
+    pub producer_id: i64,
+    /// Idempotent producer's epoch, or -1.
+    pub producer_epoch: i16,
+    /// Sequence number of the first record, or -1.
+    pub base_sequence: i32,
+}
+
+impl From<&BatchHeader> for BatchFacts {
+    fn from(header: &BatchHeader) -> Self {
+        Self {
+            attributes: header.attributes,
+            max_timestamp: header.max_timestamp,
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            base_sequence: header.base_sequence,
+        }
+    }
 }
 
 /// What a principal has read of a topic since its broker started.
@@ -122,7 +180,7 @@ impl Principals {
     }
 }
 
-/// The index of a data block.
+/// The index of a data block. Every entry has its facts.
 pub fn encode_data(entries: &[DataEntry]) -> Bytes {
     let mut principals = Principals::default();
     let mut body = BytesMut::with_capacity(4 + entries.len() * DATA_ENTRY_BYTES);
@@ -130,12 +188,18 @@ pub fn encode_data(entries: &[DataEntry]) -> Bytes {
     for entry in entries {
         put_partition(&mut body, entry.partition);
         body.put_i32_le(entry.epoch);
+        let facts = entry.facts.expect("no index of version 1 is written");
         body.put_u16_le(principals.number(&entry.principal));
-        body.put_u16_le(0);
+        body.put_i16_le(facts.attributes);
         body.put_i64_le(entry.base_offset);
         body.put_u32_le(entry.record_count);
         body.put_u32_le(entry.position);
         body.put_u32_le(entry.length);
+        body.put_i64_le(facts.max_timestamp);
+        body.put_i64_le(facts.producer_id);
+        body.put_i32_le(facts.base_sequence);
+        body.put_i16_le(facts.producer_epoch);
+        body.put_u16_le(0);
     }
     with_principals(&principals, &body)
 }
@@ -147,30 +211,27 @@ fn with_principals(principals: &Principals, body: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// Reads the index of a data block whose payload has `payload_bytes`.
+/// Reads the index of a data block, which follows `header`.
 ///
 /// # Errors
 /// [`WireError`] where it is not such an index, or an entry lies outside the payload.
-pub fn decode_data(index: Bytes, payload_bytes: u32) -> Result<Vec<DataEntry>, WireError> {
+pub fn decode_data(index: Bytes, header: &BlockHeader) -> Result<Vec<DataEntry>, WireError> {
+    decode_entries(index, header.version, header.payload_bytes)
+}
+
+fn decode_entries(
+    index: Bytes,
+    version: u16,
+    payload_bytes: u32,
+) -> Result<Vec<DataEntry>, WireError> {
     let mut reader = Reader::new(index);
     let principals = Principals::read(&mut reader)?;
     let count = reader.u32_le()?;
-    let count = reader.count(i64::from(count), DATA_ENTRY_BYTES)?;
+    let entry_bytes = if version == 1 { DATA_ENTRY_BYTES_V1 } else { DATA_ENTRY_BYTES };
+    let count = reader.count(i64::from(count), entry_bytes)?;
     let mut entries = Vec::with_capacity(count);
     for _ in 0..count {
-        let partition = get_partition(&mut reader)?;
-        let epoch = reader.i32_le()?;
-        let principal = principals.get(reader.u16_le()?, reader.position())?;
-        reader.u16_le()?;
-        let entry = DataEntry {
-            partition,
-            epoch,
-            principal,
-            base_offset: reader.i64_le()?,
-            record_count: reader.u32_le()?,
-            position: reader.u32_le()?,
-            length: reader.u32_le()?,
-        };
+        let entry = decode_entry(&mut reader, &principals, version)?;
         let end = u64::from(entry.position) + u64::from(entry.length);
         if end > u64::from(payload_bytes) {
             return Err(WireError::Length {
@@ -181,6 +242,38 @@ pub fn decode_data(index: Bytes, payload_bytes: u32) -> Result<Vec<DataEntry>, W
         entries.push(entry);
     }
     Ok(entries)
+}
+
+fn decode_entry(
+    reader: &mut Reader,
+    principals: &Principals,
+    version: u16,
+) -> Result<DataEntry, WireError> {
+    let partition = get_partition(reader)?;
+    let epoch = reader.i32_le()?;
+    let principal = principals.get(reader.u16_le()?, reader.position())?;
+    let attributes = reader.i16_le()?;
+    let mut entry = DataEntry {
+        partition,
+        epoch,
+        principal,
+        base_offset: reader.i64_le()?,
+        record_count: reader.u32_le()?,
+        position: reader.u32_le()?,
+        length: reader.u32_le()?,
+        facts: None,
+    };
+    if version > 1 {
+        entry.facts = Some(BatchFacts {
+            attributes,
+            max_timestamp: reader.i64_le()?,
+            producer_id: reader.i64_le()?,
+            base_sequence: reader.i32_le()?,
+            producer_epoch: reader.i16_le()?,
+        });
+        reader.u16_le()?;
+    }
+    Ok(entry)
 }
 
 /// The index of a usage block.
@@ -300,6 +393,13 @@ mod tests {
             record_count: 17,
             position,
             length: 100,
+            facts: Some(BatchFacts {
+                attributes: 0x11,
+                max_timestamp: 1 << 41,
+                producer_id: 1 << 42,
+                producer_epoch: 6,
+                base_sequence: 1 << 20,
+            }),
         }
     }
 
@@ -307,13 +407,13 @@ mod tests {
     fn data_entries_read_back() {
         let entries =
             vec![data_entry("User:a", 0), data_entry("User:b", 100), data_entry("User:a", 200)];
-        assert_eq!(decode_data(encode_data(&entries), 300), Ok(entries));
+        assert_eq!(decode_entries(encode_data(&entries), 2, 300), Ok(entries));
     }
 
     #[test]
     fn an_entry_outside_the_payload_is_refused() {
         let index = encode_data(&[data_entry("User:a", 1)]);
-        assert!(decode_data(index, 100).is_err());
+        assert!(decode_entries(index, 2, 100).is_err());
     }
 
     #[test]
@@ -341,7 +441,7 @@ mod tests {
     fn every_truncation_is_refused() {
         let whole = encode_data(&[data_entry("User:a", 0)]);
         for end in 0..whole.len() {
-            assert!(decode_data(whole.slice(..end), 100).is_err(), "{end}");
+            assert!(decode_entries(whole.slice(..end), 2, 100).is_err(), "{end}");
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::ids::Incarnation;
 use crate::wire::WireError;
 
 pub mod block;
+pub mod heads;
 pub mod index;
 pub mod leftover;
 pub mod queue;
@@ -96,6 +97,9 @@ pub struct LaneEnd {
     pub sequence: u64,
 }
 
+/// The name under which the meter says that it has recorded all of a lane.
+pub const METERED: &str = "METERED";
+
 /// Names of a lane's files, from the root of the shared file system.
 #[derive(Debug, Clone)]
 pub struct LanePaths {
@@ -134,6 +138,11 @@ impl LanePaths {
             LaneFile::Wal(number) => self.folder.join(format!("{number:012}.wal")),
             LaneFile::Seal => self.seal(),
         }
+    }
+
+    /// Where the meter says that it has recorded all of the lane.
+    pub fn metered(&self) -> PathBuf {
+        self.folder.join(METERED)
     }
 
     /// What is left of a file of blocks for the meter.

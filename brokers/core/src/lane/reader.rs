@@ -7,8 +7,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::block::{BlockKind, HEADER_BYTES};
-use super::scan::{FileCursor, PlacedBlock, read_file};
-use super::seal::read_seal;
+use super::heads::{Head, HeadWalk};
+use super::scan::PlacedBlock;
+use super::seal::{SealedBlock, read_seal};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
 use crate::env::{Disk, File};
 use crate::ids::Incarnation;
@@ -89,18 +90,18 @@ impl LaneReader {
     }
 }
 
-/// A block of an ended lane, and where its payload can be read again.
+/// A block of an ended lane, and where its payload can be read.
 #[derive(Debug)]
 pub struct ReplayedBlock {
-    /// The block.
-    pub placed: PlacedBlock,
+    /// Its header and index, and where the lane had it.
+    pub head: Head,
     /// The file to read it from: the lane's own, or SEAL.
     pub file: LaneFile,
     /// Where the payload starts in that file.
     pub payload_position: u64,
 }
 
-/// Visits the blocks of an ended lane in order, up to its end.
+/// Visits the blocks of an ended lane in order, up to its end, by their headers and indexes.
 ///
 /// # Errors
 /// [`LaneError::Damaged`] where a block before the end is missing.
@@ -122,28 +123,29 @@ pub async fn replay(
             // Made ahead of use, or beyond the end that was given to the lane.
             break;
         }
-        let bytes = read_file(disk, paths, number).await?;
-        let mut cursor = FileCursor::new(incarnation, nonce, number, bytes);
+        let mut walk = HeadWalk::open(disk, paths, incarnation, nonce, number).await?;
         loop {
-            let here = (number, cursor.position());
-            let copy = sealed
-                .first_key_value()
-                .is_some_and(|(_, copy)| (copy.placed.file, copy.placed.position) == here);
-            let replayed = if copy {
-                let (_, copy) = sealed.pop_first().expect("just seen");
-                cursor.skip(copy.placed.raw.len());
-                place(copy.placed, LaneFile::Seal, copy.seal_position)
+            let here = (number, walk.position());
+            let copy = sealed.first_entry().filter(|entry| {
+                let copy = &entry.get().placed;
+                (copy.file, copy.position) == here
+            });
+            let replayed = if let Some(copy) = copy {
+                let SealedBlock { placed, seal_position } = copy.remove();
+                walk.skip(placed.raw.len());
+                let PlacedBlock { file, position, raw, block } = placed;
+                let head = Head::of(file, position, &raw, block.header);
+                ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
-                let Some(placed) = cursor.take(due)? else { break };
-                let position = placed.position;
-                place(placed, LaneFile::Wal(number), position)
+                let Some(head) = walk.take(due).await? else { break };
+                let position = head.position;
+                ReplayedBlock::new(head, LaneFile::Wal(number), position)
             };
-            let header = replayed.placed.block.header;
-            let sequence = header.sequence;
-            if !within(sequence) {
+            let header = replayed.head.header;
+            if !within(header.sequence) {
                 return Ok(());
             }
-            (due, nonce) = (Some(sequence + 1), Some(header.nonce));
+            (due, nonce) = (Some(header.sequence + 1), Some(header.nonce));
             visit(replayed)?;
         }
         if due.is_none() && end.sequence > 0 && number <= end.file {
@@ -164,14 +166,15 @@ pub async fn replay(
     }
 }
 
-fn place(placed: PlacedBlock, file: LaneFile, position: u64) -> ReplayedBlock {
-    let index_bytes = u64::from(placed.block.header.index_bytes);
-    ReplayedBlock { placed, file, payload_position: position + HEADER_BYTES as u64 + index_bytes }
-}
-
 impl ReplayedBlock {
+    /// A block that starts at `position` of `file`.
+    fn new(head: Head, file: LaneFile, position: u64) -> Self {
+        let index_bytes = u64::from(head.header.index_bytes);
+        Self { head, file, payload_position: position + HEADER_BYTES as u64 + index_bytes }
+    }
+
     /// Its kind.
     pub fn kind(&self) -> BlockKind {
-        self.placed.block.header.kind
+        self.head.header.kind
     }
 }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::block::{ALIGNMENT, Block, BlockError, BlockHeader, HEADER_BYTES};
+use super::block::{Block, BlockError, BlockHeader, is_of_lane};
+use super::heads::{Head, HeadWalk, begins};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
@@ -35,7 +36,7 @@ pub struct TailScan {
     pub unsure: Vec<PlacedBlock>,
 }
 
-/// Walks over the blocks of one file, which the caller has read into memory.
+/// Walks over the whole blocks of one file, which the caller has read into memory.
 #[derive(Debug, Clone)]
 pub struct FileCursor {
     incarnation: Incarnation,
@@ -68,12 +69,15 @@ impl FileCursor {
             return Err(BlockError::Absent);
         }
         let rest = self.bytes.slice(position..);
-        let header = BlockHeader::parse(&rest)?;
-        let foreign = self.nonce.is_some_and(|nonce| header.nonce != nonce);
-        if header.incarnation != self.incarnation || foreign {
+        let header = BlockHeader::parse(&rest);
+        if !is_of_lane(&rest, self.incarnation, self.nonce) {
             return Err(BlockError::Absent);
         }
+        header?;
         let block = Block::parse(&rest)?;
+        if position == 0 && !begins(self.file, &block.header, block.index.clone()) {
+            return Err(BlockError::Absent);
+        }
         let raw = rest.slice(..block.header.span().min(rest.len()));
         Ok(PlacedBlock { file: self.file, position: position as u64, raw, block })
     }
@@ -96,15 +100,6 @@ impl FileCursor {
             Ok(_) | Err(_) => Ok(None),
         }
     }
-
-    /// A whole block anywhere from here on that proves that block `due` was durable.
-    fn proof_of(&self, due: u64) -> Option<PlacedBlock> {
-        (self.position..self.bytes.len())
-            .step_by(ALIGNMENT)
-            .filter(|at| self.bytes.len() - at >= HEADER_BYTES)
-            .filter_map(|at| self.at(at).ok())
-            .find(|found| found.block.header.durable_sequence >= due)
-    }
 }
 
 /// Reads a whole file of a lane past this machine's cache.
@@ -118,7 +113,8 @@ pub async fn read_file(
     Ok(file.read_uncached_at(0, size).await?)
 }
 
-/// Finds the end of a lane whose broker is fenced.
+/// Finds the end of a lane whose broker is fenced. Payloads are read of blocks only that nothing
+/// says were durable.
 ///
 /// # Errors
 /// [`LaneError::Damaged`] where something durable is missing: such a lane is never sealed there.
@@ -129,28 +125,39 @@ pub async fn scan_tail(
     rules: Rules,
 ) -> Result<TailScan, LaneError> {
     let numbers = file_numbers(&disk.list(&paths.folder()).await?, "wal");
-    let mut scan =
-        Scan { incarnation, nonce: None, due: None, sure: 0, unsure: VecDeque::new(), end: None };
-    let mut stopped: Option<FileCursor> = None;
-    for number in numbers.iter().copied() {
-        let bytes = read_file(disk, paths, number).await?;
-        let mut cursor = FileCursor::new(incarnation, scan.nonce, number, bytes);
+    let first = numbers.first().copied();
+    let mut scan = Scan::new(incarnation);
+    let mut last = None;
+    // Files, and rests of files, in which the lane does not go on.
+    let mut suspects = Vec::new();
+    for number in numbers {
+        let mut walk = HeadWalk::open(disk, paths, incarnation, scan.nonce, number).await?;
         // Which block begins the first file cannot be told; a later file without one before it
         // follows nothing.
-        let follows = stopped.is_none() || scan.due.is_some();
-        let continued = follows && scan.take_all(&mut cursor)?;
-        if let Some(earlier) = stopped.take()
-            && !continued
-        {
-            scan.refuse_damage(&earlier, rules)?;
-            scan.refuse_damage(&cursor, rules)?;
+        let follows = first == Some(number) || scan.due.is_some();
+        if follows && scan.take_all(&mut walk).await? {
+            last = Some(walk);
+        } else {
+            suspects.push(walk);
         }
-        stopped = Some(cursor);
     }
-    if let Some(last) = stopped {
-        scan.refuse_damage(&last, rules)?;
+    suspects.extend(last);
+    let (end, unsure) = scan.verify(disk, paths).await?;
+    let due = end.map_or(1, |end| end.sequence + 1);
+    for walk in &mut suspects {
+        scan.refuse_damage(walk, due, rules).await?;
     }
-    scan.finish(numbers.first().copied().unwrap_or(0))
+    let end = end.unwrap_or(LaneEnd { file: first.unwrap_or(0), sequence: 0 });
+    if end.sequence == 0 && end.file > 0 {
+        return Err(LaneError::damaged(
+            incarnation,
+            end.file,
+            0,
+            "an earlier file was removed after this one's checkpoint was durable, and the \
+             checkpoint is gone; restore the file",
+        ));
+    }
+    Ok(TailScan { end, sure_sequence: scan.sure, unsure })
 }
 
 struct Scan {
@@ -158,57 +165,77 @@ struct Scan {
     nonce: Option<u64>,
     due: Option<u64>,
     sure: u64,
-    unsure: VecDeque<PlacedBlock>,
-    end: Option<LaneEnd>,
+    /// The last block that is sure.
+    sure_end: Option<LaneEnd>,
+    /// The blocks after it whose headers follow.
+    unsure: VecDeque<Head>,
+}
+
+fn end_of(head: &Head) -> LaneEnd {
+    LaneEnd { file: head.file, sequence: head.header.sequence }
 }
 
 impl Scan {
+    fn new(incarnation: Incarnation) -> Self {
+        let unsure = VecDeque::new();
+        Self { incarnation, nonce: None, due: None, sure: 0, sure_end: None, unsure }
+    }
+
     /// Takes every block that follows in this file; says whether there was any.
-    fn take_all(&mut self, cursor: &mut FileCursor) -> Result<bool, LaneError> {
+    async fn take_all(&mut self, walk: &mut HeadWalk) -> Result<bool, LaneError> {
         let mut any = false;
-        while let Some(found) = cursor.take(self.due)? {
+        while let Some(head) = walk.take(self.due).await? {
             any = true;
-            let header = found.block.header;
-            self.nonce = Some(header.nonce);
-            self.due = Some(header.sequence + 1);
-            self.end = Some(LaneEnd { file: found.file, sequence: header.sequence });
-            self.sure = self.sure.max(header.durable_sequence);
-            self.unsure.push_back(found);
-            while self.unsure.front().is_some_and(|at| at.block.header.sequence <= self.sure) {
-                self.unsure.pop_front();
+            self.nonce = Some(head.header.nonce);
+            self.due = Some(head.header.sequence + 1);
+            self.sure = self.sure.max(head.header.durable_sequence);
+            self.unsure.push_back(head);
+            while self.unsure.front().is_some_and(|head| head.header.sequence <= self.sure) {
+                self.sure_end = self.unsure.pop_front().as_ref().map(end_of);
             }
         }
         Ok(any)
     }
 
-    fn refuse_damage(&self, cursor: &FileCursor, rules: Rules) -> Result<(), LaneError> {
-        let due = self.due.unwrap_or(1);
-        match cursor.proof_of(due) {
+    /// Reads the unsure blocks in full: the lane ends before the first that is not whole.
+    async fn verify(
+        &mut self,
+        disk: &dyn Disk,
+        paths: &LanePaths,
+    ) -> Result<(Option<LaneEnd>, Vec<PlacedBlock>), LaneError> {
+        let mut end = self.sure_end;
+        let mut whole = Vec::new();
+        for head in std::mem::take(&mut self.unsure) {
+            let file = disk.open(&paths.file(LaneFile::Wal(head.file))).await?;
+            let raw = file.read_uncached_at(head.position, head.header.span()).await?;
+            let Some(block) = Block::parse(&raw).ok().filter(|block| block.header == head.header)
+            else {
+                break;
+            };
+            end = Some(end_of(&head));
+            whole.push(PlacedBlock { file: head.file, position: head.position, raw, block });
+        }
+        Ok((end, whole))
+    }
+
+    async fn refuse_damage(
+        &self,
+        walk: &mut HeadWalk,
+        due: u64,
+        rules: Rules,
+    ) -> Result<(), LaneError> {
+        let position = walk.position();
+        match walk.proof_of(due).await? {
             Some(proof) if rules.hold(Rule::GapIsDamage) => Err(LaneError::damaged(
                 self.incarnation,
-                cursor.file,
-                cursor.position(),
+                walk.number(),
+                position,
                 format!(
-                    "block {due} is missing, and block {} says that it was durable; restore the \
-                     file before this lane can be taken over",
-                    proof.block.header.sequence
+                    "block {due} is missing, and block {proof} says that it was durable; restore \
+                     the file before this lane can be taken over"
                 ),
             )),
             _ => Ok(()),
         }
-    }
-
-    fn finish(self, first_file: u64) -> Result<TailScan, LaneError> {
-        let end = self.end.unwrap_or(LaneEnd { file: first_file, sequence: 0 });
-        if end.sequence == 0 && first_file > 0 {
-            return Err(LaneError::damaged(
-                self.incarnation,
-                first_file,
-                0,
-                "an earlier file was removed after this one's checkpoint was durable, and the \
-                 checkpoint is gone; restore the file",
-            ));
-        }
-        Ok(TailScan { end, sure_sequence: self.sure, unsure: self.unsure.into() })
     }
 }

@@ -16,7 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode, span};
 use super::index::{
-    DataEntry, InstallEntry, Usage, encode_checkpoint, encode_data, encode_installs, encode_usage,
+    DATA_ENTRY_BYTES, DataEntry, InstallEntry, Usage, encode_checkpoint, encode_data,
+    encode_installs, encode_usage,
 };
 use super::leftover::{BlockSummary, Leftover};
 use super::queue::{DurableBatch, InstallEffect, Item, Lane, LaneBatch};
@@ -208,7 +209,7 @@ impl Write {
     fn room(&self) -> u64 {
         let data = match self.entries.len() {
             0 => 0,
-            entries => span(self.payload_bytes + 64 * entries + 4096),
+            entries => span(self.payload_bytes + (DATA_ENTRY_BYTES + 16) * entries + 4096),
         };
         let installs = match self.installs.len() {
             0 => 0,
@@ -222,18 +223,12 @@ impl Write {
     fn take(&mut self, item: Item) {
         match item {
             Item::Batch(batch) => {
-                let length = batch.batch.size_bytes();
                 let header = batch.batch.header();
-                self.entries.push(DataEntry {
-                    partition: batch.partition,
-                    epoch: batch.epoch,
-                    principal: Arc::clone(&batch.principal),
-                    base_offset: header.base_offset,
-                    record_count: header.last_offset_delta.unsigned_abs() + 1,
-                    position: u32::try_from(self.payload_bytes).expect("a write is cut at 1 MiB"),
-                    length: u32::try_from(length).expect("a request is limited to 100 MiB"),
-                });
-                self.payload_bytes += length;
+                let position = u32::try_from(self.payload_bytes).expect("a write is cut at 1 MiB");
+                let (partition, principal) = (batch.partition, Arc::clone(&batch.principal));
+                let entry = DataEntry::new(partition, batch.epoch, principal, &header, position);
+                self.entries.push(entry);
+                self.payload_bytes += batch.batch.size_bytes();
                 self.batches.push(batch);
             }
             Item::Usage(usage) => self.usage.push(usage),

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::producers::WrittenBatch;
 use super::{Label, Partition, Sources, State, Unsplit};
 use crate::cold::manifest::Manifest;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
-use crate::records::BatchHeader;
 
 /// A batch that a lane of the partition's extents holds.
 #[derive(Debug, Clone, Copy)]
 pub struct TailBatch {
-    /// Its header.
-    pub header: BatchHeader,
+    /// Who wrote it, and its offsets.
+    pub written: WrittenBatch,
     /// Leader epoch under which it was written.
     pub epoch: Epoch,
     /// Where it lies.
@@ -69,7 +69,8 @@ impl Partition {
             manifest,
         };
         for batch in opening.tail {
-            let (base_offset, end_offset) = (batch.header.base_offset, batch.header.next_offset());
+            let produced = batch.written.produced;
+            let (base_offset, end_offset) = (produced.base_offset, produced.next_offset());
             if end_offset <= state.end {
                 continue;
             }
@@ -79,12 +80,12 @@ impl Partition {
             }
             state.end = end_offset;
             state.next_offset = end_offset;
-            state.producers.record(&batch.header);
+            state.producers.record_written(&batch.written);
             state.epochs.begin(batch.epoch, base_offset);
             state.unsplit.push_back(Unsplit {
                 base_offset,
                 end_offset,
-                max_timestamp: batch.header.max_timestamp,
+                max_timestamp: batch.written.max_timestamp,
                 epoch: batch.epoch,
                 spot: batch.spot,
             });

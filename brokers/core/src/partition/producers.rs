@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use kafka_protocol::ResponseError;
 
-use crate::records::BatchHeader;
+use crate::lane::index::{BatchFacts, DataEntry};
+use crate::records::{BatchHeader, NO_PRODUCER_ID};
 
 /// A producer's last batches are remembered to recognise retries.
 const BATCHES_MAX: usize = 5;
@@ -23,6 +24,63 @@ pub struct ProducedBatch {
     pub base_offset: i64,
     /// Offset of its last record.
     pub last_offset: i64,
+}
+
+impl ProducedBatch {
+    /// Offset of the record after its last.
+    pub fn next_offset(&self) -> i64 {
+        self.last_offset.saturating_add(1)
+    }
+}
+
+/// What the log says of a batch that a producer wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenBatch {
+    /// Idempotent producer's id, or -1.
+    pub producer_id: i64,
+    /// Idempotent producer's epoch, or -1.
+    pub producer_epoch: i16,
+    /// Largest timestamp, ms.
+    pub max_timestamp: i64,
+    /// Its sequence numbers and offsets.
+    pub produced: ProducedBatch,
+}
+
+impl From<&BatchHeader> for WrittenBatch {
+    fn from(header: &BatchHeader) -> Self {
+        Self {
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            max_timestamp: header.max_timestamp,
+            produced: ProducedBatch {
+                first_sequence: header.base_sequence,
+                last_sequence: header.last_sequence(),
+                base_offset: header.base_offset,
+                last_offset: header.last_offset(),
+            },
+        }
+    }
+}
+
+impl WrittenBatch {
+    /// Of a batch that an index names.
+    pub fn of_entry(entry: &DataEntry, facts: &BatchFacts) -> Self {
+        let last = entry.record_count.saturating_sub(1);
+        let first_sequence = facts.base_sequence;
+        let numbered = first_sequence >= 0;
+        let last_sequence = first_sequence.wrapping_add_unsigned(last) & i32::MAX;
+        Self {
+            producer_id: facts.producer_id,
+            producer_epoch: facts.producer_epoch,
+            max_timestamp: facts.max_timestamp,
+            produced: ProducedBatch {
+                first_sequence,
+                last_sequence: if numbered { last_sequence } else { first_sequence },
+                base_offset: entry.base_offset,
+                last_offset: entry.base_offset.saturating_add(i64::from(last)),
+            },
+        }
+    }
 }
 
 /// What is remembered of one producer.
@@ -112,7 +170,12 @@ impl Producers {
 
     /// Remembers a batch that was given its offsets.
     pub fn record(&mut self, batch: &BatchHeader) {
-        if !batch.has_producer_id() {
+        self.record_written(&WrittenBatch::from(batch));
+    }
+
+    /// Remembers a batch that the log holds.
+    pub fn record_written(&mut self, batch: &WrittenBatch) {
+        if batch.producer_id <= NO_PRODUCER_ID {
             return;
         }
         let producer = self.0.entry(batch.producer_id).or_insert_with(|| Producer {
@@ -130,12 +193,7 @@ impl Producers {
             producer.batches.pop_front();
         }
         producer.last_timestamp_ms = batch.max_timestamp;
-        producer.batches.push_back(ProducedBatch {
-            first_sequence: batch.base_sequence,
-            last_sequence: batch.last_sequence(),
-            base_offset: batch.base_offset,
-            last_offset: batch.last_offset(),
-        });
+        producer.batches.push_back(batch.produced);
     }
 
     /// Notes that a producer was alive at `now_ms` by the broker's clock: its own timestamps may be

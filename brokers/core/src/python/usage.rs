@@ -119,6 +119,11 @@ impl UsageReader {
         self.run(python, self.reader.drop_indexes(cluster, Incarnation(incarnation), below_file))
     }
 
+    /// Says in a lane that all of it is recorded; gives whether it does now.
+    fn mark_metered(&self, python: Python<'_>, cluster: &str, incarnation: u64) -> PyResult<bool> {
+        self.run(python, self.reader.mark_metered(cluster, Incarnation(incarnation)))
+    }
+
     /// What partitions keep whose manifest is not the known one.
     #[expect(clippy::needless_pass_by_value, reason = "Python hands mappings over")]
     fn manifests(

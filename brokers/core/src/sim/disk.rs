@@ -80,6 +80,7 @@ enum Operation {
     Create(PathBuf, Vec<u8>),
     Open(PathBuf),
     Remove(PathBuf),
+    RemoveFolder(PathBuf),
     List(PathBuf),
 }
 
@@ -231,6 +232,13 @@ impl SimServer {
         }
     }
 
+    /// Another program makes an empty file, where there is a folder for it and none of its name.
+    pub fn touch(&self, path: &Path) {
+        let mut server = self.0.lock();
+        // A name that is taken is as good.
+        let _ = server.create(HostId::MAX, path.to_owned(), Vec::new());
+    }
+
     /// Everything that is durable, by path: what an independent reader would find.
     pub fn durable_files(&self) -> BTreeMap<PathBuf, Bytes> {
         let server = self.0.lock();
@@ -296,6 +304,12 @@ impl Server {
             Operation::Open(path) => self.open(host, &path),
             Operation::Remove(path) => {
                 self.names.remove(&path);
+                Ok(Reply::Done)
+            }
+            Operation::RemoveFolder(path) => {
+                if !self.list(&path).is_empty() {
+                    return Err(DiskError::Failed(text(&path), "not empty".into()));
+                }
                 self.folders.remove(&path);
                 Ok(Reply::Done)
             }
@@ -456,7 +470,7 @@ impl Disk for Mount {
     }
 
     async fn remove_folder(&self, path: &Path) -> DiskResult<()> {
-        self.remove(path).await
+        self.ask(Operation::RemoveFolder(path.to_owned())).await.map(drop)
     }
 
     async fn list(&self, path: &Path) -> DiskResult<Vec<String>> {

@@ -69,11 +69,8 @@ impl Columns {
             BlockKind::Usage => EGRESS,
             BlockKind::Install | BlockKind::Checkpoint | BlockKind::Close => return Ok(()),
         };
-        let sums = if meter == INGRESS {
-            self.ingress(index, header.payload_bytes)?
-        } else {
-            self.egress(index)?
-        };
+        let sums =
+            if meter == INGRESS { self.ingress(index, header)? } else { self.egress(index)? };
         for ((topic, partition, principal), (quantity, cumulative)) in sums {
             self.rows += 1;
             self.file.extend(file.to_le_bytes());
@@ -92,10 +89,10 @@ impl Columns {
     fn ingress(
         &mut self,
         index: Bytes,
-        payload_bytes: u32,
+        header: &BlockHeader,
     ) -> Result<BTreeMap<RowKey, (u64, u64)>, WireError> {
         let mut sums: BTreeMap<RowKey, (u64, u64)> = BTreeMap::new();
-        for entry in decode_data(index, payload_bytes)? {
+        for entry in decode_data(index, header)? {
             let topic = self.topic_place(entry.partition.topic);
             let principal = self.principal_place(&entry.principal);
             let sum = sums.entry((topic, entry.partition.index, principal)).or_default();

@@ -162,6 +162,29 @@ impl UsageReader {
         Ok(dropped)
     }
 
+    /// Says in a lane that has ended that all of it is recorded, so that a broker may remove it;
+    /// gives whether it does say so now. Not while a file with records is left, nor where there is
+    /// no such lane.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn mark_metered(
+        &self,
+        cluster: &str,
+        incarnation: Incarnation,
+    ) -> Result<bool, UsageError> {
+        let (files, _) = self.files(cluster, incarnation).await?;
+        if !files.wals.is_empty() {
+            return Ok(false);
+        }
+        let path = LanePaths::new(cluster, incarnation).metered();
+        match self.disk.publish(&path, Vec::new()).await {
+            Ok(()) | Err(DiskError::Exists(_)) => Ok(true),
+            Err(DiskError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What partitions keep whose newest manifest is not the one that `known` names, by topic id
     /// (32 hexadecimal digits) and partition.
     ///

@@ -28,6 +28,8 @@ pub enum Trouble {
     Race,
     /// A byte of a block that was durable flips, and the broker dies.
     Rot,
+    /// The meter has recorded all of the lanes whose records are split: brokers may remove them.
+    Metered,
 }
 
 /// A mixture of troubles.
@@ -62,6 +64,8 @@ impl Profile {
                 BucketFull,
                 RestoredMetadata,
                 Race,
+                Metered,
+                Metered,
             ],
             disk: DiskFaults {
                 failed_write: 2,
@@ -89,13 +93,16 @@ impl Profile {
             ),
             Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
             Rule::IncarnationIsLive => (vec![Zombie], DiskFaults::none()),
-            Rule::ScanStorageAtStart => (vec![RestoredMetadata, Crash], DiskFaults::none()),
+            Rule::ScanStorageAtStart => {
+                (vec![RestoredMetadata, Crash, Metered], DiskFaults::none())
+            }
             Rule::InstallBeforeUse => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
-            Rule::CheckBeforeDelete => {
-                (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
-            }
+            Rule::CheckBeforeDelete => (
+                vec![Zombie, Zombie, Zombie, Crash, Metered],
+                DiskFaults { slow: 20, ..DiskFaults::none() },
+            ),
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
         let everything = Self::everything();

@@ -1,10 +1,12 @@
 //! One simulation: a cluster, its clients, its troubles, and the verdict.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use freshet_core::lane::METERED;
 use freshet_core::lane::block::{Block, BlockHeader, BlockKind, HEADER_BYTES};
 use freshet_core::metadata::store::{Entry, MetadataStore};
 use freshet_core::rules::Rules;
@@ -36,6 +38,7 @@ pub struct Totals {
     pub takeovers: u64,
     pub split_reads: u64,
     pub troubles: u64,
+    pub metered: u64,
 }
 
 impl Totals {
@@ -44,6 +47,7 @@ impl Totals {
         self.takeovers += other.takeovers;
         self.split_reads += other.split_reads;
         self.troubles += other.troubles;
+        self.metered += other.metered;
     }
 }
 
@@ -356,8 +360,27 @@ impl Simulation {
                 self.start_broker();
                 self.start_broker();
             }
+            Trouble::Metered => self.meter(),
         }
         self.keep();
+    }
+
+    /// Marks every lane of which only indexes are left.
+    fn meter(&mut self) {
+        let files = self.world.disk.durable_files();
+        let lane_of = |path: &Path| path.parent().map(Path::to_owned);
+        let held: BTreeSet<_> =
+            files.keys().filter(|path| is_lane_file(path)).map(|path| lane_of(path)).collect();
+        let split: BTreeSet<_> = files
+            .keys()
+            .filter(|path| path.extension().is_some_and(|extension| extension == "idx"))
+            .map(|path| lane_of(path))
+            .filter(|lane| !held.contains(lane))
+            .collect();
+        for lane in split.into_iter().flatten() {
+            self.totals.metered += 1;
+            self.world.disk.touch(&lane.join(METERED));
+        }
     }
 
     /// Flips a byte of a block that a later one of the same file says was durable, once.

@@ -88,6 +88,10 @@ async fn removal(disk: &dyn Disk) {
     for _ in 0..2 {
         disk.remove_folder(Path::new("a/mine")).await.unwrap();
     }
+    assert!(
+        disk.remove_folder(Path::new("a")).await.is_err(),
+        "a folder with something in it stays"
+    );
     assert_eq!(disk.list(Path::new("a")).await.unwrap(), ["b", "empty", "file"]);
 }
 

@@ -27,10 +27,10 @@ async fn walk(
     let (mut kinds, mut offsets) = (Vec::new(), Vec::new());
     let incarnation = Incarnation(incarnation);
     replay(folder.disk.as_ref(), paths, incarnation, end, Rules::full(), &mut |replayed| {
-        let block = &replayed.placed.block;
-        kinds.push(block.header.kind);
-        if block.header.kind == BlockKind::Data {
-            let entries = decode_data(block.index.clone(), block.header.payload_bytes).unwrap();
+        let head = &replayed.head;
+        kinds.push(head.header.kind);
+        if head.header.kind == BlockKind::Data {
+            let entries = decode_data(head.index(), &head.header).unwrap();
             offsets.extend(entries.iter().map(|entry| entry.base_offset));
         }
         Ok(())
@@ -162,7 +162,7 @@ async fn leftovers_keep_what_the_meter_needs_and_every_damage_is_refused() {
     assert_eq!(read.blocks.len(), 3);
     for (offset, block) in (0..).zip(&read.blocks) {
         let header = block.parse_header().unwrap();
-        let entries = decode_data(block.index.clone(), header.payload_bytes).unwrap();
+        let entries = decode_data(block.index.clone(), &header).unwrap();
         assert_eq!((&*entries[0].principal, entries[0].base_offset), ("User:alice", offset));
     }
     for at in 0..bytes.len() {

@@ -176,18 +176,19 @@ enum Content {
 /// A block: its file, its numbers, its time, what it holds, and where it was read from.
 type Found = (u64, u64, u64, i64, Content, LaneFile);
 
-fn found(replayed: &ReplayedBlock) -> Found {
-    let block = &replayed.placed.block;
-    let (header, index) = (block.header, block.index.clone());
+async fn found(disk: &dyn Disk, replayed: &ReplayedBlock) -> Found {
+    let (header, index) = (replayed.head.header, replayed.head.index());
     let content = match header.kind {
         BlockKind::Data => {
-            let entries = decode_data(index, header.payload_bytes).unwrap().into_iter();
-            let with_bytes = entries.map(|entry| {
-                let start = entry.position as usize;
-                let bytes = block.payload.slice(start..start + entry.length as usize);
-                (entry, bytes)
-            });
-            Content::Data(with_bytes.collect())
+            let paths = LanePaths::new(CLUSTER, header.incarnation);
+            let file = disk.open(&paths.file(replayed.file)).await.unwrap();
+            let mut with_bytes = Vec::new();
+            for entry in decode_data(index, &header).unwrap() {
+                let position = replayed.payload_position + u64::from(entry.position);
+                let bytes = file.read_at(position, entry.length as usize).await.unwrap();
+                with_bytes.push((entry, bytes));
+            }
+            Content::Data(with_bytes)
         }
         BlockKind::Usage => Content::Usage(decode_usage(index).unwrap()),
         BlockKind::Install => Content::Install(decode_installs(index).unwrap()),
@@ -198,49 +199,49 @@ fn found(replayed: &ReplayedBlock) -> Found {
         BlockKind::Close => Content::Close,
     };
     let written_at_ms = header.written_at_ms;
-    let file = replayed.placed.file;
+    let file = replayed.head.file;
     (file, header.sequence, header.durable_sequence, written_at_ms, content, replayed.file)
 }
 
 async fn blocks(disk: &dyn Disk, incarnation: u64, end: LaneEnd) -> Vec<Found> {
     let incarnation = Incarnation(incarnation);
     let paths = LanePaths::new(CLUSTER, incarnation);
-    let mut all = Vec::new();
+    let mut replayed = Vec::new();
     replay(disk, &paths, incarnation, end, Rules::full(), &mut |block| {
-        all.push(found(&block));
+        replayed.push(block);
         Ok(())
     })
     .await
     .unwrap();
+    let mut all = Vec::new();
+    for block in &replayed {
+        all.push(found(disk, block).await);
+    }
     all
 }
 
-fn data(sample: &Sample) -> Content {
+/// A data block of one batch, as a block of `version` tells of it.
+fn data(sample: &Sample, version: u16) -> Content {
     let bytes = sample.batch.to_bytes();
-    let header = sample.batch.header();
-    let entry = DataEntry {
-        partition: partition(sample.index),
-        epoch: 3,
-        principal: sample.principal.into(),
-        base_offset: header.base_offset,
-        record_count: header.record_count.unsigned_abs(),
-        position: 0,
-        length: u32::try_from(bytes.len()).unwrap(),
-    };
+    let (id, header) = (partition(sample.index), sample.batch.header());
+    let mut entry = DataEntry::new(id, 3, sample.principal.into(), &header, 0);
+    if version == 1 {
+        entry.facts = None;
+    }
     Content::Data(vec![(entry, bytes)])
 }
 
-async fn assert_closed_lane(disk: &dyn Disk) {
+async fn assert_closed_lane(disk: &dyn Disk, version: u16) {
     let [first, second, third, fourth] = batches();
     let expected = [
         (0, Content::Checkpoint(0, Vec::new())),
-        (0, data(&first)),
-        (0, data(&second)),
-        (0, data(&third)),
+        (0, data(&first, version)),
+        (0, data(&second, version)),
+        (0, data(&third, version)),
         (0, Content::Usage(usage())),
         (1, Content::Checkpoint(1, Vec::new())),
         (1, Content::Install(installs())),
-        (1, data(&fourth)),
+        (1, data(&fourth, version)),
         (2, Content::Checkpoint(2, installs())),
         (2, Content::Close),
     ];
@@ -252,7 +253,7 @@ async fn assert_closed_lane(disk: &dyn Disk) {
     assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
-async fn assert_sealed_lane(disk: &dyn Disk) {
+async fn assert_sealed_lane(disk: &dyn Disk, version: u16) {
     let paths = LanePaths::new(CLUSTER, Incarnation(2));
     let seal = read_seal(disk, &paths, Incarnation(2)).await.unwrap().unwrap();
     assert_eq!(seal.end, LaneEnd { file: 0, sequence: 3 });
@@ -260,7 +261,7 @@ async fn assert_sealed_lane(disk: &dyn Disk) {
     let found = blocks(disk, 2, seal.end).await;
     let places: Vec<_> = found.iter().map(|(.., file)| *file).collect();
     assert_eq!(places, [LaneFile::Wal(0), LaneFile::Wal(0), LaneFile::Seal]);
-    let expected = |offset| data(&sample(0, "User:alice", offset, record_of(offset)));
+    let expected = |offset| data(&sample(0, "User:alice", offset, record_of(offset)), version);
     assert_eq!((&found[1].4, &found[2].4), (&expected(0), &expected(1)));
 }
 
@@ -312,10 +313,11 @@ async fn assert_cold(disk: Arc<dyn Disk>) {
     }
 }
 
-async fn assert_samples(root: &Path) {
+/// `version` is that of the blocks.
+async fn assert_samples(root: &Path, version: u16) {
     let disk: Arc<dyn Disk> = Arc::new(FolderDisk::new(root).unwrap());
-    assert_closed_lane(disk.as_ref()).await;
-    assert_sealed_lane(disk.as_ref()).await;
+    assert_closed_lane(disk.as_ref(), version).await;
+    assert_sealed_lane(disk.as_ref(), version).await;
     assert_leftover(root);
     assert_eq!((holder(root, 1), holder(root, 2)), (1, 99));
     assert_cold(disk).await;
@@ -339,7 +341,7 @@ async fn the_samples_of_version_1_are_read() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/v1");
     let folder = tempfile::tempdir().unwrap();
     copy_tree(&samples, folder.path());
-    assert_samples(folder.path()).await;
+    assert_samples(folder.path(), 1).await;
 }
 
 /// Where `FRESHET_SAMPLES` names an empty folder, the samples of the present formats stay there.
@@ -349,5 +351,5 @@ async fn what_is_written_today_is_read_in_the_same_way() {
     let target = std::env::var_os("FRESHET_SAMPLES").map(PathBuf::from);
     let root = target.as_deref().unwrap_or(folder.path());
     write_samples(root).await;
-    assert_samples(root).await;
+    assert_samples(root, 2).await;
 }

@@ -32,7 +32,7 @@ async fn blocks_that_are_not_surely_durable_are_copied_and_read_from_the_copy() 
     let mut found = Vec::new();
     let disk = folder.disk.as_ref();
     replay(disk, &paths, Incarnation(1), sealed.end, Rules::full(), &mut |block| {
-        found.push((block.placed.block.header.sequence, block.file, block.payload_position));
+        found.push((block.head.header.sequence, block.file, block.payload_position));
         Ok(())
     })
     .await

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use freshet_core::env::Environment;
 use freshet_core::ids::{Incarnation, TopicId};
 use freshet_core::lane::block::{BlockKind, BlockLabel, encode};
-use freshet_core::lane::index::{DataEntry, Usage, UsageEntry, encode_data};
+use freshet_core::lane::index::{BatchFacts, DataEntry, Usage, UsageEntry, encode_data};
 use freshet_core::lane::writer::LaneSettings;
 use freshet_core::lane::{LaneEnd, LanePaths};
 use freshet_core::usage_reader::{
@@ -227,6 +227,13 @@ fn haunt(folder: &Folder, paths: &LanePaths, sequence: u64) {
         record_count: 1,
         position: 0,
         length: 7,
+        facts: Some(BatchFacts {
+            attributes: 0,
+            max_timestamp: 0,
+            producer_id: -1,
+            producer_epoch: -1,
+            base_sequence: -1,
+        }),
     };
     let label = BlockLabel {
         kind: BlockKind::Data,

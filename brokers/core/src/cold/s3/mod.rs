@@ -278,6 +278,12 @@ impl ObjectStore for S3Store {
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         }
     }
+
+    /// Parts of objects that were never completed are not objects; the bucket's own rules expire
+    /// them.
+    async fn list_half_made(&self, _folder: &str) -> StoreResult<Vec<String>> {
+        Ok(Vec::new())
+    }
 }
 
 /// Whether a store that says so may take the same put the next time.

@@ -224,6 +224,22 @@ impl ClusterMetadata {
         Ok(Stored { record, revision })
     }
 
+    /// Forgets that topics were deleted. The caller has made sure that storage has nothing of them.
+    ///
+    /// # Errors
+    /// [`ClusterError::Fenced`]; as the store. Some may be forgotten then.
+    pub async fn forget_deleted_topics(
+        &self,
+        fence: Option<Fence>,
+        topics: impl IntoIterator<Item = TopicId>,
+    ) -> Result<(), ClusterError> {
+        let step = |id| Step { compare: None, write: delete(&Key::DeletedTopic(id)) };
+        for batch in batches(topics.into_iter().map(step).collect()) {
+            self.commit(fence, transaction_of(&batch)).await?;
+        }
+        Ok(())
+    }
+
     /// What is left of a topic that is deleted now.
     fn mark_of(&self, topic: &TopicRecord, keep_ms: i64) -> Result<Write, ClusterError> {
         let now_ms = self.clock.now_ms();

@@ -1,0 +1,159 @@
+//! What dead incarnations leave behind beside records: folders of lanes that nobody needs any more,
+//! their records in the metadata store, and the marks of topics that were deleted long ago.
+//!
+//! A lane goes once its broker has ended, no partition's extent names it, its records are in
+//! segments (no file with blocks is left), and the meter has said in the lane itself that it has
+//! recorded all of it. Two rounds in a row must find it so. The newest lane of all is one's own and stays, so numbers of incarnations
+//! are never given twice, whatever backup the metadata store comes back from.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+
+use super::{JobContext, JobError};
+use crate::cold::manifest::Manifest;
+use crate::env::is_draft;
+use crate::ids::{Incarnation, TopicId};
+use crate::lane::{LaneError, METERED, file_numbers};
+use crate::rules::Rule;
+
+/// The mark of a deleted topic is kept for this long: the meter, which counts what the topic used
+/// up to its end, may come late, and a month is closed some days after its end.
+pub const DELETED_TOPIC_KEPT_MS: i64 = 40 * 24 * 3_600_000;
+
+/// What the metadata store says of the dead, and how it forgets them.
+#[async_trait]
+pub trait Remains: Send + Sync {
+    /// Incarnations that have ended and that no partition's extent names.
+    fn ended(&self) -> BTreeSet<Incarnation>;
+
+    /// Topics that were deleted before `before_ms`.
+    fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId>;
+
+    /// Forgets an incarnation that has ended.
+    async fn forget_incarnation(&self, incarnation: Incarnation) -> Result<(), String>;
+
+    /// Forgets that topics were deleted.
+    async fn forget_deleted(&self, topics: BTreeSet<TopicId>) -> Result<(), String>;
+}
+
+/// Remembers what the last round found.
+#[derive(Default)]
+pub struct Garbage {
+    empty_lanes: BTreeSet<Incarnation>,
+    gone_topics: BTreeSet<TopicId>,
+}
+
+impl Garbage {
+    /// One round.
+    ///
+    /// # Errors
+    /// [`JobError`]; nothing more is removed then.
+    pub async fn collect(
+        &mut self,
+        context: &JobContext,
+        remains: &dyn Remains,
+    ) -> Result<(), JobError> {
+        if context.partitions.any_offline() {
+            // Its records may be anywhere.
+            return Ok(());
+        }
+        let empty = empty_lanes(context, remains).await?;
+        for incarnation in self.empty_lanes.intersection(&empty) {
+            remove_lane(context, *incarnation).await?;
+            remains.forget_incarnation(*incarnation).await.map_err(JobError::Metadata)?;
+            tracing::info!(lane = incarnation.0, "removed what was left of a lane");
+        }
+        self.empty_lanes = empty;
+        let gone = gone_topics(context, remains).await?;
+        let forgotten: BTreeSet<_> = self.gone_topics.intersection(&gone).copied().collect();
+        self.gone_topics = gone;
+        if !forgotten.is_empty() {
+            check_token(context).await?;
+            remains.forget_deleted(forgotten).await.map_err(JobError::Metadata)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more that
+/// anybody does.
+async fn empty_lanes(
+    context: &JobContext,
+    remains: &dyn Remains,
+) -> Result<BTreeSet<Incarnation>, JobError> {
+    let mut empty = BTreeSet::new();
+    for incarnation in remains.ended() {
+        if incarnation >= context.incarnation {
+            continue;
+        }
+        let names = remove_files(context, incarnation, is_rest).await?;
+        let metered = names.iter().any(|name| name == METERED);
+        if metered && file_numbers(&names, "wal").is_empty() {
+            empty.insert(incarnation);
+        }
+    }
+    Ok(empty)
+}
+
+fn has_ending(name: &str, ending: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, found)| found == ending)
+}
+
+/// Files that a lane was to use again, and what was never published.
+fn is_rest(name: &str) -> bool {
+    has_ending(name, "spare") || is_draft(name)
+}
+
+/// Removes a lane's folder. A file of a name that is none of a lane's keeps it.
+async fn remove_lane(context: &JobContext, incarnation: Incarnation) -> Result<(), JobError> {
+    let goes =
+        |name: &str| is_rest(name) || has_ending(name, "idx") || name == "SEAL" || name == "OWNER";
+    remove_files(context, incarnation, goes).await?;
+    // Last, so that a round that was cut short is followed by another.
+    remove_files(context, incarnation, |name| name == METERED).await?;
+    check_token(context).await?;
+    let folder = context.lane_paths(incarnation).folder();
+    Ok(context.disk.remove_folder(&folder).await.map_err(LaneError::from)?)
+}
+
+/// Removes some files of a lane; gives the names of all that were there.
+async fn remove_files(
+    context: &JobContext,
+    incarnation: Incarnation,
+    goes: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, JobError> {
+    let folder = context.lane_paths(incarnation).folder();
+    let names = context.disk.list(&folder).await.map_err(LaneError::from)?;
+    for name in names.iter().filter(|name| goes(name)) {
+        check_token(context).await?;
+        context.disk.remove(&folder.join(name)).await.map_err(LaneError::from)?;
+    }
+    Ok(names)
+}
+
+/// Topics deleted long ago of which the object store has nothing any more. What a start could read
+/// of a lane does not name them either: the lane of this incarnation began after they were gone, or
+/// they are still too young to be forgotten.
+async fn gone_topics(
+    context: &JobContext,
+    remains: &dyn Remains,
+) -> Result<BTreeSet<TopicId>, JobError> {
+    let before_ms = context.clock.now_ms().saturating_sub(DELETED_TOPIC_KEPT_MS);
+    let mut gone = remains.deleted_before(before_ms);
+    if !gone.is_empty() {
+        for topic in context.store.list(&Manifest::root(&context.cluster)).await? {
+            if let Ok(topic) = topic.parse::<TopicId>() {
+                gone.remove(&topic);
+            }
+        }
+    }
+    Ok(gone)
+}
+
+async fn check_token(context: &JobContext) -> Result<(), JobError> {
+    if context.sources.rules.hold(Rule::CheckBeforeDelete) {
+        context.token.check().await?;
+    }
+    Ok(())
+}
