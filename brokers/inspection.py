@@ -78,7 +78,11 @@ def describe_lane(lane: dict[str, Any]) -> Iterator[str]:
         parts.append(f"ends at block {lane['end']['sequence']} of file {lane['end']['file']}")
     if lane["seal"] is not None:
         parts.append(f"SEAL holds {lane['seal']['blocks']} blocks")
+    if lane["spares"]:
+        parts.append(f"{lane['spares']} spare files")
     yield ", ".join(parts)
+    if lane["others"]:
+        yield f"  of no use: {', '.join(lane['others'])}"
     heading = ("file", "bytes", "used", "blocks", "kinds", "batches", "record bytes", "written")
     rows = [
         (

@@ -92,6 +92,38 @@ def test_damage_is_named_by_file(stopped, pattern, at, capsys):
     assert json.loads(capsys.readouterr().out)["damage"] == report["damage"]
 
 
+def test_files_that_wait_or_are_of_no_use_are_shown(stopped, capsys):
+    lane = stopped.folder / "dfs" / "local" / "lanes"
+    folder = sorted(lane.iterdir())[-1]
+    before = report_of(stopped, lane=2)["lanes"][0]
+    assert before["others"] == []
+    (folder / "000000000007.spare").write_bytes(bytes(4096))
+    (folder / "draft-0123456789abcdef").write_bytes(b"half")
+    after = report_of(stopped, lane=2, verify=True)
+    assert after["damage"] == []
+    assert after["lanes"][0]["spares"] == before["spares"] + 1
+    assert after["lanes"][0]["others"] == ["draft-0123456789abcdef"]
+    assert inspect(stopped.settings, verify=False, lane=2, topic=None, as_json=False) == 0
+    assert "of no use: draft-0123456789abcdef" in capsys.readouterr().out
+
+
+def test_damage_in_a_bucket_of_s3_is_named(s3_server, tmp_path):
+    location = s3_server.make_bucket("inspected")
+    with Broker(tmp_path, lane=LANE, storage={"bucket": location}) as broker:
+        produce(broker.bootstrap, "orders", range(100))
+        broker.stop()
+        assert inspect(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 0
+        client = s3_server.client()
+        listed = client.list_objects_v2(Bucket="inspected")["Contents"]
+        key = next(each["Key"] for each in listed if "/objects/" in each["Key"])
+        raw = bytearray(client.get_object(Bucket="inspected", Key=key)["Body"].read())
+        raw[200] ^= 1
+        client.put_object(Bucket="inspected", Key=key, Body=bytes(raw))
+        damage = report_of(broker, verify=True)["damage"]
+        assert [each["file"] for each in damage] == [key]
+        assert inspect(broker.settings, verify=True, lane=None, topic=None, as_json=True) == 4
+
+
 def test_damaged_lane_is_found_while_its_broker_is_dead(tmp_path):
     broker = Broker(tmp_path, lane=LANE)
     broker.start()

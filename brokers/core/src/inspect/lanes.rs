@@ -24,6 +24,18 @@ use crate::wire::{Reader, WireError, crc32c};
 const TOKEN_BYTES: usize = 36;
 const TOKEN_MAGIC: &[u8; 4] = b"FRLO";
 
+/// Endings of a lane's files, besides [`OF_LANE`].
+const ENDINGS: [&str; 3] = ["wal", "idx", SPARE];
+const SPARE: &str = "spare";
+const OF_LANE: [&str; 2] = ["OWNER", "SEAL"];
+
+/// Whether a lane has a use for a file of this name.
+fn is_of_lane(name: &String) -> bool {
+    let named = std::slice::from_ref(name);
+    OF_LANE.contains(&name.as_str())
+        || ENDINGS.iter().any(|ending| !file_numbers(named, ending).is_empty())
+}
+
 impl From<SealedEnd> for EndReport {
     fn from(end: SealedEnd) -> Self {
         Self { file: end.file, sequence: end.sequence }
@@ -79,8 +91,12 @@ impl Inspector<'_> {
                 .map(|seal| SealReport { end: seal_end(seal), blocks: seal.blocks.len() }),
             files: Vec::new(),
             leftovers: Vec::new(),
+            spares: 0,
+            others: Vec::new(),
         };
         let names = self.environment.disk.list(&paths.folder()).await?;
+        lane.spares = file_numbers(&names, SPARE).len();
+        lane.others = names.iter().filter(|name| !is_of_lane(name)).cloned().collect();
         let sealed = sealed_blocks(seal);
         let mut walk = Walk { nonce: None, due: None, end: lane.end, sealed };
         for number in file_numbers(&names, "wal") {

@@ -104,6 +104,10 @@ pub struct LaneReport {
     pub files: Vec<FileReport>,
     /// Files of which only the index is left.
     pub leftovers: Vec<LeftoverReport>,
+    /// How many files hold nothing any more and wait to be written again.
+    pub spares: usize,
+    /// Names of what is none of the above: drafts of a process that died, or nothing of ours.
+    pub others: Vec<String>,
 }
 
 /// Where a lane ends.
