@@ -1,8 +1,9 @@
 """A broker's memory while clients and disk are at their worst.
 
 Four consumers ask for everything and take nothing, two hundred connections do nothing, the disk is
-slow, and producers push as hard as they can, giving requests up and sending them again. What the
-broker may take meanwhile is the sum of its budgets (`docs/reference/broker-settings.md`).
+slow, and producers push as hard as they can: some give requests up and send them again, one leaves
+as soon as it has sent them. What the broker may take meanwhile is the sum of its budgets
+(`docs/reference/limits.md`).
 
     python -m tests.brokers.memory --mib 4096
 """
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.clients.servers import BrokerServer
 from tests.faulty.faults import Faults
@@ -35,7 +37,9 @@ RECORD_BYTES = 16 << 10
 PRODUCERS = 4
 STALLED = 4
 IDLE = 200
-FETCH, API_VERSIONS = 1, 18
+PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+# What a request of a producer that leaves has: a batch for each of so many partitions.
+LEFT_BYTES, LEFT_PARTITIONS = 512 << 10, 4
 # A stalled client has this many requests behind the answer that it does not take.
 PIPELINED = 16
 
@@ -110,6 +114,35 @@ def stall(port: int) -> Raw:
     for _ in range(PIPELINED):
         client.send(FETCH, 4, fetch_everything(0))
     return client
+
+
+def produce_batches(batch: bytes) -> bytes:
+    """The body of a Produce of version 3 with the same batch for some partitions."""
+    name = TOPIC.encode()
+    records = b"".join(
+        struct.pack(">ii", partition, len(batch)) + batch for partition in range(LEFT_PARTITIONS)
+    )
+    topic = struct.pack(">h", len(name)) + name + struct.pack(">i", LEFT_PARTITIONS) + records
+    return struct.pack(">hhii", -1, 1, 1000, 1) + topic
+
+
+class Leaver(threading.Thread):
+    """Sends a request by a connection of its own and leaves, again and again."""
+
+    def __init__(self, port: int, total: int) -> None:
+        super().__init__()
+        self._port = port
+        self._total = total
+
+    def run(self) -> None:
+        """Until so many bytes were sent."""
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, LEFT_BYTES)
+        builder.append(0, 0, None, bytes(LEFT_BYTES - 1024), [])
+        body = produce_batches(bytes(builder.build()))
+        for _ in range(self._total // len(body)):
+            client = Raw.plain(self._port)
+            client.send(PRODUCE, 3, body)
+            client.close()
 
 
 class Pusher:
@@ -187,11 +220,14 @@ def push(folder: Path, mib: int) -> Outcome:
         for _ in range(STALLED):
             clients.callback(stall(port).close)
         disk.fail(SLOW_DISK)
+        leaver = Leaver(port, mib * MIB // 2)
+        leaver.start()
         pushers = [Pusher(broker.bootstrap, mib * MIB // PRODUCERS) for _ in range(PRODUCERS)]
         for pusher in pushers:
             pusher.start()
         for pusher in pushers:
             pusher.join()
+        leaver.join()
         disk.heal()
         every = [first, *pushers]
         sent, acked = (sum(getattr(each, what) for each in every) for what in ("sent", "acked"))

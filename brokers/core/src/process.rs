@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::auth::derivation::{CredentialError, ITERATIONS_MIN};
 use crate::auth::types::ScramCredential;
 use crate::engine::{Engine, StartError};
+use crate::env::usage::bound_allocator;
 use crate::env::{Environment, Listener};
 use crate::handlers::{Broker, ListenerFacts};
 use crate::metadata::cluster::ClusterError;
@@ -117,8 +118,10 @@ impl BrokerProcess {
     /// [`ProcessError`].
     pub fn start(settings: &Settings) -> Result<Self, ProcessError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = settings.threads.on(cores);
+        bound_allocator(threads);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(settings.threads.on(cores))
+            .worker_threads(threads)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_keep_alive(BLOCKING_THREAD_TIME)
             .thread_stack_size(STACK_BYTES)

@@ -15,6 +15,7 @@ use super::view::Names;
 use super::{CellSecret, Gateway, World};
 use crate::env::files::{FileError, read_private};
 use crate::env::real::{SystemClock, SystemRandomness, Tcp};
+use crate::env::usage::bound_allocator;
 use crate::env::{Listener, Network};
 use crate::metadata::cell::CellError;
 use crate::metadata::{MetadataError, open_store};
@@ -76,8 +77,10 @@ impl GatewayProcess {
     /// [`GatewayError`].
     pub fn start(settings: &GatewaySettings) -> Result<Self, GatewayError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = settings.threads.on(cores);
+        bound_allocator(threads);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(settings.threads.on(cores))
+            .worker_threads(threads)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_keep_alive(BLOCKING_THREAD_TIME)
             .thread_name("freshet-gateway")
