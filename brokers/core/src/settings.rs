@@ -134,6 +134,10 @@ pub struct LaneSection {
     pub roll_after_ms: u64,
     /// A group commit is cut here.
     pub write_bytes_max: usize,
+    /// Producers wait while batches that are not written yet keep more memory alive.
+    pub queue_bytes_max: usize,
+    /// A commit that takes longer is explained in the log.
+    pub slow_commit_ms: u64,
 }
 
 impl Default for LaneSection {
@@ -143,6 +147,8 @@ impl Default for LaneSection {
             file_bytes_max: 64 << 20,
             roll_after_ms: 60_000,
             write_bytes_max: 1 << 20,
+            queue_bytes_max: 64 << 20,
+            slow_commit_ms: 1_000,
         }
     }
 }

@@ -9,12 +9,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cold::store::ObjectStore;
 
+mod direct;
 pub mod files;
 pub mod real;
+mod thread;
 pub mod usage;
 
 /// The wall clock. No step that could lose or duplicate data reads it.
@@ -120,6 +124,10 @@ pub trait Disk: Send + Sync {
     /// to that yet.
     async fn make_durable(&self, path: &Path) -> DiskResult<()>;
 
+    /// Gives a file another name, in the place of what bears it. Durable only after
+    /// [`Disk::make_durable`]; whoever has the file open keeps it.
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()>;
+
     /// Removes a name. Absent is not an error.
     async fn remove(&self, path: &Path) -> DiskResult<()>;
 
@@ -128,6 +136,12 @@ pub trait Disk: Send + Sync {
 
     /// Names in a folder, sorted; empty where the folder does not exist.
     async fn list(&self, path: &Path) -> DiskResult<Vec<String>>;
+
+    /// Runs a task that mostly waits for this disk, where its operations cost least: on a thread of
+    /// its own, if that saves anything. Dropping the handle ends it.
+    fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
+        Ok(AbortOnDropHandle::new(tokio::spawn(task)))
+    }
 }
 
 /// A connection's byte stream.

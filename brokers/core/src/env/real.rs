@@ -3,23 +3,25 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cold::location::open_bucket;
 
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
-    draft_name,
+    direct, draft_name, thread,
 };
 
 /// O_DIRECT reads are aligned to this many bytes.
-const DIRECT_ALIGNMENT: usize = 4096;
+const DIRECT_ALIGNMENT: usize = direct::ALIGNMENT;
 
 impl Environment {
     /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`,
@@ -95,22 +97,27 @@ impl FolderDisk {
         work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
     ) -> DiskResult<T> {
         let full = self.locate(path);
-        run_blocking(full.display().to_string(), move || work(&full)).await
+        run_blocking(full.display().to_string().into(), move || work(&full)).await
     }
 }
 
-/// Runs blocking work on a thread of its own pool and names `what` in its error.
+/// Runs blocking work on a thread of a pool, or right here where the thread is the task's own, and
+/// names `what` in its error.
 async fn run_blocking<T: Send + 'static>(
-    what: String,
+    what: Arc<str>,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> DiskResult<T> {
+    if thread::may_block() {
+        return work().map_err(|error| disk_error(&what, &error));
+    }
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|error| disk_error(what, &error)),
-        Err(join) => Err(DiskError::Failed(what, join.to_string())),
+        Ok(result) => result.map_err(|error| disk_error(&what, &error)),
+        Err(join) => Err(DiskError::Failed(what.to_string(), join.to_string())),
     }
 }
 
-fn disk_error(what: String, error: &io::Error) -> DiskError {
+fn disk_error(what: &str, error: &io::Error) -> DiskError {
+    let what = what.to_owned();
     match error.kind() {
         io::ErrorKind::NotFound => DiskError::NotFound(what),
         io::ErrorKind::AlreadyExists => DiskError::Exists(what),
@@ -158,8 +165,12 @@ impl Disk for FolderDisk {
         let file = self
             .blocking(path, move |full| {
                 let file = OpenOptions::new().read(true).write(true).create_new(true).open(full)?;
-                fill_with_zeros(&file, zeros)?;
-                file.sync_all()?;
+                let filled = fill_with_zeros(&file, zeros).and_then(|()| file.sync_all());
+                if let Err(error) = filled {
+                    // A part of a file would keep the last room of a full disk.
+                    absent_is_fine(fs::remove_file(full))?;
+                    return Err(error);
+                }
                 sync_parent(full)?;
                 OpenFile::new(full, file, remote)
             })
@@ -199,6 +210,11 @@ impl Disk for FolderDisk {
         .await
     }
 
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        let to = self.locate(to);
+        self.blocking(from, move |from| fs::rename(from, to)).await
+    }
+
     async fn remove(&self, path: &Path) -> DiskResult<()> {
         self.blocking(path, |full| absent_is_fine(fs::remove_file(full))).await
     }
@@ -222,6 +238,10 @@ impl Disk for FolderDisk {
         })
         .await
     }
+
+    fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
+        thread::run("lane", task).map_err(|error| disk_error("a thread", &error))
+    }
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
@@ -231,16 +251,46 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// More than this is written past the cache: nobody reads it soon.
+const CACHED_BYTES_MAX: usize = 256 << 10;
+
 fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create_new(true).open(draft)?;
-    write_all_vectored_at(&file, 0, pieces)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(draft)?;
+    let bytes: usize = pieces.iter().map(Bytes::len).sum();
+    if bytes <= CACHED_BYTES_MAX || !publish_directly(&file, pieces, bytes as u64)? {
+        write_all_vectored_at(&file, 0, pieces)?;
+    }
     file.sync_all()?;
     fs::hard_link(draft, path)?;
     sync_parent(path)
 }
 
+/// Writes past the cache, and says whether the file takes that.
+fn publish_directly(file: &fs::File, pieces: &[Bytes], bytes: u64) -> io::Result<bool> {
+    let Ok(direct) = direct::open(file) else { return Ok(false) };
+    direct::reserve(&direct, bytes.next_multiple_of(direct::ALIGNMENT as u64))?;
+    let written = is_taken(direct::write_all_at(&direct, 0, pieces))?;
+    file.set_len(bytes)?;
+    Ok(written)
+}
+
+/// Whether a write past the cache was taken, or refused before anything was written.
+fn is_taken(written: io::Result<()>) -> io::Result<bool> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
 fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {
     const CHUNK: usize = 1 << 20;
+    direct::reserve(file, zeros)?;
+    if zeros.is_multiple_of(direct::ALIGNMENT as u64)
+        && let Ok(direct) = direct::open(file)
+        && is_taken(direct::fill_with_zeros(&direct, zeros))?
+    {
+        return Ok(());
+    }
     let chunk = vec![0_u8; CHUNK.min(usize::try_from(zeros).unwrap_or(CHUNK))];
     let mut left = zeros;
     while left > 0 {
@@ -252,64 +302,92 @@ fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {
 }
 
 struct OpenFile {
-    name: String,
-    file: Arc<fs::File>,
-    /// A second descriptor that bypasses this machine's cache; only on a remote file system, since
-    /// a local one has only the one cache that everybody shares.
-    direct: Option<Arc<fs::File>>,
+    name: Arc<str>,
+    descriptors: Arc<Descriptors>,
+    /// Whether reads that must see what the server has go past this machine's cache: on a remote
+    /// file system. A local one has only the one cache that everybody shares.
+    remote: bool,
+}
+
+struct Descriptors {
+    cached: fs::File,
+    /// Past the cache; opened when first needed, and none where the file system has no such thing.
+    direct: OnceLock<Option<fs::File>>,
+}
+
+impl Descriptors {
+    fn direct(&self) -> Option<&fs::File> {
+        self.direct.get_or_init(|| direct::open(&self.cached).ok()).as_ref()
+    }
+
+    /// Past the cache where that is possible.
+    fn write_all_at(&self, position: u64, pieces: &[Bytes]) -> io::Result<()> {
+        let bytes = pieces.iter().map(Bytes::len).sum();
+        if direct::is_aligned(position, bytes)
+            && let Some(file) = self.direct()
+            && is_taken(direct::write_all_at(file, position, pieces))?
+        {
+            return Ok(());
+        }
+        write_all_vectored_at(&self.cached, position, pieces)
+    }
 }
 
 impl OpenFile {
-    fn new(path: &Path, file: fs::File, remote: bool) -> io::Result<Self> {
-        let direct = if remote {
-            let options = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
-            Some(Arc::new(options))
-        } else {
-            None
-        };
-        Ok(Self { name: path.display().to_string(), file: Arc::new(file), direct })
+    fn new(path: &Path, cached: fs::File, remote: bool) -> io::Result<Self> {
+        let descriptors = Descriptors { cached, direct: OnceLock::new() };
+        if remote && descriptors.direct().is_none() {
+            let what = "a remote file system without O_DIRECT: a stale cache could not be told";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
+        let name = path.display().to_string().into();
+        Ok(Self { name, descriptors: Arc::new(descriptors), remote })
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&Descriptors) -> io::Result<T> + Send + 'static,
     ) -> DiskResult<T> {
-        let file = Arc::clone(&self.file);
-        run_blocking(self.name.clone(), move || work(&file)).await
+        let descriptors = Arc::clone(&self.descriptors);
+        run_blocking(Arc::clone(&self.name), move || work(&descriptors)).await
     }
 }
 
 #[async_trait]
 impl File for OpenFile {
     async fn write_at(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
-        self.blocking(move |file| write_all_vectored_at(file, position, &pieces)).await
+        self.blocking(move |file| file.write_all_at(position, &pieces)).await
     }
 
     async fn sync(&self) -> DiskResult<()> {
-        self.blocking(fs::File::sync_data).await
+        self.blocking(|file| file.cached.sync_data()).await
     }
 
     async fn write_and_sync(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
         self.blocking(move |file| {
-            write_all_vectored_at(file, position, &pieces)?;
-            file.sync_data()
+            file.write_all_at(position, &pieces)?;
+            file.cached.sync_data()
         })
         .await
     }
 
     async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        self.blocking(move |file| read_fully_at(file, position, length)).await
+        self.blocking(move |file| read_fully_at(&file.cached, position, length)).await
     }
 
     async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        let Some(direct) = self.direct.clone() else {
+        if !self.remote {
             return self.read_at(position, length).await;
-        };
-        run_blocking(self.name.clone(), move || read_direct_at(&direct, position, length)).await
+        }
+        self.blocking(move |file| {
+            let direct = file.direct().expect("a remote file is opened with it");
+            read_direct_at(direct, position, length)
+        })
+        .await
     }
 
     async fn size(&self) -> DiskResult<u64> {
-        self.blocking(|file| Ok(file.metadata()?.len())).await
+        self.blocking(|file| Ok(file.cached.metadata()?.len())).await
     }
 }
 

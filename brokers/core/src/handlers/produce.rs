@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::context::RequestContext;
 use super::topics::{NotServed, patience};
 use crate::auth::types::{Operation, ResourceType};
+use crate::lane::ack::Acks;
 use crate::metadata::view::Topic;
 use crate::partition::Partition;
 use crate::protocol::produce::{
@@ -19,6 +20,7 @@ use crate::protocol::produce::{
     ProduceTopicResponse, allows_compression,
 };
 use crate::records::{BatchHeader, ProduceLimits, RecordRejection, validate_produced};
+use crate::standing::Standing;
 
 /// Kafka's admin client may write to internal topics.
 const ADMIN_CLIENT_ID: &str = "__admin_client";
@@ -28,6 +30,9 @@ const TOPIC_IDS_FROM: i16 = 13;
 /// A request whose batches are in the lane's queue, or refused.
 pub struct StagedProduce {
     topics: Vec<StagedTopic>,
+    /// Of every batch that was staged.
+    acks: Acks,
+    standing: Standing,
     patience: Duration,
     throttle_time_ms: i32,
 }
@@ -57,10 +62,11 @@ pub fn stage(
 ) -> StagedProduce {
     let patience = patience(request.timeout_ms);
     let refusal = refuse_all(context, &request);
-    let stager = Stager { context, frame_bytes, refusal };
+    let stager = Stager { context, frame_bytes, refusal, acks: Acks::default() };
     let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
     let throttle_time_ms = context.charge_produce(frame_bytes);
-    StagedProduce { topics, patience, throttle_time_ms }
+    let standing = context.broker().engine.standing.clone();
+    StagedProduce { topics, acks: stager.acks, standing, patience, throttle_time_ms }
 }
 
 /// Why a topic's records are refused.
@@ -108,6 +114,7 @@ struct Stager<'a> {
     context: &'a RequestContext,
     frame_bytes: usize,
     refusal: Option<Refusal>,
+    acks: Acks,
 }
 
 impl Stager<'_> {
@@ -170,10 +177,9 @@ impl Stager<'_> {
             return Err(failed(ResponseError::InvalidTxnState));
         }
         let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
-        let lane = &broker.engine.lane;
-        let staged = partition
-            .stage(lane, batch, &self.context.client.payer, pinned_bytes)
-            .map_err(failed)?;
+        let (lane, payer) = (&broker.engine.lane, &self.context.client.payer);
+        let ack = Some(self.acks.share());
+        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
         let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
         let end_offset = staged.end_offset;
         Ok(StagedPartition::Staged { index, partition, end_offset, answer })
@@ -228,10 +234,18 @@ impl StagedProduce {
         self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
     }
 
-    /// Waits until what was staged is durable, or the client's patience or the instance ends.
-    pub async fn acknowledge(self) -> ProduceResponse {
+    /// Waits until what was staged is durable, or the client's patience or the instance ends. Gives
+    /// the answer, and since when it could be given.
+    pub async fn acknowledge(self) -> (ProduceResponse, Option<Instant>) {
+        let deadline = Instant::now() + self.patience;
+        tokio::select! {
+            biased;
+            // What became of each batch is asked below.
+            _ = timeout_at(deadline, self.acks.settled()) => {}
+            _ = self.standing.ended() => {}
+        }
+        let settled_at = self.acks.settled_at();
         let mut topics = Vec::with_capacity(self.topics.len());
-        let deadline = tokio::time::Instant::now() + self.patience;
         for topic in self.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for partition in topic.partitions {
@@ -241,20 +255,21 @@ impl StagedProduce {
             topics.push(ProduceTopicResponse { name, topic_id, partitions });
         }
         let throttle_time_ms = self.throttle_time_ms;
-        ProduceResponse { topics, throttle_time_ms, node_endpoints: Vec::new() }
+        let response = ProduceResponse { topics, throttle_time_ms, node_endpoints: Vec::new() };
+        (response, settled_at)
     }
 }
 
 impl StagedPartition {
-    async fn acknowledge(self, deadline: tokio::time::Instant) -> ProducePartitionResponse {
+    /// Waits only for the original of a duplicate: everything else is settled.
+    async fn acknowledge(self, deadline: Instant) -> ProducePartitionResponse {
         let (index, partition, end_offset, answer) = match self {
             Self::Refused(response) => return response,
             Self::Staged { index, partition, end_offset, answer } => {
                 (index, partition, end_offset, answer)
             }
         };
-        let patience = deadline.saturating_duration_since(tokio::time::Instant::now());
-        let durable = timeout(patience, partition.durable(end_offset)).await;
+        let durable = timeout_at(deadline, partition.durable(end_offset)).await;
         match durable.unwrap_or(Err(ResponseError::RequestTimedOut)) {
             Ok(()) => ProducePartitionResponse {
                 error_code: 0,

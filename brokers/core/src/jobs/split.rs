@@ -94,7 +94,11 @@ impl Splitter {
             if entry.base_offset < partition.manifest().covered_end {
                 continue;
             }
-            let batch = self.read(entry).await?;
+            // What is still in memory is what was received and checked; the lane has the same bytes.
+            let batch = match partition.hot_batch(entry.base_offset) {
+                Some(batch) => batch,
+                None => self.read(entry).await?,
+            };
             writer.add(entry.partition, &batch, entry.spot.written_at_ms);
             let known = additions.last().is_some_and(|last| last.partition.id() == entry.partition);
             if !known {
@@ -201,6 +205,9 @@ impl Splitter {
         }
         let file = LaneFile::Wal(number);
         context.sources.lanes.forget(incarnation, file);
+        if incarnation == context.incarnation {
+            return Ok(context.lane.retire(number).await?);
+        }
         let path = context.lane_paths(incarnation).file(file);
         Ok(context.disk.remove(&path).await.map_err(LaneError::from)?)
     }

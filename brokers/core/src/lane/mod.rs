@@ -7,6 +7,7 @@ use crate::env::DiskError;
 use crate::ids::Incarnation;
 use crate::wire::WireError;
 
+pub mod ack;
 pub mod block;
 pub mod heads;
 pub mod index;
@@ -15,7 +16,9 @@ pub mod queue;
 pub mod reader;
 pub mod scan;
 pub mod seal;
+mod spare;
 pub mod token;
+mod write;
 pub mod writer;
 
 /// Why a lane could not be written or read.
@@ -145,13 +148,18 @@ impl LanePaths {
         self.folder.join(METERED)
     }
 
+    /// A file of blocks that was split and waits to be used again. It holds nothing.
+    pub fn spare(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number:012}.spare"))
+    }
+
     /// What is left of a file of blocks for the meter.
     pub fn leftover(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number:012}.idx"))
     }
 }
 
-/// The numbers of the files with an ending (`wal` or `idx`) among the names of a folder, ascending.
+/// The numbers of the files with an ending (`wal`, `idx` or `spare`) among the names of a folder, ascending.
 pub fn file_numbers(names: &[String], ending: &str) -> Vec<u64> {
     let mut numbers: Vec<u64> = names
         .iter()

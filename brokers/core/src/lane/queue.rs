@@ -5,8 +5,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
+use super::ack::AckShare;
 use super::index::{InstallEntry, Usage};
+use super::spare::Spares;
+use super::writer::{LaneSettings, file_size};
 use super::{LaneEnd, LaneError, LaneSpot};
 use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::records::StoredBatch;
@@ -26,6 +30,8 @@ pub struct LaneBatch {
     pub pinned_bytes: usize,
     /// Told when it is durable.
     pub owner: Arc<dyn BatchOwner>,
+    /// Goes when the owner was told, or when nobody ever will tell it.
+    pub ack: Option<AckShare>,
 }
 
 /// A batch below the fence-checked end.
@@ -55,7 +61,12 @@ pub(super) struct Install {
     pub(super) done: oneshot::Sender<()>,
 }
 
-/// What the writer is to do.
+/// What the writer is to do, and since when.
+pub(super) struct Waiting {
+    pub(super) since: Instant,
+    pub(super) item: Item,
+}
+
 pub(super) enum Item {
     Batch(LaneBatch),
     Usage(Usage),
@@ -66,14 +77,19 @@ pub(super) enum Item {
 
 #[derive(Default)]
 struct Queue {
-    items: VecDeque<Item>,
+    items: VecDeque<Waiting>,
+    /// Memory that the batches among them keep alive.
+    pinned_bytes: usize,
     closed: bool,
 }
 
 /// The way into the lane.
 pub struct Lane {
     queue: Mutex<Queue>,
+    settings: LaneSettings,
+    pub(super) spares: Arc<Spares>,
     work: Notify,
+    shrunk: Notify,
     incarnation: Incarnation,
     standing: Standing,
 }
@@ -131,13 +147,51 @@ impl Lane {
         closed.await.map_err(|_| LaneError::Closed(self.incarnation))
     }
 
+    /// Waits until the writer has taken so much that there is room for another batch, or until the
+    /// lane takes nothing more. A disk that is slow makes producers slow, and no queue long: beyond
+    /// its bound the queue grows by at most what requests are in flight.
+    pub async fn room(&self) {
+        loop {
+            let shrunk = self.shrunk.notified();
+            if self.has_room() {
+                return;
+            }
+            shrunk.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.closed || queue.pinned_bytes < self.settings.queue_bytes_max
+    }
+
+    /// Memory that waiting batches keep alive, in bytes.
+    pub fn pinned_bytes(&self) -> usize {
+        self.queue.lock().pinned_bytes
+    }
+
+    /// Puts a file aside that holds nothing that anybody needs any more: it is used again, or
+    /// removed.
+    ///
+    /// # Errors
+    /// The disk's; the file may still be there.
+    pub async fn retire(&self, number: u64) -> Result<(), LaneError> {
+        self.spares.retire(number, file_size(&self.settings, number)).await
+    }
+
     /// Items that wait for the writer.
     pub fn waiting(&self) -> usize {
         self.queue.lock().items.len()
     }
 
-    pub(super) fn new(incarnation: Incarnation, standing: Standing) -> Self {
-        Self { queue: Mutex::default(), work: Notify::new(), incarnation, standing }
+    pub(super) fn new(
+        incarnation: Incarnation,
+        standing: Standing,
+        settings: LaneSettings,
+        spares: Arc<Spares>,
+    ) -> Self {
+        let (work, shrunk) = (Notify::new(), Notify::new());
+        Self { queue: Mutex::default(), settings, spares, work, shrunk, incarnation, standing }
     }
 
     /// Waits until something is pushed after this call.
@@ -145,19 +199,31 @@ impl Lane {
         self.work.notified().await;
     }
 
-    /// Takes the first item if `wanted` says so.
-    pub(super) fn pop_if(&self, wanted: impl FnOnce(&Item) -> bool) -> Option<Item> {
+    /// Takes items from the front for as long as `take` wants the next one.
+    pub(super) fn take_while(&self, wanted: &mut dyn Wanted) {
         let mut queue = self.queue.lock();
-        if queue.items.front().is_some_and(wanted) { queue.items.pop_front() } else { None }
+        let was_full = queue.pinned_bytes >= self.settings.queue_bytes_max;
+        while queue.items.front().is_some_and(|waiting| wanted.wants(&waiting.item)) {
+            let Some(waiting) = queue.items.pop_front() else { break };
+            queue.pinned_bytes -= waiting.item.pinned_bytes();
+            wanted.take(waiting);
+        }
+        let has_room = queue.pinned_bytes < self.settings.queue_bytes_max;
+        drop(queue);
+        if was_full && has_room {
+            self.shrunk.notify_waiters();
+        }
     }
 
     fn push(&self, item: Item) -> Result<(), LaneError> {
+        let since = Instant::now();
         let mut queue = self.queue.lock();
         if queue.closed || self.standing.is_down() {
             return Err(LaneError::Closed(self.incarnation));
         }
         queue.closed = matches!(item, Item::Close(_));
-        queue.items.push_back(item);
+        queue.pinned_bytes += item.pinned_bytes();
+        queue.items.push_back(Waiting { since, item });
         drop(queue);
         self.work.notify_one();
         Ok(())
@@ -167,6 +233,30 @@ impl Lane {
     pub(super) fn end(&self) {
         let mut queue = self.queue.lock();
         queue.closed = true;
-        queue.items.clear();
+        queue.pinned_bytes = 0;
+        let dropped = std::mem::take(&mut queue.items);
+        drop(queue);
+        // Without the lock: those who wait run when their shares go.
+        drop(dropped);
+        self.shrunk.notify_waiters();
     }
+}
+
+impl Item {
+    fn pinned_bytes(&self) -> usize {
+        if let Self::Batch(batch) = self {
+            batch.pinned_bytes.max(batch.batch.size_bytes())
+        } else {
+            0
+        }
+    }
+}
+
+/// What takes items from the queue.
+pub(super) trait Wanted {
+    /// Whether the item is to be taken.
+    fn wants(&self, item: &Item) -> bool;
+
+    /// Takes it.
+    fn take(&mut self, waiting: Waiting);
 }

@@ -1,6 +1,6 @@
 //! The writer of one's own lane: group commit, and the fence-checked end.
 //!
-//! One task writes. A write starts as soon as the lane is free, takes what arrived meanwhile up to
+//! One task writes, on a thread of its own where the disk is a real one. A write starts as soon as the lane is free, takes what arrived meanwhile up to
 //! [`LaneSettings::write_bytes_max`], and is acked once it was written, synced, and the owner token
 //! was found to be ours. Anything else ends the instance: there is no second try.
 
@@ -14,16 +14,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode, span};
-use super::index::{
-    DATA_ENTRY_BYTES, DataEntry, InstallEntry, Usage, encode_checkpoint, encode_data,
-    encode_installs, encode_usage,
-};
+use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode};
+use super::index::{InstallEntry, encode_checkpoint, encode_data, encode_installs, encode_usage};
 use super::leftover::{BlockSummary, Leftover};
-use super::queue::{DurableBatch, InstallEffect, Item, Lane, LaneBatch};
+use super::queue::{DurableBatch, Lane};
+use super::spare::Spares;
 use super::token::OwnerToken;
+use super::write::{Stages, Write};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
-use crate::env::{Clock, Disk, DiskResult, File};
+use crate::env::{Clock, Disk, DiskError, DiskResult, File};
 use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::metrics::{CommitStage, LaneMetrics};
 use crate::rules::{Rule, Rules};
@@ -40,6 +39,10 @@ pub struct LaneSettings {
     pub roll_after: Duration,
     /// A write is cut here; one batch may be larger.
     pub write_bytes_max: usize,
+    /// Producers wait while batches that are not written yet keep more memory than this alive.
+    pub queue_bytes_max: usize,
+    /// A commit that takes longer, from its first batch on, is explained in the log.
+    pub slow_commit: Duration,
 }
 
 impl Default for LaneSettings {
@@ -49,6 +52,8 @@ impl Default for LaneSettings {
             file_bytes_max: 64 << 20,
             roll_after: Duration::from_secs(60),
             write_bytes_max: 1 << 20,
+            queue_bytes_max: 64 << 20,
+            slow_commit: Duration::from_secs(1),
         }
     }
 }
@@ -116,9 +121,12 @@ pub struct WriterParts {
 /// # Errors
 /// The disk's, or [`LaneError::TokenLost`].
 pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<()>), LaneError> {
-    let lane = Arc::new(Lane::new(parts.incarnation, parts.standing.clone()));
-    let first_bytes = parts.settings.file_bytes_first;
-    let file = parts.disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes).await?;
+    let (disk, settings) = (Arc::clone(&parts.disk), parts.settings);
+    let spares = Spares::new(Arc::clone(&disk), parts.paths.clone(), settings.file_bytes_max);
+    let (standing, spares) = (parts.standing.clone(), Arc::new(spares));
+    let lane = Arc::new(Lane::new(parts.incarnation, standing.clone(), settings, spares));
+    let first_bytes = settings.file_bytes_first;
+    let file = disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes).await?;
     let mut writer = Writer {
         parts,
         lane: Arc::clone(&lane),
@@ -127,11 +135,12 @@ pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<(
         sequence: 0,
         durable_sequence: 0,
         written_at_ms: i64::MIN,
+        slow: SlowCommits::default(),
     };
     writer.write_checkpoint().await?;
     writer.prepare_next();
-    let (standing, ending) = (writer.parts.standing.clone(), Arc::clone(&lane));
-    let task = tokio::spawn(async move {
+    let ending = Arc::clone(&lane);
+    let task = async move {
         match AssertUnwindSafe(writer.run()).catch_unwind().await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => standing.stand_down(&error.to_string()),
@@ -139,8 +148,8 @@ pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<(
             Err(_) => standing.stand_down("the lane's writer panicked"),
         }
         ending.end();
-    });
-    Ok((lane, AbortOnDropHandle::new(task)))
+    };
+    Ok((lane, disk.dedicate(task.boxed())?))
 }
 
 struct OpenFile {
@@ -181,69 +190,7 @@ struct Writer {
     durable_sequence: u64,
     /// The time of the last block.
     written_at_ms: i64,
-}
-
-/// One write: what was taken from the queue, laid out in blocks.
-#[derive(Default)]
-struct Write {
-    batches: Vec<LaneBatch>,
-    entries: Vec<DataEntry>,
-    usage: Vec<Usage>,
-    installs: Vec<InstallEntry>,
-    effects: Vec<(InstallEffect, oneshot::Sender<()>)>,
-    payload_bytes: usize,
-    /// The file is to be ended; whoever asked for it is told.
-    roll: Vec<oneshot::Sender<()>>,
-    close: Option<oneshot::Sender<LaneEnd>>,
-}
-
-impl Write {
-    /// Whether an item may join: a write is cut at `cut` bytes, and nothing joins after its end.
-    fn has_room_for(&self, item: &Item, cut: usize) -> bool {
-        let bytes = if let Item::Batch(batch) = item { batch.batch.size_bytes() } else { 0 };
-        let fits = self.payload_bytes == 0 || self.payload_bytes + bytes <= cut;
-        fits && self.roll.is_empty() && self.close.is_none()
-    }
-
-    /// Bytes that it takes at the most, with room for its indexes.
-    fn room(&self) -> u64 {
-        let data = match self.entries.len() {
-            0 => 0,
-            entries => span(self.payload_bytes + (DATA_ENTRY_BYTES + 16) * entries + 4096),
-        };
-        let installs = match self.installs.len() {
-            0 => 0,
-            entries => span(32 * entries + 64),
-        };
-        let usage: usize =
-            self.usage.iter().map(|usage| span(64 * usage.entries.len() + 4096)).sum();
-        (data + usage + installs) as u64
-    }
-
-    fn take(&mut self, item: Item) {
-        match item {
-            Item::Batch(batch) => {
-                let header = batch.batch.header();
-                let position = u32::try_from(self.payload_bytes).expect("a write is cut at 1 MiB");
-                let (partition, principal) = (batch.partition, Arc::clone(&batch.principal));
-                let entry = DataEntry::new(partition, batch.epoch, principal, &header, position);
-                self.entries.push(entry);
-                self.payload_bytes += batch.batch.size_bytes();
-                self.batches.push(batch);
-            }
-            Item::Usage(usage) => self.usage.push(usage),
-            Item::Install(install) => {
-                self.installs.extend(install.entries);
-                self.effects.push((install.effect, install.done));
-            }
-            Item::Roll(done) => self.roll.push(done),
-            Item::Close(done) => self.close = Some(done),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.batches.is_empty() && self.usage.is_empty() && self.installs.is_empty()
-    }
+    slow: SlowCommits,
 }
 
 /// A block as it goes to the disk.
@@ -299,25 +246,25 @@ impl Writer {
             tokio::select! {
                 biased;
                 () = arrived => {}
-                _ = self.parts.standing.ended() => return Write::default(),
-                () = roll_due => return Write::default(),
+                _ = self.parts.standing.ended() => return self.empty_write(),
+                () = roll_due => return self.empty_write(),
             }
         }
     }
 
+    fn empty_write(&self) -> Write {
+        Write::new(self.parts.settings.write_bytes_max)
+    }
+
     fn take_queued(&self) -> Option<Write> {
-        let mut write = Write::default();
-        let mut any = false;
-        let cut = self.parts.settings.write_bytes_max;
-        while let Some(item) = self.lane.pop_if(|item| write.has_room_for(item, cut)) {
-            write.take(item);
-            any = true;
-        }
-        any.then_some(write)
+        let mut write = self.empty_write();
+        self.lane.take_while(&mut write);
+        (!write.is_idle()).then_some(write)
     }
 
     /// Writes, syncs, checks the token; then tells whoever waits.
     async fn commit(&mut self, write: &mut Write) -> Result<(), LaneError> {
+        let queued = write.since.map(|since| since.elapsed()).unwrap_or_default();
         let room = write.room();
         let full = self.current.position + room > self.current.size;
         if full && self.current.position > self.current.checkpoint_end {
@@ -325,7 +272,12 @@ impl Writer {
         }
         let (pieces, blocks) = self.lay_out(write);
         let first_position = self.current.position;
-        self.put(pieces).await?;
+        let mut stages = self.put(pieces).await?;
+        stages.queue = queued;
+        self.parts.metrics.commit_took(CommitStage::Queue, queued);
+        if stages.total() >= self.parts.settings.slow_commit {
+            self.slow.explain(stages, write, self.lane.waiting());
+        }
         self.acknowledge(write, &blocks, first_position);
         Ok(())
     }
@@ -386,30 +338,34 @@ impl Writer {
     }
 
     /// The one place where blocks become durable.
-    async fn put(&mut self, pieces: Vec<Bytes>) -> Result<(), LaneError> {
+    async fn put(&mut self, pieces: Vec<Bytes>) -> Result<Stages, LaneError> {
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
-        let rules = self.parts.rules;
+        let (rules, metrics) = (self.parts.rules, &self.parts.metrics);
         let (file, position) = (&self.current.file, self.current.position);
         let begun = Instant::now();
-        let written = if rules.hold(Rule::SyncBeforeAck) {
-            file.write_and_sync(position, pieces).await
-        } else {
-            file.write_at(position, pieces).await
-        };
+        let mut done = file.write_at(position, pieces).await;
+        let written = Instant::now();
+        if done.is_ok() && rules.hold(Rule::SyncBeforeAck) {
+            done = file.sync().await;
+        }
         if rules.hold(Rule::UnknownMeansStop) {
-            written?;
-        } else if written.is_err() {
+            done?;
+        } else if done.is_err() {
             file.sync().await?;
         }
         let synced = Instant::now();
-        self.parts.metrics.commit_took(CommitStage::Write, synced - begun);
+        let (write, sync) = (written - begun, synced - written);
+        let mut stages = Stages { write, sync, ..Stages::default() };
+        metrics.commit_took(CommitStage::Write, write);
+        metrics.commit_took(CommitStage::Sync, sync);
         if rules.hold(Rule::TokenBeforeAck) {
             self.parts.token.check().await?;
-            self.parts.metrics.commit_took(CommitStage::Token, synced.elapsed());
+            stages.token = synced.elapsed();
+            metrics.commit_took(CommitStage::Token, stages.token);
         }
         self.current.position += bytes as u64;
         self.durable_sequence = self.sequence;
-        Ok(())
+        Ok(stages)
     }
 
     fn acknowledge(&mut self, write: &mut Write, blocks: &[Encoded], first_position: u64) {
@@ -436,8 +392,10 @@ impl Writer {
                 record_count: entry.record_count,
                 spot,
             });
-            let (batch, pinned_bytes, owner) = (batch.batch, batch.pinned_bytes, batch.owner);
-            owner.durable(DurableBatch { batch, spot, pinned_bytes });
+            let (pinned_bytes, ack) = (batch.pinned_bytes, batch.ack);
+            batch.owner.durable(DurableBatch { batch: batch.batch, spot, pinned_bytes });
+            // Only now: whoever waits for it asks the owner.
+            drop(ack);
         }
         for (effect, done) in write.effects.drain(..) {
             effect();
@@ -456,10 +414,7 @@ impl Writer {
 
     /// Ends the file and goes on in the next, whose checkpoint makes every block of this one sure.
     async fn roll(&mut self) -> Result<(), LaneError> {
-        let file = match self.next.take() {
-            Some(prepared) => prepared.await.expect("preparing a file does not panic")?,
-            None => self.create_file(self.current.number + 1).await?,
-        };
+        let file = self.next_file().await?;
         let number = self.current.number + 1;
         let ended = std::mem::replace(
             &mut self.current,
@@ -473,17 +428,23 @@ impl Writer {
         Ok(())
     }
 
-    async fn create_file(&self, number: u64) -> DiskResult<Arc<dyn File>> {
-        let path = self.parts.paths.file(LaneFile::Wal(number));
-        self.parts.disk.create(&path, file_size(&self.parts.settings, number)).await
+    /// The file that was made ahead of use. Where the disk was full then, there may be room by now.
+    async fn next_file(&mut self) -> DiskResult<Arc<dyn File>> {
+        if let Some(prepared) = self.next.take() {
+            match prepared.await.expect("preparing a file does not panic") {
+                Err(DiskError::NoSpace(what)) => tracing::warn!(what, "no room for the next file"),
+                made => return made,
+            }
+        }
+        let number = self.current.number + 1;
+        self.lane.spares.make_file(number, file_size(&self.parts.settings, number)).await
     }
 
     fn prepare_next(&mut self) {
         let number = self.current.number + 1;
-        let disk = Arc::clone(&self.parts.disk);
-        let path = self.parts.paths.file(LaneFile::Wal(number));
         let size = file_size(&self.parts.settings, number);
-        let preparing = tokio::spawn(async move { disk.create(&path, size).await });
+        let spares = Arc::clone(&self.lane.spares);
+        let preparing = tokio::spawn(async move { spares.make_file(number, size).await });
         self.next = Some(AbortOnDropHandle::new(preparing));
     }
 
@@ -515,6 +476,7 @@ impl Writer {
         {
             tracing::debug!(%error, "no file was made ahead of the end");
         }
+        self.lane.spares.remove_all().await?;
         let (mut pieces, mut blocks) = (Vec::new(), Vec::new());
         self.add_block(BlockKind::Close, &Bytes::new(), Vec::new(), &mut pieces, &mut blocks);
         self.put(pieces).await?;
@@ -524,8 +486,39 @@ impl Writer {
     }
 }
 
+/// Explains slow commits in the log, one a second at the most.
+#[derive(Default)]
+struct SlowCommits {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl SlowCommits {
+    /// Only one line a second; the others are counted.
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    fn explain(&mut self, stages: Stages, write: &Write, waiting: usize) {
+        if self.last.is_some_and(|last| last.elapsed() < Self::PERIOD) {
+            self.suppressed += 1;
+            return;
+        }
+        self.last = Some(Instant::now());
+        tracing::warn!(
+            queue_ms = stages.queue.as_millis(),
+            write_ms = stages.write.as_millis(),
+            sync_ms = stages.sync.as_millis(),
+            token_ms = stages.token.as_millis(),
+            bytes = write.payload_bytes,
+            batches = write.batches.len(),
+            waiting,
+            suppressed = std::mem::take(&mut self.suppressed),
+            "a commit was slow"
+        );
+    }
+}
+
 /// Bytes of the `number`th file: doubling from the first up to the largest.
-fn file_size(settings: &LaneSettings, number: u64) -> u64 {
+pub(super) fn file_size(settings: &LaneSettings, number: u64) -> u64 {
     let doublings = u32::try_from(number.min(32)).expect("at most 32");
     settings.file_bytes_first.saturating_mul(1 << doublings).min(settings.file_bytes_max)
 }

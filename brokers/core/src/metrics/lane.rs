@@ -9,22 +9,31 @@ use prometheus_client::registry::Registry;
 
 use super::labels::{Histograms, KindLabel, StageLabel, latency};
 
-/// A step of a group commit.
+/// A step between a batch that was checked and its ack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStage {
-    /// Write and sync.
+    /// Waiting for the write before; of the batch in a write that waited longest.
+    Queue,
+    /// Handing the bytes to the file system.
     Write,
+    /// Making them durable.
+    Sync,
     /// Reading the owner token again.
     Token,
+    /// From there until the answer was handed to the socket.
+    Respond,
 }
 
 impl CommitStage {
-    const ALL: [Self; 2] = [Self::Write, Self::Token];
+    const ALL: [Self; 5] = [Self::Queue, Self::Write, Self::Sync, Self::Token, Self::Respond];
 
     fn name(self) -> &'static str {
         match self {
+            Self::Queue => "queue",
             Self::Write => "write",
+            Self::Sync => "sync",
             Self::Token => "token",
+            Self::Respond => "respond",
         }
     }
 }
@@ -34,7 +43,7 @@ impl CommitStage {
 pub struct LaneMetrics {
     blocks: Family<KindLabel, Counter>,
     bytes: Counter,
-    stages: [Histogram; 2],
+    stages: [Histogram; 5],
     files: Counter,
 }
 
@@ -45,7 +54,7 @@ impl LaneMetrics {
         registry.register("freshet_lane_blocks", "Blocks written by kind", blocks.clone());
         registry.register("freshet_lane_bytes", "Bytes written, padding included", bytes.clone());
         registry.register("freshet_lane_files", "Files that were ended", files.clone());
-        let help = "Time of a group commit by stage";
+        let help = "Time of a group commit by stage: `queue`, `write`, `sync`, `token`, `respond`";
         registry.register("freshet_lane_commit_seconds", help, stages.clone());
         let stages = CommitStage::ALL
             .map(|stage| stages.get_or_create_owned(&StageLabel { stage: stage.name() }));

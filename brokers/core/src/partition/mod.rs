@@ -14,6 +14,7 @@ use crate::cold::manifest::Manifest;
 use crate::cold::reader::ColdReader;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
+use crate::lane::ack::AckShare;
 use crate::lane::index::ManifestRef;
 use crate::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::lane::reader::LaneReader;
@@ -205,6 +206,22 @@ impl Partition {
         principal: &Arc<str>,
         pinned_bytes: usize,
     ) -> Result<Staged, ResponseError> {
+        self.stage_for(lane, batch, principal, pinned_bytes, None)
+    }
+
+    /// As [`Partition::stage`], for a request that waits for all of its batches at once. The share
+    /// of a duplicate goes at once: whoever acks it waits for its original by [`Partition::durable`].
+    ///
+    /// # Errors
+    /// As [`Partition::stage`].
+    pub fn stage_for(
+        self: &Arc<Self>,
+        lane: &Lane,
+        batch: ValidatedBatch,
+        principal: &Arc<str>,
+        pinned_bytes: usize,
+        ack: Option<AckShare>,
+    ) -> Result<Staged, ResponseError> {
         let mut state = self.state.lock();
         if let Verdict::Duplicate(known) = state.producers.judge(batch.header())? {
             let base_offset = known.base_offset;
@@ -223,6 +240,7 @@ impl Partition {
             batch: stored,
             pinned_bytes,
             owner: Arc::clone(self) as Arc<dyn BatchOwner>,
+            ack,
         })
         .map_err(|_| ResponseError::NotLeaderOrFollower)?;
         state.next_offset = header.next_offset();
@@ -242,6 +260,9 @@ impl Partition {
     /// `NOT_LEADER_OR_FOLLOWER` where the instance ended first: whether the records are in the log
     /// is for the successor to say.
     pub async fn durable(&self, end_offset: i64) -> Result<(), ResponseError> {
+        if self.is_durable(end_offset) {
+            return Ok(());
+        }
         let mut progress = self.progress.subscribe();
         tokio::select! {
             biased;
@@ -250,6 +271,18 @@ impl Partition {
             }
             _ = self.sources.standing.ended() => Err(ResponseError::NotLeaderOrFollower),
         }
+    }
+
+    /// Whether everything below `end_offset` is durable and fence-checked.
+    pub fn is_durable(&self, end_offset: i64) -> bool {
+        *self.progress.borrow() >= end_offset
+    }
+
+    /// The batch that starts at `base_offset`, where it is still in memory.
+    pub fn hot_batch(&self, base_offset: i64) -> Option<StoredBatch> {
+        let state = self.state.lock();
+        let place = state.hot.binary_search_by_key(&base_offset, |hot| hot.base_offset).ok()?;
+        Some(state.hot[place].batch.clone())
     }
 
     /// Has `reader` notified once, when more can be read, unless it is dropped before.

@@ -7,8 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub const UNAUTHENTICATED_BYTES_MAX: usize = 512 * 1024;
 /// The largest frame by default (Kafka's `socket.request.max.bytes`).
 pub const REQUEST_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// How much is allocated on the strength of a length alone, in bytes.
-const STEP_BYTES: usize = 64 * 1024;
+/// How much is allocated on the strength of a length alone, in bytes: a usual request in one piece,
+/// since a buffer that grows is copied. Memory that nothing was written to costs nothing.
+const STEP_BYTES: usize = 2 << 20;
 
 /// Why a frame cannot be read. The connection is of no use after any of these.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +40,7 @@ pub fn announced_length(prefix: [u8; 4], limit: usize) -> Result<usize, FrameErr
 }
 
 /// The capacity of a buffer that is full with `received` of `length` bytes: it doubles, so that
-/// what is allocated is at most 64 KiB or twice what was received.
+/// what is allocated is at most 2 MiB or twice what was received.
 fn next_capacity(received: usize, length: usize) -> usize {
     received.saturating_mul(2).max(STEP_BYTES).min(length)
 }

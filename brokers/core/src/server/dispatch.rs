@@ -19,6 +19,7 @@ use crate::auth::types::{ScramCredential, ScramMechanism};
 use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
 use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
 use crate::metadata::MetadataView;
+use crate::metrics::CommitStage;
 use crate::protocol::fetch::FetchRequest;
 use crate::protocol::header::{HeaderError, RequestHeader};
 use crate::protocol::produce::ProduceRequest;
@@ -173,13 +174,15 @@ impl Session for KafkaSession {
 }
 
 impl KafkaSession {
-    /// Has producers wait while the splitter is behind; tells for how long.
+    /// Has producers wait while the disk or the splitter is behind; tells for how long.
     async fn wait_for_room(&self, api: ApiKey) -> Duration {
         if api != ApiKey::Produce || self.sasl.is_some() {
             return Duration::ZERO;
         }
         let begun = Instant::now();
-        self.client.broker.engine.sources.backlog.room().await;
+        let engine = &self.client.broker.engine;
+        engine.lane.room().await;
+        engine.sources.backlog.room().await;
         begun.elapsed()
     }
 
@@ -295,13 +298,16 @@ fn produce(
     }
     let metrics = Arc::clone(&context.broker().engine.settings.metrics);
     Ok(Outcome::Staged(Box::pin(async move {
-        let response = staged.acknowledge().await;
+        let (response, settled_at) = staged.acknowledge().await;
         metrics.produced(response.error_codes());
-        if wants_answer {
-            call.frame(vec![response.encode(call.version)])
-        } else {
-            Reply::default()
+        if !wants_answer {
+            return Reply::default();
         }
+        let mut reply = call.frame(vec![response.encode(call.version)]);
+        reply.written = settled_at.map(|at| -> Box<dyn FnOnce() + Send> {
+            Box::new(move || metrics.lane.commit_took(CommitStage::Respond, at.elapsed()))
+        });
+        reply
     })))
 }
 

@@ -126,8 +126,12 @@ impl Settings {
             let text = "must be between 4096 and 67108864";
             return Some(Problem { key: "lane.write_bytes_max", message: message(text) });
         }
+        if lane.queue_bytes_max == 0 {
+            return Some(above_zero("lane.queue_bytes_max"));
+        }
         let positive = [
             ("lane.roll_after_ms", lane.roll_after_ms),
+            ("lane.slow_commit_ms", lane.slow_commit_ms),
             ("jobs.retention_interval_ms", self.jobs.retention_interval_ms),
             ("jobs.sweep_interval_ms", self.jobs.sweep_interval_ms),
         ];

@@ -27,6 +27,8 @@ impl From<&LaneSection> for LaneSettings {
             file_bytes_max: section.file_bytes_max,
             roll_after: Duration::from_millis(section.roll_after_ms),
             write_bytes_max: section.write_bytes_max,
+            queue_bytes_max: section.queue_bytes_max,
+            slow_commit: Duration::from_millis(section.slow_commit_ms),
         }
     }
 }

@@ -79,6 +79,8 @@ enum Operation {
     CreateFolderExclusive(PathBuf),
     Create(PathBuf, Vec<u8>),
     Open(PathBuf),
+    MakeDurable(PathBuf),
+    Rename(PathBuf, PathBuf),
     Remove(PathBuf),
     RemoveFolder(PathBuf),
     List(PathBuf),
@@ -107,6 +109,8 @@ struct Server {
     next_inode: u64,
     names: BTreeMap<PathBuf, Name>,
     folders: BTreeSet<PathBuf>,
+    /// Renames that a restart may still undo, oldest first.
+    renames: Vec<(PathBuf, PathBuf)>,
     /// By arrival, then by order of submission.
     pending: BTreeMap<(u64, u64), Pending>,
     submitted: u64,
@@ -131,6 +135,7 @@ impl SimServer {
             next_inode: 1,
             names: BTreeMap::new(),
             folders: BTreeSet::from([PathBuf::new()]),
+            renames: Vec::new(),
             pending: BTreeMap::new(),
             submitted: 0,
             last_arrival: BTreeMap::new(),
@@ -211,6 +216,7 @@ impl SimServer {
             inode.losers.append(&mut inode.writers);
         }
         server.inodes = inodes;
+        server.undo_renames();
         drop(server);
         for pending in failed.into_values() {
             let lost = DiskError::Failed("the file server".into(), "restarted".into());
@@ -302,6 +308,20 @@ impl Server {
             }
             Operation::Create(path, content) => self.create(host, path, content),
             Operation::Open(path) => self.open(host, &path),
+            Operation::Rename(from, to) => {
+                let absent = DiskError::NotFound(text(&from));
+                let name = self.names.remove(&from).ok_or(absent)?;
+                let (made_by, made_at_ms) = (host, self.now_ms);
+                self.names.insert(to.clone(), Name { made_by, made_at_ms, ..name });
+                self.renames.push((from, to));
+                Ok(Reply::Done)
+            }
+            Operation::MakeDurable(path) => {
+                let opened = self.open(host, &path)?;
+                // A folder is synced as a whole.
+                self.renames.retain(|(from, _)| from.parent() != path.parent());
+                Ok(opened)
+            }
             Operation::Remove(path) => {
                 self.names.remove(&path);
                 Ok(Reply::Done)
@@ -315,6 +335,19 @@ impl Server {
             }
             Operation::List(path) => Ok(Reply::Names(self.list(&path))),
         }
+    }
+
+    /// Of the renames that nobody made durable, the last ones are lost.
+    fn undo_renames(&mut self) {
+        let kept = self.random.below(self.renames.len() as u64 + 1);
+        let kept = usize::try_from(kept).expect("few renames");
+        for (from, to) in self.renames.split_off(kept).into_iter().rev() {
+            // It may have been removed meanwhile.
+            if let Some(name) = self.names.remove(&to) {
+                self.names.insert(from, name);
+            }
+        }
+        self.renames.clear();
     }
 
     fn inode(&self, inode: u64) -> DiskResult<&Inode> {
@@ -462,7 +495,11 @@ impl Disk for Mount {
     }
 
     async fn make_durable(&self, path: &Path) -> DiskResult<()> {
-        self.open(path).await.map(drop)
+        self.ask(Operation::MakeDurable(path.to_owned())).await.map(drop)
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        self.ask(Operation::Rename(from.to_owned(), to.to_owned())).await.map(drop)
     }
 
     async fn remove(&self, path: &Path) -> DiskResult<()> {

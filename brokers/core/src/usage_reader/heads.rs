@@ -53,9 +53,9 @@ pub(super) struct Head {
 pub(super) enum Found {
     /// A block.
     Block(Head),
-    /// No block that was written whole: where anything is there at all, a write may be under way.
+    /// No block that was written whole since the file was begun.
     End {
-        /// Whether anything is there.
+        /// Whether one was begun here: a write may be under way.
         torn: bool,
     },
 }
@@ -98,15 +98,15 @@ impl HeadWalk {
     /// The block here, standing behind it afterwards, if it has the number that is due (any number
     /// where none is).
     pub(super) async fn take(&mut self, due: Option<u64>) -> Result<Found, UsageError> {
-        let found = self.block_here().await?;
+        let found = self.block_here(due).await?;
         match found {
             Found::Block(head) if due.is_none_or(|due| head.header.sequence == due) => {
                 self.nonce = Some(head.header.nonce);
                 self.skip(head.header.span());
                 Ok(Found::Block(head))
             }
-            // What was read of it may be older than what is there by the next look.
-            Found::Block(_) => Ok(self.end(true)),
+            // Of a former life of the file; or the file has begun another one since it was opened.
+            Found::Block(head) => Ok(self.end(due.is_some_and(|due| head.header.sequence > due))),
             Found::End { torn } => Ok(self.end(torn)),
         }
     }
@@ -114,7 +114,7 @@ impl HeadWalk {
     /// The sequence number of a block anywhere from here on that says that block `due` was durable.
     pub(super) async fn proof_of(&mut self, due: u64) -> Result<Option<u64>, UsageError> {
         loop {
-            match self.block_here().await? {
+            match self.block_here(None).await? {
                 Found::Block(head) if head.header.durable_sequence >= due => {
                     return Ok(Some(head.header.sequence));
                 }
@@ -132,12 +132,14 @@ impl HeadWalk {
         Found::End { torn }
     }
 
-    async fn block_here(&mut self) -> Result<Found, UsageError> {
+    /// The block here, whatever its number. `due` tells what a write left half done from what a
+    /// former life of the file left whole.
+    async fn block_here(&mut self, due: Option<u64>) -> Result<Found, UsageError> {
         let bytes = self.look(HEADER_BYTES).await?;
-        let torn = bytes.iter().any(|byte| *byte != 0);
         let header = match BlockHeader::parse(&bytes) {
             Ok(header) => header,
-            Err(BlockError::Absent | BlockError::Torn) => return Ok(Found::End { torn }),
+            Err(BlockError::Absent) => return Ok(Found::End { torn: false }),
+            Err(BlockError::Torn) => return Ok(Found::End { torn: true }),
             Err(error @ BlockError::Version(_)) => {
                 let what = format!("position {}: {error}", self.position);
                 return Err(UsageError::damaged(&self.path, what));
@@ -145,12 +147,12 @@ impl HeadWalk {
         };
         let foreign = self.nonce.is_some_and(|nonce| header.nonce != nonce);
         if foreign || header.incarnation != self.incarnation {
-            return Ok(Found::End { torn });
+            return Ok(Found::End { torn: false });
         }
         let end = HEADER_BYTES + header.index_bytes as usize;
         let head = self.look(end).await?;
         if header.verify_head(&head).is_err() {
-            return Ok(Found::End { torn });
+            return Ok(Found::End { torn: due.is_none_or(|due| header.sequence >= due) });
         }
         let index = Bytes::copy_from_slice(&head[HEADER_BYTES..end]);
         Ok(Found::Block(Head { position: self.position, header, index }))

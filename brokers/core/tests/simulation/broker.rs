@@ -88,6 +88,7 @@ pub fn settings(rules: Rules) -> EngineSettings {
             file_bytes_max: 64 << 10,
             roll_after: Duration::from_millis(150),
             write_bytes_max: 16 << 10,
+            ..LaneSettings::default()
         },
         hot_bytes: 2 << 10,
         jobs: JobSettings {

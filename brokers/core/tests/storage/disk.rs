@@ -16,6 +16,7 @@ pub async fn conformance(disk: &dyn Disk) {
     folders(disk).await;
     files(disk).await;
     published_files(disk).await;
+    renaming(disk).await;
     removal(disk).await;
 }
 
@@ -75,6 +76,20 @@ async fn published_files(disk: &dyn Disk) {
     assert_eq!(disk.open(Path::new("a/empty")).await.unwrap().size().await.unwrap(), 0);
     let names = disk.list(Path::new("a")).await.unwrap();
     assert_eq!(names, ["b", "empty", "file", "mine", "published"], "sorted, without drafts");
+}
+
+async fn renaming(disk: &dyn Disk) {
+    let (from, to) = (Path::new("a/spare"), Path::new("a/renamed"));
+    let absent = disk.rename(from, to).await;
+    assert!(matches!(absent, Err(DiskError::NotFound(_))), "{absent:?}");
+    let open = disk.create(from, 3).await.unwrap();
+    disk.rename(from, to).await.unwrap();
+    disk.make_durable(to).await.unwrap();
+    assert!(matches!(disk.open(from).await.err(), Some(DiskError::NotFound(_))));
+    open.write_and_sync(0, vec![Bytes::from_static(b"new")]).await.unwrap();
+    let found = disk.open(to).await.unwrap().read_at(0, 3).await.unwrap();
+    assert_eq!(found, "new", "who has it open writes on");
+    disk.remove(to).await.unwrap();
 }
 
 async fn removal(disk: &dyn Disk) {

@@ -199,6 +199,7 @@ impl OpenLane {
             pinned_bytes: batch.size_bytes(),
             batch,
             owner: Arc::clone(&self.recorder) as Arc<_>,
+            ack: None,
         })
     }
 

@@ -117,6 +117,7 @@ async fn stage_and_wait(lane: &OpenLane, sample: Sample) {
         pinned_bytes: 0,
         batch: sample.batch,
         owner: Arc::clone(&lane.recorder) as Arc<_>,
+        ack: None,
     };
     lane.lane.stage(batch).unwrap();
     lane.recorder.wait_for(before + 1).await;
