@@ -57,6 +57,10 @@ impl Disk for Counting {
         self.disk.make_durable(path).await
     }
 
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        self.disk.rename(from, to).await
+    }
+
     async fn remove(&self, path: &Path) -> DiskResult<()> {
         self.disk.remove(path).await
     }
