@@ -371,8 +371,8 @@ mod tests {
     #[test]
     fn a_later_version_is_named_not_guessed_at() {
         let mut later = sample().to_vec();
-        later[4] = 2;
-        assert_eq!(Block::parse(&later.into()).unwrap_err(), BlockError::Version(2));
+        later[4] = 3;
+        assert_eq!(Block::parse(&later.into()).unwrap_err(), BlockError::Version(3));
     }
 
     #[test]
