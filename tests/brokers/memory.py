@@ -46,20 +46,23 @@ PIPELINED = 16
 MIB = 1 << 20
 # Each budget, in bytes. Small ones, so that what is in none of them shows soon.
 IN_FLIGHT, FETCH_BYTES, HOT, LANE_FILE = 16 * MIB, 16 * MIB, 16 * MIB, 8 * MIB
+BLOCKS, CATCH_UP = 8 * MIB, 8 * MIB
 # The file that is written and the one being split, as read and as the object made of it.
 SPLITTING = 3 * LANE_FILE
 # Frames that are read have room for their last piece; the allocator keeps some of what was freed.
 OVERHEAD = 2
 # Code, stacks, buffers of connections, indexes.
 BESIDES = 48 * MIB
-BUDGET = int((IN_FLIGHT + FETCH_BYTES + HOT + SPLITTING) * OVERHEAD) + BESIDES
+BUDGET = (IN_FLIGHT + FETCH_BYTES + CATCH_UP + HOT + BLOCKS + SPLITTING) * OVERHEAD + BESIDES
 
 SECTIONS = {
     "limits": {
         "in_flight_bytes": IN_FLIGHT,
         "in_flight_bytes_per_connection": 4 * MIB,
         "fetch_bytes": FETCH_BYTES,
+        "catch_up_fetch_bytes": CATCH_UP,
     },
+    "reads": {"block_bytes": BLOCKS},
     "cache": {"hot_bytes": HOT},
     "lane": {"file_bytes_first": LANE_FILE, "file_bytes_max": LANE_FILE},
 }

@@ -235,7 +235,11 @@ impl Started {
         let facts = listener_facts(settings, listener.as_ref());
         let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
         let store = open_metadata(settings).await?;
+        let bucket = Arc::clone(&environment.bucket);
         let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
+        if let Some(counted) = bucket.metrics() {
+            engine.settings.metrics.add_store(counted);
+        }
         create_users(&engine, settings).await?;
         let server = Server::new(settings.server_limits(), engine.standing.clone());
         let metrics = Arc::clone(&engine.settings.metrics);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::sasl::Mechanism;
 use crate::auth::types::ScramMechanism;
+use crate::cache::blocks::ReadSettings;
 
 mod check;
 mod convert;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub lane: LaneSection,
     /// Memory for what was just written.
     pub cache: CacheSettings,
+    /// Reading from storage.
+    pub reads: ReadsSection,
     /// Background work.
     pub jobs: JobsSection,
     /// What clients may take.
@@ -167,6 +170,32 @@ impl Default for CacheSettings {
     }
 }
 
+/// `[reads]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadsSection {
+    /// Memory for blocks of lane files and objects.
+    pub block_bytes: usize,
+    /// How far storage is read ahead of one reader; 0: not at all.
+    pub ahead_bytes_max: u64,
+    /// Reads of storage at a time for clients.
+    pub loads_at_once: usize,
+    /// Bytes a second for clients that catch up and background work together; 0: no bound.
+    pub bytes_per_s_max: u64,
+}
+
+impl Default for ReadsSection {
+    fn default() -> Self {
+        let bounds = ReadSettings::default();
+        Self {
+            block_bytes: bounds.block_bytes,
+            ahead_bytes_max: bounds.ahead_bytes_max,
+            loads_at_once: bounds.loads_at_once,
+            bytes_per_s_max: bounds.bytes_per_s,
+        }
+    }
+}
+
 /// `[jobs]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -209,8 +238,10 @@ pub struct LimitSettings {
     pub in_flight_bytes_per_connection: usize,
     /// Bytes of all requests that are not answered yet.
     pub in_flight_bytes: usize,
-    /// Bytes of records on their way to clients.
+    /// Bytes of records on their way to clients that read the newest ones.
     pub fetch_bytes: usize,
+    /// Bytes of records on their way to clients that catch up.
+    pub catch_up_fetch_bytes: usize,
     /// How long answers that are due may still take when the broker stops.
     pub drain_timeout_ms: u64,
 }
@@ -230,6 +261,7 @@ impl Default for LimitSettings {
             in_flight_bytes_per_connection: 16 << 20,
             in_flight_bytes: 256 << 20,
             fetch_bytes: 256 << 20,
+            catch_up_fetch_bytes: 128 << 20,
             drain_timeout_ms: 2_000,
         }
     }

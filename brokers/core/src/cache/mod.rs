@@ -9,6 +9,12 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+pub mod ahead;
+pub mod blocks;
+pub(crate) mod flight;
+mod pace;
+pub(crate) mod recent;
+
 /// Whoever holds hot batches.
 pub trait HotHolder: Send + Sync {
     /// Drops every hot batch below `end_offset`.

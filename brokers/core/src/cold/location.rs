@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::hedge::HedgedStore;
 use super::s3::{S3Options, S3Store};
 use super::store::{FolderStore, ObjectStore};
 use crate::env::Randomness;
@@ -48,7 +49,8 @@ pub fn open_bucket(
 ) -> Result<Arc<dyn ObjectStore>, BucketError> {
     let invalid = |reason: String| BucketError::Invalid { location: location.to_owned(), reason };
     if let Some(options) = parse(location).map_err(invalid)? {
-        return Ok(Arc::new(S3Store::new(&options, randomness).map_err(invalid)?));
+        let s3 = Arc::new(S3Store::new(&options, randomness).map_err(invalid)?);
+        return Ok(Arc::new(HedgedStore::new(s3)));
     }
     let path = location.strip_prefix(FILE).unwrap_or(location);
     let disk = FolderDisk::new(Path::new(path));

@@ -2,6 +2,7 @@
 
 use crate::cold::store::StoreError;
 
+pub mod hedge;
 pub mod location;
 pub mod manifest;
 pub mod reader;

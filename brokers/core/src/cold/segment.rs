@@ -7,6 +7,8 @@
 //! timestamp `i64`, CRC-32C of the chunk `u32`, zero `u32`; then CRC-32C `u32` of the section. A
 //! partition's manifest says where its section lies.
 
+use std::ops::Range;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::ColdError;
@@ -91,6 +93,18 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Its bytes in an object of which records reach up to `limit`.
+    ///
+    /// # Errors
+    /// [`ColdError::Damaged`] where they cannot be there.
+    pub fn range(&self, object: ObjectRef, limit: u64) -> Result<Range<u64>, ColdError> {
+        let end = self.position.checked_add(self.length).filter(|end| *end <= limit);
+        end.map(|end| self.position..end).ok_or_else(|| {
+            let what = format!("no chunk can be at {} with {}", self.position, self.length);
+            ColdError::damaged(format!("object {}/{}", object.incarnation, object.number), what)
+        })
+    }
+
     /// Checks bytes read from the store.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::env::{Disk, DiskError, is_draft};
+use crate::metrics::StoreMetrics;
 
 /// Errors of the object store, by what the caller can do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,6 +48,11 @@ pub trait ObjectStore: Send + Sync {
     /// died, or have not made whole yet: no object has such a name, and [`ObjectStore::delete`]
     /// removes it. None where the store cleans up after itself.
     async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>>;
+
+    /// What is counted of it, where anything is.
+    fn metrics(&self) -> Option<&StoreMetrics> {
+        None
+    }
 }
 
 /// How often a folder is made for an object.

@@ -7,6 +7,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::cache::blocks::ReadSettings;
 use crate::cold::ColdError;
 use crate::configs::BrokerConfig;
 use crate::coordinator::group::{GroupCoordinator, GroupSettings};
@@ -58,6 +59,8 @@ pub struct EngineSettings {
     pub lane: LaneSettings,
     /// Memory for the newest batches, in bytes.
     pub hot_bytes: usize,
+    /// Bounds of reading from storage.
+    pub reads: ReadSettings,
     /// How often jobs run.
     pub jobs: JobSettings,
     /// The group coordinator's.
@@ -81,6 +84,7 @@ impl EngineSettings {
             host: String::new(),
             lane: LaneSettings::default(),
             hot_bytes: 256 << 20,
+            reads: ReadSettings::default(),
             jobs: JobSettings::default(),
             groups: GroupSettings::default(),
             offsets_partitions: 50,

@@ -16,6 +16,8 @@ use super::takeover::{Claim, Claimant};
 use super::topics::{TopicKeeper, ViewedTopics};
 use super::{Engine, EngineSettings, StartError, groups, shelf};
 use crate::cache::HotCache;
+use crate::cache::ahead::Followers;
+use crate::cache::blocks::BlockCache;
 use crate::cold::reader::ColdReader;
 use crate::cold::store::ObjectStore;
 use crate::env::Environment;
@@ -30,6 +32,7 @@ use crate::metadata::schema::ClusterRecord;
 use crate::metadata::store::{MetadataStore, ScopedStore};
 use crate::metadata::view::{Follower, MetadataView};
 use crate::partition::registry::Partitions;
+use crate::partition::troubles::Troubles;
 use crate::partition::{Backlog, Sources};
 use crate::rules::Rule;
 use crate::standing::Standing;
@@ -276,10 +279,18 @@ fn sources(
     objects: &Arc<dyn ObjectStore>,
     standing: &Standing,
 ) -> Sources {
+    let counted = settings.metrics.blocks.clone();
+    let blocks = Arc::new(BlockCache::new(settings.reads, counted.clone()));
+    let cluster = &settings.cluster;
+    // What is read ahead leaves room for what is being served.
+    let windows_total = settings.reads.block_bytes as u64 / 2;
     Sources {
         cache: HotCache::new(settings.hot_bytes),
-        lanes: LaneReader::new(Arc::clone(&environment.disk), &settings.cluster),
-        cold: ColdReader::new(Arc::clone(objects), &settings.cluster),
+        lanes: LaneReader::new(Arc::clone(&environment.disk), cluster, Arc::clone(&blocks)),
+        cold: ColdReader::new(Arc::clone(objects), cluster, Arc::clone(&blocks)),
+        followers: Followers::new(settings.reads.ahead_bytes_max, windows_total),
+        troubles: Troubles::new(counted),
+        blocks,
         backlog: Backlog::default(),
         standing: standing.clone(),
         rules: settings.rules,

@@ -32,8 +32,10 @@ pub struct BrokerSettings {
     pub authorizer: Option<AuthorizerSettings>,
     /// PBKDF2 rounds that the cluster's credentials usually have.
     pub scram_iterations: u32,
-    /// Memory for records on their way to clients, in bytes.
+    /// Memory for records on their way to clients that read the newest ones, in bytes.
     pub fetch_memory_bytes: usize,
+    /// Memory for records on their way to clients that catch up, in bytes.
+    pub catch_up_memory_bytes: usize,
     /// Passwords are checked by the task that asks: for simulations, which have one thread.
     pub inline_crypto: bool,
 }
@@ -45,6 +47,7 @@ impl Default for BrokerSettings {
             authorizer: None,
             scram_iterations: ITERATIONS_MIN,
             fetch_memory_bytes: 256 << 20,
+            catch_up_memory_bytes: 128 << 20,
             inline_crypto: false,
         }
     }
@@ -58,8 +61,10 @@ pub struct Broker {
     pub settings: BrokerSettings,
     /// Producer ids that are not handed out yet.
     pub(super) producer_ids: ProducerIds,
-    /// Memory for records on their way to clients.
+    /// Memory for records on their way to clients that read the newest ones.
     pub(super) fetch_memory: Budget,
+    /// Memory for records on their way to clients that catch up: whoever does not takes none of it.
+    pub(super) catch_up_memory: Budget,
     /// Held while a password is checked.
     pub(crate) verifications: Semaphore,
     /// Held while the topic of the group coordinator is made.
@@ -83,6 +88,7 @@ impl Broker {
         Arc::new(Self {
             producer_ids: ProducerIds::default(),
             fetch_memory: Budget::new(settings.fetch_memory_bytes),
+            catch_up_memory: Budget::new(settings.catch_up_memory_bytes),
             verifications: Semaphore::new(VERIFICATIONS_AT_ONCE),
             making_offsets_topic: tokio::sync::Mutex::default(),
             quotas: Arc::new(QuotaManager::new(Arc::clone(&engine.view))),
@@ -94,9 +100,14 @@ impl Broker {
         })
     }
 
-    /// Bytes of records that are on their way to clients now.
+    /// Bytes of the newest records that are on their way to clients now.
     pub fn fetch_bytes(&self) -> usize {
         self.fetch_memory.used_bytes()
+    }
+
+    /// Bytes of older records that are on their way to clients now.
+    pub fn catch_up_bytes(&self) -> usize {
+        self.catch_up_memory.used_bytes()
     }
 
     /// Who may do what, as far as the view knows; none where everybody may do everything.

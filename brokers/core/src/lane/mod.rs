@@ -76,6 +76,13 @@ pub enum LaneFile {
     Seal,
 }
 
+impl LaneFile {
+    /// Its number among those that its broker wrote; 0 for what the sealer copied.
+    pub fn number(self) -> u64 {
+        if let Self::Wal(number) = self { number } else { 0 }
+    }
+}
+
 /// Where a record batch lies in a lane, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneSpot {
@@ -89,6 +96,13 @@ pub struct LaneSpot {
     pub length: u32,
     /// When its block was laid out, ms since 1970 UTC; for the meter only.
     pub written_at_ms: i64,
+}
+
+impl LaneSpot {
+    /// Its bytes in the file.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.position..self.position + u64::from(self.length)
+    }
 }
 
 /// The last block of a lane that counts.

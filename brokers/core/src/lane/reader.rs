@@ -1,8 +1,11 @@
 //! Reading from lanes: single batches by where they lie, and whole ended lanes from front to back.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -11,12 +14,19 @@ use super::heads::{Head, HeadWalk};
 use super::scan::PlacedBlock;
 use super::seal::{SealedBlock, read_seal};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
-use crate::env::{Disk, File};
+use crate::cache::blocks::{BlockCache, Found, LoadError, Loader, Source};
+use crate::env::{Disk, DiskError, File};
 use crate::ids::Incarnation;
 use crate::rules::{Rule, Rules};
 
-/// Reads batches out of any lane of a cluster, also a dead broker's. Keeps files open.
+/// Reads batches out of any lane of a cluster, also a dead broker's.
 pub struct LaneReader {
+    files: Arc<LaneFiles>,
+    blocks: Arc<BlockCache>,
+}
+
+/// Files of lanes, which stay open.
+struct LaneFiles {
     disk: Arc<dyn Disk>,
     cluster: String,
     open: Mutex<OpenFiles>,
@@ -29,24 +39,51 @@ struct OpenFiles {
     gone: BTreeMap<Incarnation, LaneFile>,
 }
 
+impl OpenFiles {
+    fn is_gone(&self, incarnation: Incarnation, file: LaneFile) -> bool {
+        self.gone.get(&incarnation).is_some_and(|gone| file <= *gone)
+    }
+}
+
 impl LaneReader {
     /// A reader of the lanes of `cluster`.
-    pub fn new(disk: Arc<dyn Disk>, cluster: &str) -> Self {
-        Self { disk, cluster: cluster.to_owned(), open: Mutex::default() }
+    pub fn new(disk: Arc<dyn Disk>, cluster: &str, blocks: Arc<BlockCache>) -> Self {
+        let files = LaneFiles { disk, cluster: cluster.to_owned(), open: Mutex::default() };
+        Self { files: Arc::new(files), blocks }
     }
 
-    /// Reads one batch. Its own checksum tells whether it is whole; this does not look.
+    /// Reads one batch. Its own checksum tells whether it is whole; this does not look. Bytes before
+    /// `sure_end` of the file are durable, so that what lies around the batch may be kept too; as
+    /// far as `reach` it is wanted.
     ///
     /// # Errors
     /// The disk's, or [`LaneError::Damaged`] where the file is too short.
-    pub async fn read(&self, spot: LaneSpot) -> Result<Bytes, LaneError> {
-        let file = self.file(spot.incarnation, spot.file).await?;
-        let bytes = file.read_at(spot.position, spot.length as usize).await?;
-        if bytes.len() == spot.length as usize {
-            return Ok(bytes);
-        }
-        let number = if let LaneFile::Wal(number) = spot.file { number } else { 0 };
-        Err(LaneError::damaged(spot.incarnation, number, spot.position, "the file is too short"))
+    pub async fn read(
+        &self,
+        spot: LaneSpot,
+        reach: u64,
+        sure_end: u64,
+    ) -> Result<Found, LoadError> {
+        let source = Source::Lane(spot.incarnation, spot.file);
+        let loader = Arc::clone(&self.files) as Arc<dyn Loader>;
+        self.blocks.read(&loader, source, spot.range(), reach, sure_end).await
+    }
+
+    /// Has batches be read that somebody will want. They lie in one file, in order.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_ahead(&self, spots: &[LaneSpot]) -> Result<(), LoadError> {
+        let Some(last) = spots.last() else { return Ok(()) };
+        let ranges: Vec<_> = spots.iter().map(LaneSpot::range).collect();
+        let source = Source::Lane(last.incarnation, last.file);
+        let loader = Arc::clone(&self.files) as Arc<dyn Loader>;
+        self.blocks.read_ahead(&loader, source, &ranges, last.range().end).await
+    }
+
+    /// Lets go of what was read around a batch that does not check: storage may have it right.
+    pub fn reread(&self, spot: &LaneSpot) {
+        self.blocks.forget(Source::Lane(spot.incarnation, spot.file));
     }
 
     /// Reads a whole file, for jobs that want all of it.
@@ -58,20 +95,25 @@ impl LaneReader {
         incarnation: Incarnation,
         file: LaneFile,
     ) -> Result<Bytes, LaneError> {
-        let file = self.file(incarnation, file).await?;
+        let file = self.files.file(incarnation, file).await?;
         let size = usize::try_from(file.size().await?).expect("files fit the address space");
         Ok(file.read_at(0, size).await?)
     }
 
-    /// Forgets a file that is about to be removed, and every one before it in its lane. Whoever has
-    /// just opened it may read it to the end but keeps it open no longer: an open file takes its
-    /// room on the disk.
+    /// Forgets a file that is about to be removed or to be written anew, and every one before it in
+    /// its lane. Whoever reads it now finds that it is gone, or had its bytes before. It is kept
+    /// open no longer: an open file takes its room on the disk.
     pub fn forget(&self, incarnation: Incarnation, file: LaneFile) {
-        let mut open = self.open.lock();
-        open.files.remove(&(incarnation, file));
-        open.gone.insert(incarnation, file);
+        {
+            let mut open = self.files.open.lock();
+            open.files.remove(&(incarnation, file));
+            open.gone.insert(incarnation, file);
+        }
+        self.blocks.forget(Source::Lane(incarnation, file));
     }
+}
 
+impl LaneFiles {
     async fn file(
         &self,
         incarnation: Incarnation,
@@ -80,13 +122,38 @@ impl LaneReader {
         if let Some(open) = self.open.lock().files.get(&(incarnation, file)) {
             return Ok(Arc::clone(open));
         }
-        let path = LanePaths::new(&self.cluster, incarnation).file(file);
-        let opened = self.disk.open(&path).await?;
+        let opened = self.disk.open(&self.path(incarnation, file)).await?;
         let mut open = self.open.lock();
-        if open.gone.get(&incarnation).is_none_or(|gone| file > *gone) {
+        if !open.is_gone(incarnation, file) {
             open.files.insert((incarnation, file), Arc::clone(&opened));
         }
         Ok(opened)
+    }
+
+    fn path(&self, incarnation: Incarnation, file: LaneFile) -> PathBuf {
+        LanePaths::new(&self.cluster, incarnation).file(file)
+    }
+}
+
+#[async_trait]
+impl Loader for LaneFiles {
+    async fn load(&self, source: Source, range: Range<u64>) -> Result<Bytes, LoadError> {
+        let Source::Lane(incarnation, file) = source else {
+            unreachable!("objects have a loader of their own")
+        };
+        let length = usize::try_from(range.end - range.start).expect("runs fit the address space");
+        let open = self.file(incarnation, file).await?;
+        let bytes = open.read_at(range.start, length).await.map_err(LaneError::from)?;
+        // An open file may have become another under its reader; then it was forgotten before.
+        if self.open.lock().is_gone(incarnation, file) {
+            let path = self.path(incarnation, file).display().to_string();
+            return Err(LaneError::from(DiskError::NotFound(path)).into());
+        }
+        if bytes.len() == length {
+            return Ok(bytes);
+        }
+        let what = "the file is too short";
+        Err(LaneError::damaged(incarnation, file.number(), range.start, what).into())
     }
 }
 

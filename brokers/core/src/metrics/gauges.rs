@@ -31,6 +31,12 @@ pub struct Gauges {
     pub groups: Gauge,
     /// `freshet_groups`
     pub groups_by_state: Family<StateLabel, Gauge>,
+    /// `freshet_catch_up_fetch_bytes`
+    pub catch_up_fetch_bytes: Gauge,
+    /// `freshet_block_bytes`
+    pub block_bytes: Gauge,
+    /// `freshet_following_readers`
+    pub following_readers: Gauge,
     /// `freshet_cache_pinned_bytes`
     pub cache_bytes: Gauge,
     /// `freshet_lane_unsplit_bytes`
@@ -149,7 +155,7 @@ impl Gauges {
         ]
     }
 
-    fn own(&self) -> [(&'static str, &'static str, &Gauge); 8] {
+    fn own(&self) -> [(&'static str, &'static str, &Gauge); 11] {
         [
             (
                 "freshet_client_connections",
@@ -161,7 +167,22 @@ impl Gauges {
                 "Bytes of requests not answered yet",
                 &self.in_flight_bytes,
             ),
-            ("freshet_fetch_bytes", "Bytes of records on their way to clients", &self.fetch_bytes),
+            (
+                "freshet_fetch_bytes",
+                "Bytes of the newest records on their way to clients",
+                &self.fetch_bytes,
+            ),
+            (
+                "freshet_catch_up_fetch_bytes",
+                "Bytes of older records on their way to clients",
+                &self.catch_up_fetch_bytes,
+            ),
+            ("freshet_block_bytes", "Memory of blocks of lanes and objects", &self.block_bytes),
+            (
+                "freshet_following_readers",
+                "Readers of lanes and objects that go on where they left",
+                &self.following_readers,
+            ),
             ("freshet_cache_pinned_bytes", "Memory of the newest batches", &self.cache_bytes),
             ("freshet_lane_unsplit_bytes", "Record bytes not in segments yet", &self.unsplit_bytes),
             ("freshet_lane_unsplit_batches", "Batches not in segments yet", &self.unsplit_batches),

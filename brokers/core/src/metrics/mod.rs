@@ -21,12 +21,14 @@ mod gauges;
 pub mod http;
 mod labels;
 mod lane;
+mod reads;
 mod requests;
 
 pub use gauges::{BrokerState, Gauges, ProcessGauges};
 pub use labels::StateLabel;
 use labels::{KindLabel, SourceLabel, TopicLabel};
 pub use lane::{CommitStage, LaneMetrics};
+pub use reads::{BlockMetrics, StoreMetrics};
 pub use requests::{ApiMetrics, RequestMetrics, RequestTimer};
 
 /// What is counted of a topic. Kept by whoever counts, so that the hot path looks nothing up.
@@ -78,6 +80,8 @@ pub struct Metrics {
     pub requests: RequestMetrics,
     /// The lane's.
     pub lane: LaneMetrics,
+    /// Of reading lanes and objects.
+    pub blocks: BlockMetrics,
     /// What is looked up when somebody asks.
     pub gauges: Gauges,
 }
@@ -160,9 +164,15 @@ impl Metrics {
             reads: register_reads(&mut registry),
             requests: RequestMetrics::register(&mut registry),
             lane: LaneMetrics::register(&mut registry),
+            blocks: BlockMetrics::register(&mut registry),
             gauges: Gauges::register(&mut registry),
             registry: Mutex::new(registry),
         }
+    }
+
+    /// Has what an object store counts be told too.
+    pub fn add_store(&self, store: &StoreMetrics) {
+        store.register(&mut self.registry.lock());
     }
 
     /// The counters of a topic.

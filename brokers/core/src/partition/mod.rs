@@ -9,6 +9,8 @@ use kafka_protocol::ResponseError;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
+use crate::cache::ahead::Followers;
+use crate::cache::blocks::BlockCache;
 use crate::cache::{HotCache, HotHolder};
 use crate::cold::manifest::Manifest;
 use crate::cold::reader::ColdReader;
@@ -28,10 +30,13 @@ pub mod load;
 pub mod producers;
 pub mod read;
 pub mod registry;
+mod stretch;
 pub mod timestamps;
+pub mod troubles;
 
 use epochs::EpochTable;
 use producers::{Producers, Verdict};
+use troubles::Troubles;
 
 /// What all partitions of an engine share.
 pub struct Sources {
@@ -41,6 +46,12 @@ pub struct Sources {
     pub lanes: LaneReader,
     /// Batches in segments.
     pub cold: ColdReader,
+    /// Blocks of both in memory.
+    pub blocks: Arc<BlockCache>,
+    /// Who reads these from front to back.
+    pub followers: Followers,
+    /// What could not be read.
+    pub troubles: Troubles,
     /// Batches that are not in a segment yet.
     pub backlog: Backlog,
     /// Whether the instance may act.

@@ -16,6 +16,7 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
         gauges.client_connections.set(count(server.linked_connections()));
         gauges.in_flight_bytes.set(count(server.in_flight_bytes()));
         gauges.fetch_bytes.set(count(broker.fetch_bytes()));
+        gauges.catch_up_fetch_bytes.set(count(broker.catch_up_bytes()));
         let engine = &broker.engine;
         sample_engine(engine, gauges);
         sample_groups(engine, gauges);
@@ -42,6 +43,8 @@ fn sample_engine(engine: &Engine, gauges: &Gauges) {
     gauges.all_partitions.set(count(topics.iter().map(|topic| topic.partitions.len()).sum()));
     gauges.offline_partitions.set(count(engine.partitions.count_offline()));
     gauges.cache_bytes.set(count(engine.sources.cache.pinned_bytes()));
+    gauges.block_bytes.set(count(engine.sources.blocks.used_bytes()));
+    gauges.following_readers.set(count(engine.sources.followers.count()));
     let batches = partitions.iter().map(|partition| partition.unsplit_count()).sum();
     gauges.unsplit_batches.set(count(batches));
     let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();

@@ -151,6 +151,8 @@ impl Settings {
             ("limits.in_flight_bytes_per_connection", limits.in_flight_bytes_per_connection),
             ("limits.in_flight_bytes", limits.in_flight_bytes),
             ("limits.fetch_bytes", limits.fetch_bytes),
+            ("limits.catch_up_fetch_bytes", limits.catch_up_fetch_bytes),
+            ("reads.loads_at_once", self.reads.loads_at_once),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Some(above_zero(key));

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::parse::Problem;
-use super::{BootstrapUser, GroupsSection, JobsSection, LaneSection, Settings};
+use super::{BootstrapUser, GroupsSection, JobsSection, LaneSection, ReadsSection, Settings};
 use crate::auth::acl::AuthorizerSettings;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
+use crate::cache::blocks::ReadSettings;
 use crate::configs::{BrokerConfig, Overrides};
 use crate::coordinator::group::GroupSettings;
 use crate::engine::EngineSettings;
@@ -29,6 +30,17 @@ impl From<&LaneSection> for LaneSettings {
             write_bytes_max: section.write_bytes_max,
             queue_bytes_max: section.queue_bytes_max,
             slow_commit: Duration::from_millis(section.slow_commit_ms),
+        }
+    }
+}
+
+impl From<&ReadsSection> for ReadSettings {
+    fn from(section: &ReadsSection) -> Self {
+        Self {
+            block_bytes: section.block_bytes,
+            ahead_bytes_max: section.ahead_bytes_max,
+            loads_at_once: section.loads_at_once,
+            bytes_per_s: section.bytes_per_s_max,
         }
     }
 }
@@ -83,6 +95,7 @@ impl Settings {
             host: host.to_owned(),
             lane: (&self.lane).into(),
             hot_bytes: self.cache.hot_bytes,
+            reads: (&self.reads).into(),
             jobs: (&self.jobs).into(),
             groups: (&self.groups).into(),
             offsets_partitions: self.topics.offsets_partitions,
@@ -141,6 +154,7 @@ impl Settings {
             configs: self.broker_config().expect("settings were checked when they were read"),
             authorizer: Some(self.authorizer()),
             fetch_memory_bytes: self.limits.fetch_bytes,
+            catch_up_memory_bytes: self.limits.catch_up_fetch_bytes,
             ..BrokerSettings::default()
         }
     }

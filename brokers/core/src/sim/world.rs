@@ -12,6 +12,7 @@ use super::disk::{HostId, SimServer};
 use super::faults::DiskFaults;
 use super::network::SimNetwork;
 use super::random::{Seeded, SeededRandomness};
+use crate::cold::hedge::HedgedStore;
 use crate::cold::store::FolderStore;
 use crate::env::{Clock, Environment};
 
@@ -85,7 +86,7 @@ impl World {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             randomness: Arc::new(SeededRandomness::new(self.random.fork())),
             disk: self.disk.mount(id),
-            bucket: Arc::new(FolderStore::new(self.bucket.mount(id))),
+            bucket: Arc::new(HedgedStore::new(Arc::new(FolderStore::new(self.bucket.mount(id))))),
             network: self.network.of(id),
         };
         let runtime = Builder::new_current_thread()

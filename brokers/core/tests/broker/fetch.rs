@@ -1,7 +1,12 @@
 //! Fetch.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use freshet_core::cold::store::{ObjectStore, StoreResult};
 use freshet_core::handlers::fetch::handle;
+use freshet_core::ids::PartitionId;
 use freshet_core::records::{Batches, Tail};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -9,7 +14,7 @@ use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse};
 use kafka_protocol::protocol::Encodable;
 
-use super::harness::{TestBroker, batch, topic_name};
+use super::harness::{BeforeBucket, Setup, TestBroker, batch, topic_name};
 
 fn fetch(topic: &str, partitions: &[(i32, i64)]) -> FetchRequest {
     let partitions = partitions.iter().map(|(index, offset)| {
@@ -185,4 +190,88 @@ async fn a_waiting_fetch_ends_with_the_instance() {
     let found = fetching.await.response;
     let code = found.topics[0].partitions[0].error_code;
     assert_eq!(code, ResponseError::NotLeaderOrFollower.code());
+}
+
+/// A store that answers no read of records; of the rest what stands behind it.
+struct Silent(Arc<dyn ObjectStore>);
+
+#[async_trait]
+impl ObjectStore for Silent {
+    async fn put_new(&self, key: &str, pieces: Vec<Bytes>) -> StoreResult<()> {
+        self.0.put_new(key, pieces).await
+    }
+
+    async fn get(&self, key: &str) -> StoreResult<Bytes> {
+        self.0.get(key).await
+    }
+
+    async fn get_range(&self, _: &str, _: u64, _: u64) -> StoreResult<Bytes> {
+        std::future::pending().await
+    }
+
+    async fn list(&self, folder: &str) -> StoreResult<Vec<String>> {
+        self.0.list(folder).await
+    }
+
+    async fn delete(&self, key: &str) -> StoreResult<()> {
+        self.0.delete(key).await
+    }
+
+    async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>> {
+        self.0.list_half_made(folder).await
+    }
+}
+
+#[tokio::test]
+async fn the_newest_records_do_not_wait_for_older_ones() {
+    let value = "x".repeat(3_000);
+    let hot_bytes = Some(4_000);
+    let before_bucket: Option<BeforeBucket> = Some(|bucket| Arc::new(Silent(bucket)));
+    let setup = Setup { hot_bytes, before_bucket, ..Setup::default() };
+    let broker = TestBroker::with(setup).await;
+    let mut client = broker.client();
+    let topic = client.create_topic("t", 2, &[]).await;
+    client.produce("t", 0, batch(&[&value])).await;
+    broker.engine.lane.roll().await.unwrap();
+    let partition = broker.engine.partitions.get(PartitionId::new(topic, 0)).unwrap();
+    while partition.unsplit_count() > 0 {
+        tokio::task::yield_now().await;
+    }
+    client.produce("t", 1, batch(&[&value])).await;
+    let both = fetch("t", &[(0, 0), (1, 0)]).with_max_wait_ms(i32::MAX);
+    let response = client.call(11, both).await;
+    let partitions = &response.responses[0].partitions;
+    let found: Vec<_> = partitions.iter().map(|found| (found.error_code, offsets(found))).collect();
+    assert_eq!(found, [(0, vec![]), (0, vec![(0, 0)])]);
+    assert_eq!(partitions[0].high_watermark, 1);
+    // Who reads older records alone gets an answer when the time is over.
+    let older = fetch("t", &[(0, 0)]).with_max_wait_ms(10);
+    let response = client.call(11, older).await;
+    assert_eq!(only(&response).error_code, 0);
+    assert!(offsets(only(&response)).is_empty());
+}
+
+#[tokio::test]
+async fn older_records_come_from_lanes_and_segments() {
+    let setup = Setup { hot_bytes: Some(0), ..Setup::default() };
+    let broker = TestBroker::with(setup).await;
+    let mut client = broker.client();
+    let topic = client.create_topic("t", 3, &[]).await;
+    for index in 0..3 {
+        client.produce("t", index, batch(&["a", "b"])).await;
+    }
+    broker.engine.lane.roll().await.unwrap();
+    let partition = broker.engine.partitions.get(PartitionId::new(topic, 2)).unwrap();
+    while partition.unsplit_count() > 0 {
+        tokio::task::yield_now().await;
+    }
+    client.produce("t", 1, batch(&["c"])).await;
+    let bytes = i32::try_from(3 * batch(&["a", "b"]).len()).unwrap();
+    let all = fetch("t", &[(0, 0), (1, 2), (2, 0), (0, 1)]).with_min_bytes(bytes);
+    let response = client.call(11, all.with_max_wait_ms(i32::MAX)).await;
+    let partitions = &response.responses[0].partitions;
+    let found: Vec<_> = partitions.iter().map(offsets).collect();
+    assert_eq!(found, [vec![(0, 1)], vec![(2, 2)], vec![(0, 1)], vec![(0, 1)]]);
+    client.metadata(&[]).await;
+    assert!(broker.engine.egress.total_bytes(topic) > 0);
 }

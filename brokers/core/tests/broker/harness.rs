@@ -9,6 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use freshet_core::auth::principal::Principal;
 use freshet_core::auth::sasl::Mechanism;
 use freshet_core::auth::types::{ScramCredential, ScramMechanism};
+use freshet_core::cold::store::ObjectStore;
 use freshet_core::engine::{Engine, EngineSettings};
 use freshet_core::env::{Environment, Listener, Stream};
 use freshet_core::handlers::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
@@ -54,12 +55,19 @@ impl Listener for Streams {
     }
 }
 
+/// Puts something before an object store.
+pub type BeforeBucket = fn(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>;
+
 /// How a broker under test is set up.
 #[derive(Default)]
 pub struct Setup {
     pub settings: BrokerSettings,
     pub sasl_mechanisms: Vec<Mechanism>,
     pub limits: ServerLimits,
+    /// Memory for the newest batches, where it is not the default.
+    pub hot_bytes: Option<usize>,
+    /// What stands before the object store.
+    pub before_bucket: Option<BeforeBucket>,
 }
 
 /// A broker under test.
@@ -84,7 +92,12 @@ impl TestBroker {
         let mut settings = EngineSettings::new("test");
         settings.offsets_partitions = 2;
         settings.groups.initial_rebalance_delay_ms = 0;
-        let engine = Engine::start(environment(folder.path()), store, settings).await.unwrap();
+        settings.hot_bytes = setup.hot_bytes.unwrap_or(settings.hot_bytes);
+        let mut environment = environment(folder.path());
+        if let Some(before) = setup.before_bucket {
+            environment.bucket = before(environment.bucket);
+        }
+        let engine = Engine::start(environment, store, settings).await.unwrap();
         let broker = Broker::new(Arc::clone(&engine), setup.settings);
         let facts = listener(setup.sasl_mechanisms);
         let server = Server::new(setup.limits, engine.standing.clone());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use freshet_core::cache::blocks::ReadSettings;
 use freshet_core::coordinator::group::{OffsetCommitRequest, OffsetFetchRequest, OffsetToCommit};
 use freshet_core::engine::{Engine, EngineSettings};
 use freshet_core::env::Environment;
@@ -91,6 +92,7 @@ pub fn settings(rules: Rules) -> EngineSettings {
             ..LaneSettings::default()
         },
         hot_bytes: 2 << 10,
+        reads: ReadSettings { block_bytes: 96 << 10, ..ReadSettings::default() },
         jobs: JobSettings {
             retention_interval: Duration::from_secs(3600),
             sweep_interval: Duration::from_millis(120),
@@ -168,7 +170,7 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
                 engine.fresh().await?;
                 read = partition.read(offset, 8 << 10, true).await;
             }
-            let batches = read.map_err(|error| error.code())?.batches;
+            let batches = read.map_err(|error| error.code())?.batches().collect();
             Ok(Answer::Read { batches, from_segments })
         }
         Ask::Latest { topic, index } => {

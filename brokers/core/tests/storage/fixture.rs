@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use freshet_core::cache::blocks::{BlockCache, ReadSettings};
 use freshet_core::engine::{Engine, EngineSettings, StartError};
 use freshet_core::env::real::FolderDisk;
 use freshet_core::env::{Clock, Disk, Environment, Randomness};
@@ -19,7 +20,7 @@ use freshet_core::lane::{LaneError, LaneFile, LanePaths, LaneSpot};
 use freshet_core::metadata::SqliteStore;
 use freshet_core::metadata::cluster::NewTopic;
 use freshet_core::metadata::store::{MetadataStore, Transaction};
-use freshet_core::metrics::Metrics;
+use freshet_core::metrics::{BlockMetrics, Metrics};
 use freshet_core::partition::Partition;
 use freshet_core::records::{BatchBuilder, StoredBatch, ValidatedBatch};
 use freshet_core::rules::Rules;
@@ -33,6 +34,11 @@ use tokio_util::task::AbortOnDropHandle;
 pub const CLUSTER: &str = "c";
 /// Waiting for longer is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Memory for what readers read.
+pub fn block_cache() -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(ReadSettings::default(), BlockMetrics::default()))
+}
 
 /// Waits until a condition holds; what it is waited for goes into the failure.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {

@@ -15,8 +15,8 @@ use freshet_core::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use freshet_core::rules::Rules;
 
 use crate::fixture::{
-    CLUSTER, Folder, OpenLane, eventually, fence_and_seal, partition, randomness, small_files,
-    stored, wal,
+    CLUSTER, Folder, OpenLane, block_cache, eventually, fence_and_seal, partition, randomness,
+    small_files, stored, wal,
 };
 
 /// Kinds of all blocks up to the end, and the offsets that data blocks name.
@@ -46,9 +46,9 @@ async fn what_is_written_is_read_back_across_files_and_after_a_clean_end() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 4, small_files(16 << 10)).await;
     lane.write_one_by_one(0..20, 3000).await;
-    let reader = LaneReader::new(Arc::clone(&folder.disk), CLUSTER);
+    let reader = LaneReader::new(Arc::clone(&folder.disk), CLUSTER, block_cache());
     for (offset, spot) in lane.recorder.seen() {
-        assert_eq!(reader.read(spot).await.unwrap(), stored(offset, 3000).to_bytes());
+        assert_eq!(reader.read(spot, 0, 0).await.unwrap().bytes, stored(offset, 3000).to_bytes());
     }
     assert!(lane.rolled.lock().len() >= 3, "a file is ended when it is full");
     let end = lane.lane.close().await.unwrap();

@@ -16,6 +16,7 @@ mod jobs;
 mod lane;
 mod object_store;
 mod producers;
+mod reads;
 mod recovery;
 mod s3;
 mod s3_server;

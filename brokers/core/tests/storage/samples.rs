@@ -30,8 +30,8 @@ use freshet_core::records::{
 use freshet_core::rules::Rules;
 
 use crate::fixture::{
-    CLUSTER, OpenLane, START_MS, STEP_MS, eventually, fence_and_seal, partition, produced,
-    small_files, wal,
+    CLUSTER, OpenLane, START_MS, STEP_MS, block_cache, eventually, fence_and_seal, partition,
+    produced, small_files, wal,
 };
 
 const TIME_MS: i64 = 1_700_000_000_000;
@@ -294,7 +294,7 @@ fn assert_leftover(root: &Path) {
 
 async fn assert_cold(disk: Arc<dyn Disk>) {
     let store = Arc::new(FolderStore::new(disk));
-    let reader = ColdReader::new(Arc::clone(&store) as Arc<_>, CLUSTER);
+    let reader = ColdReader::new(Arc::clone(&store) as Arc<_>, CLUSTER, block_cache());
     let (object, expected) = object_and_manifests();
     assert_eq!(store.get(&OBJECT.key(CLUSTER)).await.unwrap(), object.concat());
     for manifest in expected {

@@ -8,7 +8,7 @@ use freshet_core::lane::writer::LaneSettings;
 use freshet_core::lane::{LaneEnd, LaneError, LaneFile};
 use freshet_core::rules::Rules;
 
-use crate::fixture::{CLUSTER, Folder, NONCE, OpenLane, fence_and_seal, stored, wal};
+use crate::fixture::{CLUSTER, Folder, NONCE, OpenLane, block_cache, fence_and_seal, stored, wal};
 
 /// A lane with four blocks of data behind its checkpoint, each in a write of its own, and where the
 /// last block lies.
@@ -40,7 +40,7 @@ async fn blocks_that_are_not_surely_durable_are_copied_and_read_from_the_copy() 
     assert_eq!(found.iter().map(|(sequence, ..)| *sequence).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     let (_, file, position) = found[4];
     assert_eq!(file, LaneFile::Seal);
-    let reader = LaneReader::new(folder.disk.clone(), CLUSTER);
+    let reader = LaneReader::new(folder.disk.clone(), CLUSTER, block_cache());
     let expected = stored(3, 5000).to_bytes();
     let spot = freshet_core::lane::LaneSpot {
         incarnation: Incarnation(1),
@@ -49,7 +49,7 @@ async fn blocks_that_are_not_surely_durable_are_copied_and_read_from_the_copy() 
         length: u32::try_from(expected.len()).unwrap(),
         written_at_ms: 0,
     };
-    assert_eq!(reader.read(spot).await.unwrap(), expected);
+    assert_eq!(reader.read(spot, 0, 0).await.unwrap().bytes, expected);
 }
 
 #[tokio::test]

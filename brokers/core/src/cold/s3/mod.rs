@@ -10,9 +10,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
-};
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{
@@ -23,8 +20,11 @@ use object_store::{
 use super::store::{ObjectStore, StoreError, StoreResult};
 use crate::env::Randomness;
 use crate::link::encode_hex;
+use crate::metrics::StoreMetrics;
+use connector::Connector;
 use credentials::KeyFile;
 
+mod connector;
 mod credentials;
 
 /// Up to so many bytes an object is written by one request; larger ones in parts.
@@ -88,6 +88,7 @@ pub struct S3Store {
     s3: AmazonS3,
     prefix: String,
     randomness: Arc<dyn Randomness>,
+    metrics: StoreMetrics,
 }
 
 impl S3Store {
@@ -100,6 +101,7 @@ impl S3Store {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let backoff = BackoffConfig { init_backoff: REST_FIRST, max_backoff: REST_MAX, base: 2.0 };
         let retry = RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRY_TIME };
+        let metrics = StoreMetrics::default();
         let client = ClientOptions::new()
             .with_connect_timeout(CONNECT_TIME)
             .with_timeout(REQUEST_TIME)
@@ -113,10 +115,10 @@ impl S3Store {
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             // One request for each: not every store knows the other.
             .with_disable_bulk_delete(true)
-            .with_http_connector(Connector)
+            .with_http_connector(Connector::new(metrics.clone()))
             .build();
         let s3 = built.map_err(|error| error.to_string())?;
-        Ok(Self { s3, prefix: options.prefix.clone(), randomness })
+        Ok(Self { s3, prefix: options.prefix.clone(), randomness, metrics })
     }
 
     fn path(&self, key: &str) -> Path {
@@ -284,6 +286,10 @@ impl ObjectStore for S3Store {
     async fn list_half_made(&self, _folder: &str) -> StoreResult<Vec<String>> {
         Ok(Vec::new())
     }
+
+    fn metrics(&self) -> Option<&StoreMetrics> {
+        Some(&self.metrics)
+    }
 }
 
 /// Whether a store that says so may take the same put the next time.
@@ -292,33 +298,6 @@ fn is_conflict(error: &Error) -> bool {
         error,
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. }
     )
-}
-
-/// Has an upload be completed only where its key is new.
-#[derive(Debug)]
-struct Connector;
-
-impl HttpConnector for Connector {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(CompletesNew(client)))
-    }
-}
-
-#[derive(Debug)]
-struct CompletesNew(HttpClient);
-
-#[async_trait]
-impl HttpService for CompletesNew {
-    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let query = request.uri().query().unwrap_or_default();
-        let completes = query.split('&').any(|option| option.starts_with("uploadId="));
-        if request.method() == "POST" && completes {
-            let any = reqwest::header::HeaderValue::from_static("*");
-            request.headers_mut().insert(reqwest::header::IF_NONE_MATCH, any);
-        }
-        self.0.execute(request).await
-    }
 }
 
 #[cfg(test)]
