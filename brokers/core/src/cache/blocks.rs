@@ -99,12 +99,13 @@ pub trait Loader: Send + Sync + 'static {
     async fn load(&self, source: Source, range: Range<u64>) -> Result<Bytes, LoadError>;
 }
 
-/// A run in memory.
-pub struct Run {
+/// A run in memory. Whoever serves of it holds it whole.
+struct Run {
     start: u64,
     bytes: Bytes,
     /// Places whose checksum was right already.
     checked: Mutex<BTreeSet<u64>>,
+    _room: Room,
 }
 
 impl Run {
@@ -112,17 +113,30 @@ impl Run {
         self.start + self.bytes.len() as u64
     }
 
-    fn slice(&self, range: &Range<u64>) -> Bytes {
+    /// What of a range lies in it.
+    fn part(&self, range: &Range<u64>) -> &[u8] {
         let within = |at: u64| {
             let at = at.clamp(self.start, self.end()) - self.start;
             usize::try_from(at).expect("a run is 8 MiB")
         };
-        self.bytes.slice(within(range.start)..within(range.end))
+        &self.bytes[within(range.start)..within(range.end)]
     }
 
     /// Whether nobody but the cache holds it.
     fn is_idle(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) == 1 && self.bytes.is_unique()
+        Arc::strong_count(self) == 1
+    }
+}
+
+/// A part of a run on its way to a client.
+struct Lent {
+    run: Arc<Run>,
+    range: Range<u64>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.run.part(&self.range)
     }
 }
 
@@ -146,18 +160,6 @@ impl Found {
         check(&self.bytes)?;
         run.checked.lock().insert(*position);
         Ok(())
-    }
-}
-
-/// The bytes of a run, which its budget counts as long as they live.
-struct Counted {
-    bytes: Bytes,
-    _room: Room,
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 
@@ -488,8 +490,7 @@ impl BlockCache {
     ) -> Result<Arc<Run>, LoadError> {
         let start = range.start;
         let bytes = self.load_in_turn(loader, source, range).await?;
-        let bytes = Bytes::from_owner(Counted { bytes, _room: room });
-        Ok(Arc::new(Run { start, bytes, checked: Mutex::default() }))
+        Ok(Arc::new(Run { start, bytes, checked: Mutex::default(), _room: room }))
     }
 
     async fn load_in_turn(
@@ -556,23 +557,22 @@ fn around(gap: &Range<u64>, reach: u64, limit: u64) -> Range<u64> {
 
 /// Whole pages with all of the ranges, cut at frames.
 fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
-    let mut runs: Vec<Range<u64>> = Vec::new();
+    let mut spans: Vec<Range<u64>> = Vec::new();
     for range in ranges {
-        let mut start = range.start / PAGE_BYTES * PAGE_BYTES;
+        let start = range.start / PAGE_BYTES * PAGE_BYTES;
         let end = range.end.next_multiple_of(PAGE_BYTES).min(limit);
-        while start < end {
+        match spans.last_mut() {
+            Some(last) if last.end >= start => last.end = last.end.max(end),
+            _ => spans.push(start..end),
+        }
+    }
+    let mut runs = Vec::new();
+    for span in spans {
+        let mut start = span.start;
+        while start < span.end {
             let frame_end = (start / FRAME_BYTES + 1) * FRAME_BYTES;
-            let piece = start..end.min(frame_end);
-            start = piece.end;
-            match runs.last_mut() {
-                Some(last) if last.end >= piece.end => {}
-                Some(last)
-                    if last.end >= piece.start && !piece.start.is_multiple_of(FRAME_BYTES) =>
-                {
-                    last.end = piece.end;
-                }
-                _ => runs.push(piece),
-            }
+            runs.push(start..span.end.min(frame_end));
+            start = frame_end;
         }
     }
     runs
@@ -581,12 +581,13 @@ fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
 fn found(runs: &[Arc<Run>], range: &Range<u64>) -> Found {
     if let [run] = runs {
         let run = Arc::clone(run);
-        return Found { bytes: run.slice(range), run: Some((run, range.start)) };
+        let lent = Lent { run: Arc::clone(&run), range: range.clone() };
+        return Found { bytes: Bytes::from_owner(lent), run: Some((run, range.start)) };
     }
     let length = usize::try_from(range.end - range.start).expect("what is read fits memory");
     let mut joined = BytesMut::with_capacity(length);
     for run in runs {
-        joined.extend_from_slice(&run.slice(range));
+        joined.extend_from_slice(run.part(range));
     }
     Found { bytes: joined.freeze(), run: None }
 }
