@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use freshet_core::cold::hedge::HedgedStore;
 use freshet_core::cold::store::{FolderStore, ObjectStore, StoreError};
 
 use crate::disk::on_simulated_host;
@@ -86,6 +87,14 @@ async fn deletion(store: &dyn ObjectStore) {
 async fn a_folder_conforms() {
     let folder = Folder::new();
     let store = Arc::new(FolderStore::new(folder.disk.clone()));
+    conformance(store.as_ref()).await;
+    a_put_has_one_winner(store).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_asked_twice_conforms() {
+    let folder = Folder::new();
+    let store = Arc::new(HedgedStore::new(Arc::new(FolderStore::new(folder.disk.clone()))));
     conformance(store.as_ref()).await;
     a_put_has_one_winner(store).await;
 }

@@ -1,6 +1,7 @@
 //! S3: the conformance of all object stores, large objects, many names, and a way that fails.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use freshet_core::cold::store::{ObjectStore, StoreError};
@@ -82,6 +83,37 @@ async fn a_busy_store_is_asked_again() {
     }
     faults.plan("GET", &busy);
     assert_eq!(store.list("c").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_rest_that_the_store_asks_for_is_kept_by_every_request() {
+    let bucket = shared().bucket().await;
+    let (store, faults) = bucket.behind_faults().await;
+    store.put_new("c/k", vec![Bytes::from_static(b"value")]).await.unwrap();
+    faults.plan("GET", &[Fault::Rest(1)]);
+    let begun = tokio::time::Instant::now();
+    let (value, ()) = tokio::join!(store.get("c/k"), async {
+        while store.metrics().unwrap().throttled.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+        store.delete("c/other").await.unwrap();
+    });
+    assert_eq!(value.unwrap(), "value");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert_eq!(store.metrics().unwrap().hedges.get(), 0, "a busy store is not asked twice");
+}
+
+#[tokio::test]
+async fn a_read_that_is_not_answered_is_asked_again() {
+    let bucket = shared().bucket().await;
+    let (store, faults) = bucket.behind_faults().await;
+    store.put_new("c/k", vec![Bytes::from_static(b"value")]).await.unwrap();
+    faults.asked();
+    faults.plan("GET", &[Fault::Silence]);
+    assert_eq!(store.get_range("c/k", 1, 3).await.unwrap(), "alu");
+    assert_eq!(faults.asked().len(), 2);
+    let metrics = store.metrics().unwrap();
+    assert_eq!((metrics.hedges.get(), metrics.hedges_won.get()), (1, 1));
 }
 
 #[tokio::test]

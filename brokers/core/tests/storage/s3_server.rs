@@ -19,6 +19,7 @@ use futures::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use hyper::header::RETRY_AFTER;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -144,6 +145,10 @@ fn whole(bytes: Bytes) -> Body {
 pub enum Fault {
     /// It is refused with this status, and not passed on.
     Status(u16),
+    /// It is refused as one too many, and nothing more is to be asked for so many seconds.
+    Rest(u64),
+    /// It is never answered.
+    Silence,
     /// It is done, and the connection ends without an answer.
     LoseAnswer,
     /// The connection ends in the middle of the answer's body.
@@ -198,12 +203,21 @@ impl Faults {
             let due = plan.front().is_some_and(|(part, _)| line.contains(part));
             if due { plan.pop_front().map(|(_, fault)| fault) } else { None }
         };
-        if let Some(Fault::Status(status)) = fault {
+        let refused = match fault {
+            Some(Fault::Silence) => std::future::pending().await,
+            Some(Fault::Status(status)) => Some((status, None)),
+            Some(Fault::Rest(seconds)) => Some((503, Some(seconds))),
+            _ => None,
+        };
+        if let Some((status, rest)) = refused {
             let status = StatusCode::from_u16(status).unwrap();
             request.into_body().collect().await.map_err(io::Error::other)?;
             let answer = "<Error><Code>SlowDown</Code><Message>as planned</Message></Error>";
             let mut response = Response::new(whole(Bytes::from_static(answer.as_bytes())));
             *response.status_mut() = status;
+            if let Some(seconds) = rest {
+                response.headers_mut().insert(RETRY_AFTER, seconds.into());
+            }
             return Ok(response);
         }
         let (parts, body) = forward(server, request).await.into_parts();
