@@ -158,6 +158,7 @@ STACKS = """\
 freshet  101 5.1:   2004008 cpu-clock:pppH:
 \tffffffff81 copy_from_iter+0x10 ([kernel.kallsyms])
 \tffffffff82 __x64_sys_pwritev+0x10 ([kernel.kallsyms])
+\tffffffff83 do_syscall_64+0x10 ([kernel.kallsyms])
 \t    7f01 freshet_core::env::real::pwritev::h0123456789abcdef+0x4 (/x/_core.abi3.so)
 \t    7f02 start_thread (/lib/libc.so.6)
 
@@ -173,6 +174,7 @@ def test_stacks_of_a_profile_are_told_by_module():
         "freshet",
         "start_thread",
         "freshet_core::env::real::pwritev",
+        "do_syscall_64_[k]",
         "__x64_sys_pwritev_[k]",
         "copy_from_iter_[k]",
     )

@@ -15,11 +15,12 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.bench import proc
-from tests.bench.flame import flame_graph
+from tests.bench.flame import KERNEL_MARK, flame_graph
 from tests.bench.generators import Load, Producing, run_librdkafka
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report, progress
@@ -47,7 +48,7 @@ HEAD = re.compile(r"^(?P<thread>.+?)\s+\d+(?:/\d+)?\s.*:\s*$")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<symbol>.+?)(?:\+0x[0-9a-f]+)? \((?P<binary>[^()]*)\)$")
 HASH = re.compile(r"::h[0-9a-f]{16}$")
 MODULE = re.compile(r"freshet_core::(\w+(?:::[a-z_]\w*)?)")
-ENTRY = re.compile(r"__x64_sys_(\w+)_\[k\]|asm_exc_page_fault")
+SYSTEM_CALL, PAGE_FAULT = "do_syscall_64_[k]", "asm_exc_page_fault"
 KERNEL = "[kernel.kallsyms]"
 
 Stack = tuple[str, ...]
@@ -108,13 +109,13 @@ def stacks_of(lines: Iterable[str]) -> Iterator[Stack]:
 def _name(symbol: str, binary: str) -> str:
     name = HASH.sub("", symbol)
     if binary == KERNEL:
-        return f"{name}_[k]"
+        return f"{name}{KERNEL_MARK}"
     return f"[{Path(binary).name.strip('[]')}]" if name == "[unknown]" else name
 
 
 def module_of(stack: Stack) -> str:
     """The engine's innermost module on a stack, and what the kernel did for it."""
-    kernel = f" (kernel: {_entry_of(stack)})" if stack[-1].endswith("_[k]") else ""
+    kernel = f" (kernel: {_entry_of(stack)})" if stack[-1].endswith(KERNEL_MARK) else ""
     for frame in reversed(stack):
         if found := MODULE.search(frame):
             return found[1] + kernel
@@ -122,11 +123,13 @@ def module_of(stack: Stack) -> str:
 
 
 def _entry_of(stack: Stack) -> str:
-    """How the kernel was entered: the system call, or what else it was."""
-    for frame in stack:
-        if frame.endswith("_[k]") and (found := ENTRY.match(frame)):
-            return found[1] or "page fault"
-    return "interrupts"
+    """What the kernel was entered for: the system call, or what else it was."""
+    for frame, within in pairwise(stack):
+        if frame == SYSTEM_CALL:
+            return within.removesuffix(KERNEL_MARK).removeprefix("__x64_sys_")
+        if frame.startswith(PAGE_FAULT):
+            return "page fault"
+    return "interrupt"
 
 
 def summary(stacks: Counter[Stack]) -> dict[str, dict[str, float]]:
