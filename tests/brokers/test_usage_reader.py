@@ -11,6 +11,7 @@ from brokers.errors import StorageError
 from brokers.metadata import CellStore
 from brokers.usage import EGRESS, INGRESS, SealedEnd, UsageReader
 from tests.brokers.logscan import LogScan
+from tests.supervisor.run import wait_until
 
 CLUSTER = "local"
 TOPIC = "orders"
@@ -163,6 +164,18 @@ def test_indexes_go_but_for_the_last(broker):
     assert dropped == len(first.indexes) - 1
     again = reader.read_lane(CLUSTER, 1, sealed_end=ends[1])
     assert again.gap is None or again.gap[0] == 1
+
+
+def test_a_lane_says_that_it_is_recorded_once_its_records_are_split(broker):
+    produce(broker)
+    reader = reader_of(broker)
+    assert not reader.mark_metered(CLUSTER, 1)
+    broker.stop()
+    broker.restart()
+    wait_until(lambda: reader.mark_metered(CLUSTER, 1), "its records are split", PATIENCE_S)
+    (mark,) = (broker.folder / "dfs").rglob("METERED")
+    assert mark.read_bytes() == b""
+    assert not reader.mark_metered(CLUSTER, 99)
 
 
 def test_damage_names_the_file(broker):

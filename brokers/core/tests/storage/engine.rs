@@ -274,3 +274,22 @@ async fn a_partition_without_its_manifest_is_offline_alone_and_nothing_is_delete
     let engine = cluster.start().await;
     assert_holds(&engine.partitions.get(lost).unwrap(), 5).await;
 }
+
+#[tokio::test]
+async fn a_start_shows_the_leaders_and_epochs_under_which_it_serves() {
+    let cluster = Cluster::new();
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 3, &[]).await;
+    drop(engine);
+    for _ in 0..2 {
+        let engine = cluster.start().await;
+        let snapshot = engine.view.snapshot();
+        for index in 0..3 {
+            let partition = open(&engine, topic, index);
+            let shown = &snapshot.topics.partition(partition.id()).unwrap().record;
+            assert_eq!(shown.leader, Some(engine.incarnation));
+            assert_eq!(shown.epoch, partition.epoch());
+        }
+        engine.stop().await;
+    }
+}
