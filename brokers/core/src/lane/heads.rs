@@ -40,10 +40,22 @@ impl Head {
     }
 
     /// Of a whole block.
-    pub(super) fn of(file: u64, position: u64, raw: &Bytes, header: BlockHeader) -> Self {
+    pub(crate) fn of(file: u64, position: u64, raw: &Bytes, header: BlockHeader) -> Self {
         let end = HEADER_BYTES + header.index_bytes as usize;
         Self { file, position, raw: raw.slice(..end), header }
     }
+}
+
+/// What is at a place.
+#[derive(Debug)]
+pub enum Found {
+    /// A block.
+    Block(Head),
+    /// No block that was written whole since the file was begun.
+    End {
+        /// Whether one was begun here: a write may be under way.
+        torn: bool,
+    },
 }
 
 /// Whether a block may begin a file: only a checkpoint that names the file, or what the file held
@@ -67,8 +79,8 @@ pub struct HeadWalk {
 }
 
 impl HeadWalk {
-    /// Starts at the first block of a file. `nonce` is that of the lane's earlier blocks; where
-    /// none was seen, the first one here tells it.
+    /// Starts at a block's place in a file. `nonce` is that of the lane's earlier blocks; where none
+    /// was seen, the first one here tells it.
     ///
     /// # Errors
     /// The disk's.
@@ -77,7 +89,7 @@ impl HeadWalk {
         paths: &LanePaths,
         incarnation: Incarnation,
         nonce: Option<u64>,
-        number: u64,
+        (number, position): (u64, u64),
     ) -> Result<Self, LaneError> {
         let file = disk.open(&paths.file(LaneFile::Wal(number))).await?;
         Ok(Self {
@@ -85,7 +97,7 @@ impl HeadWalk {
             incarnation,
             nonce,
             number,
-            position: 0,
+            position,
             window: Bytes::new(),
             window_at: 0,
             window_bytes: WINDOW_BYTES_FIRST / 2,
@@ -112,15 +124,22 @@ impl HeadWalk {
     ///
     /// # Errors
     /// The disk's, or [`LaneError::Damaged`] for a block of a later release.
-    pub async fn take(&mut self, due: Option<u64>) -> Result<Option<Head>, LaneError> {
-        let Some(head) = self.block_here().await? else { return Ok(None) };
-        let expected = due.is_none_or(|due| head.header.sequence == due);
-        if !expected || self.position == 0 && !begins(self.number, &head.header, head.index()) {
-            return Ok(None);
+    pub async fn take(&mut self, due: Option<u64>) -> Result<Found, LaneError> {
+        let head = match self.block_here(due).await? {
+            Found::Block(head) => head,
+            Found::End { torn } => return Ok(self.end(torn)),
+        };
+        let sequence = head.header.sequence;
+        if due.is_some_and(|due| sequence != due) {
+            // Of the file's former life; or it has begun another one since it was opened.
+            return Ok(self.end(due.is_some_and(|due| sequence > due)));
+        }
+        if self.position == 0 && !begins(self.number, &head.header, head.index()) {
+            return Ok(self.end(false));
         }
         self.nonce = Some(head.header.nonce);
         self.skip(head.header.span());
-        Ok(Some(head))
+        Ok(Found::Block(head))
     }
 
     /// The sequence number of a block anywhere from here on that says that block `due` was durable.
@@ -129,8 +148,8 @@ impl HeadWalk {
     /// As [`HeadWalk::take`].
     pub async fn proof_of(&mut self, due: u64) -> Result<Option<u64>, LaneError> {
         loop {
-            match self.block_here().await? {
-                Some(head) if head.header.durable_sequence >= due => {
+            match self.block_here(None).await? {
+                Found::Block(head) if head.header.durable_sequence >= due => {
                     return Ok(Some(head.header.sequence));
                 }
                 _ => {}
@@ -142,26 +161,31 @@ impl HeadWalk {
         }
     }
 
-    async fn block_here(&mut self) -> Result<Option<Head>, LaneError> {
+    /// What was read here may be older than what is there by the next look.
+    fn end(&mut self, torn: bool) -> Found {
+        self.window = Bytes::new();
+        Found::End { torn }
+    }
+
+    /// The block here, whatever its number. `due` tells what a write left half done from what a
+    /// former life of the file left whole.
+    async fn block_here(&mut self, due: Option<u64>) -> Result<Found, LaneError> {
         let bytes = self.look(HEADER_BYTES).await?;
+        let ours = is_of_lane(&bytes, self.incarnation, self.nonce);
         let header = match BlockHeader::parse(&bytes) {
-            Ok(header) => header,
-            Err(error @ BlockError::Version(_))
-                if is_of_lane(&bytes, self.incarnation, self.nonce) =>
-            {
+            Ok(header) if ours => header,
+            Err(error @ BlockError::Version(_)) if ours => {
                 let (number, what) = (self.number, error.to_string());
                 return Err(LaneError::damaged(self.incarnation, number, self.position, what));
             }
-            Err(_) => return Ok(None),
+            Err(BlockError::Torn) => return Ok(Found::End { torn: true }),
+            Ok(_) | Err(_) => return Ok(Found::End { torn: false }),
         };
-        if !is_of_lane(&bytes, self.incarnation, self.nonce) {
-            return Ok(None);
-        }
         let raw = self.look(HEADER_BYTES + header.index_bytes as usize).await?;
         if header.verify_head(&raw).is_err() {
-            return Ok(None);
+            return Ok(Found::End { torn: due.is_none_or(|due| header.sequence >= due) });
         }
-        Ok(Some(Head { file: self.number, position: self.position, raw, header }))
+        Ok(Found::Block(Head { file: self.number, position: self.position, raw, header }))
     }
 
     /// The next `length` bytes; fewer at the end of the file.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::block::{BlockKind, HEADER_BYTES};
-use super::heads::{Head, HeadWalk};
+use super::heads::{Found, Head, HeadWalk};
 use super::scan::PlacedBlock;
 use super::seal::{SealedBlock, read_seal};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
@@ -190,7 +190,7 @@ pub async fn replay(
             // Made ahead of use, or beyond the end that was given to the lane.
             break;
         }
-        let mut walk = HeadWalk::open(disk, paths, incarnation, nonce, number).await?;
+        let mut walk = HeadWalk::open(disk, paths, incarnation, nonce, (number, 0)).await?;
         loop {
             let here = (number, walk.position());
             let copy = sealed.first_entry().filter(|entry| {
@@ -204,7 +204,7 @@ pub async fn replay(
                 let head = Head::of(file, position, &raw, block.header);
                 ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
-                let Some(head) = walk.take(due).await? else { break };
+                let Found::Block(head) = walk.take(due).await? else { break };
                 let position = head.position;
                 ReplayedBlock::new(head, LaneFile::Wal(number), position)
             };

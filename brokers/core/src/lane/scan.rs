@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::block::{Block, BlockError, BlockHeader, is_of_lane};
-use super::heads::{Head, HeadWalk, begins};
+use super::heads::{Found, Head, HeadWalk, begins};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
@@ -131,7 +131,7 @@ pub async fn scan_tail(
     // Files, and rests of files, in which the lane does not go on.
     let mut suspects = Vec::new();
     for number in numbers {
-        let mut walk = HeadWalk::open(disk, paths, incarnation, scan.nonce, number).await?;
+        let mut walk = HeadWalk::open(disk, paths, incarnation, scan.nonce, (number, 0)).await?;
         // Which block begins the first file cannot be told; a later file without one before it
         // follows nothing.
         let follows = first == Some(number) || scan.due.is_some();
@@ -184,7 +184,7 @@ impl Scan {
     /// Takes every block that follows in this file; says whether there was any.
     async fn take_all(&mut self, walk: &mut HeadWalk) -> Result<bool, LaneError> {
         let mut any = false;
-        while let Some(head) = walk.take(self.due).await? {
+        while let Found::Block(head) = walk.take(self.due).await? {
             any = true;
             self.nonce = Some(head.header.nonce);
             self.due = Some(head.header.sequence + 1);

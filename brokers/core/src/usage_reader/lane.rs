@@ -1,5 +1,7 @@
 //! Reading one lane: its indexes, then the files that are not split yet, as far as it is covered.
 
+use std::collections::BTreeMap;
+
 use super::look::{Look, Stop};
 use super::{Columns, LaneRequest, UsageError, UsageReader};
 use crate::ids::Incarnation;
@@ -8,6 +10,23 @@ use crate::lane::seal::read_seal;
 
 /// How often a lane is looked at again because its files moved meanwhile.
 const LOOKS_MAX: usize = 8;
+
+/// Where reading stopped in a file that still grows.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The file.
+    pub(super) file: u64,
+    /// Where in it the next block starts.
+    pub(super) position: u64,
+    /// Its sequence number.
+    pub(super) due: u64,
+    /// The lane's.
+    pub(super) nonce: Option<u64>,
+    /// When the block before it was written.
+    pub(super) last_written_ms: Option<i64>,
+    /// Of files without an index, when their first block with records was written.
+    pub(super) first_data_ms: BTreeMap<u64, i64>,
+}
 
 /// What was read of a lane.
 #[derive(Debug, Clone, Default)]

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
-use super::heads::{Found, Head, HeadWalk, Place};
-use super::lane::LaneReading;
+use bytes::Bytes;
+
+use super::lane::{LaneReading, Place};
 use super::{Columns, LaneFiles, LaneRequest, UsageError, wal_path};
 use crate::env::{Disk, DiskError};
 use crate::ids::Incarnation;
-use crate::lane::block::BlockKind;
-use crate::lane::index::decode_checkpoint;
+use crate::lane::block::{BlockHeader, BlockKind};
+use crate::lane::heads::{Found, Head, HeadWalk};
 use crate::lane::leftover::Leftover;
 use crate::lane::seal::Seal;
 use crate::lane::{LaneEnd, LanePaths};
@@ -46,12 +47,14 @@ impl From<DiskError> for Stop {
 /// A block that is not known to be covered yet, or not taken yet.
 struct Waiting {
     file: u64,
-    head: Head,
+    position: u64,
+    header: BlockHeader,
+    index: Bytes,
 }
 
 impl Waiting {
     fn is_metered(&self) -> bool {
-        matches!(self.head.header.kind, BlockKind::Data | BlockKind::Usage)
+        matches!(self.header.kind, BlockKind::Data | BlockKind::Usage)
     }
 }
 
@@ -135,8 +138,8 @@ impl<'a> Look<'a> {
         self.sure = self.end.map_or(0, |end| end.sequence);
         for copy in seal.blocks.into_values() {
             let (file, position) = (copy.placed.file, copy.placed.position);
-            let (header, index) = (copy.placed.block.header, copy.placed.block.index);
-            self.copies.insert((file, position), Head { position, header, index });
+            let (header, raw) = (copy.placed.block.header, copy.placed.raw);
+            self.copies.insert((file, position), Head::of(file, position, &raw, header));
         }
     }
 
@@ -194,8 +197,7 @@ impl<'a> Look<'a> {
                 .parse_header()
                 .map_err(|error| UsageError::damaged(&path, error.to_string()))?;
             self.nonce = Some(header.nonce);
-            let head = Head { position: 0, header, index: block.index };
-            self.accept(number, head)?;
+            self.accept(Waiting { file: number, position: 0, header, index: block.index })?;
             if self.cut_before_ms.is_some() {
                 return Ok(());
             }
@@ -243,7 +245,6 @@ impl<'a> Look<'a> {
             self.torn = false;
             let sequence = head.header.sequence;
             if expected.is_none() {
-                self.check_first(number, &head)?;
                 self.begin_at(number, sequence, is_first)?;
                 self.next_file = number;
             }
@@ -253,7 +254,8 @@ impl<'a> Look<'a> {
             }
             self.nonce = Some(head.header.nonce);
             expected = Some(sequence + 1);
-            self.accept(number, head)?;
+            let (position, index) = (head.position, head.index());
+            self.accept(Waiting { file: number, position, header: head.header, index })?;
             self.due = self.due.max(sequence + 1);
             if self.closed || self.cut_before_ms.is_some() {
                 break;
@@ -272,9 +274,9 @@ impl<'a> Look<'a> {
         nonce: Option<u64>,
         position: u64,
     ) -> Result<HeadWalk, UsageError> {
-        let path = wal_path(&self.paths, number);
-        let file = self.disk.open(&path).await?;
-        Ok(HeadWalk::new(file, path, self.incarnation, nonce, position))
+        let place = (number, position);
+        let walk = HeadWalk::open(self.disk, &self.paths, self.incarnation, nonce, place).await;
+        walk.map_err(|error| UsageError::of_lane(&wal_path(&self.paths, number), error))
     }
 
     /// The next block of a file, from SEAL where that has a copy.
@@ -285,27 +287,17 @@ impl<'a> Look<'a> {
         due: Option<u64>,
     ) -> Result<Found, UsageError> {
         let Some(copy) = self.copies.get(&(number, walk.position())) else {
-            return walk.take(due).await;
+            let found = walk.take(due).await;
+            return found
+                .map_err(|error| UsageError::of_lane(&wal_path(&self.paths, number), error));
         };
         walk.skip(copy.header.span());
         Ok(Found::Block(copy.clone()))
     }
 
-    /// A file begins with its checkpoint.
-    fn check_first(&self, number: u64, head: &Head) -> Result<(), UsageError> {
-        let named = (head.header.kind == BlockKind::Checkpoint)
-            .then(|| decode_checkpoint(head.index.clone()).ok())
-            .flatten();
-        if named.is_some_and(|(file, _)| file == number) {
-            return Ok(());
-        }
-        let what = "it does not begin with its checkpoint";
-        Err(UsageError::damaged(&wal_path(&self.paths, number), what))
-    }
-
     /// Takes a block, and every block before it that is covered by now.
-    fn accept(&mut self, file: u64, head: Head) -> Result<(), UsageError> {
-        let header = head.header;
+    fn accept(&mut self, block: Waiting) -> Result<(), UsageError> {
+        let header = block.header;
         if self.end.is_some_and(|end| header.sequence > end.sequence) {
             return Ok(());
         }
@@ -321,9 +313,9 @@ impl<'a> Look<'a> {
             self.last_written_ms = Some(header.written_at_ms);
             return Ok(());
         }
-        self.waiting.push_back(Waiting { file, head });
+        self.waiting.push_back(block);
         while let Some(first) = self.waiting.front() {
-            let header = first.head.header;
+            let header = first.header;
             if header.sequence > self.sure {
                 break;
             }
@@ -331,9 +323,9 @@ impl<'a> Look<'a> {
                 self.cut_before_ms = Some(header.written_at_ms);
                 break;
             }
-            let Some(Waiting { file, head }) = self.waiting.pop_front() else { break };
+            let Some(Waiting { file, index, .. }) = self.waiting.pop_front() else { break };
             self.last_written_ms = Some(header.written_at_ms);
-            self.columns.take(file, &header, head.index).map_err(|error| {
+            self.columns.take(file, &header, index).map_err(|error| {
                 let what = format!("the index of block {}: {error}", header.sequence);
                 UsageError::damaged(&self.source(file), what)
             })?;
@@ -389,7 +381,7 @@ impl<'a> Look<'a> {
             self.refuse_damage().await?;
         }
         let first = self.waiting.front();
-        let next = first.map_or(self.due, |first| first.head.header.sequence);
+        let next = first.map_or(self.due, |first| first.header.sequence);
         let ended = !more && (self.closed || self.is_at_end() || last_call);
         let reading = LaneReading {
             last_sequence: next - 1,
@@ -411,7 +403,7 @@ impl<'a> Look<'a> {
         let unread = self.waiting.iter().find(|waiting| waiting.is_metered());
         match (self.cut_before_ms, unread, self.last_written_ms) {
             (Some(cut_ms), ..) => before(cut_ms),
-            (None, Some(waiting), _) => before(waiting.head.header.written_at_ms),
+            (None, Some(waiting), _) => before(waiting.header.written_at_ms),
             (None, None, Some(last_ms)) if self.torn => before(last_ms),
             _ => now_ms,
         }
@@ -419,7 +411,7 @@ impl<'a> Look<'a> {
 
     fn place(&self, next: u64) -> Option<Place> {
         let (file, position) = match (self.waiting.front(), self.stopped) {
-            (Some(first), Some(_)) => (first.file, first.head.position),
+            (Some(first), Some(_)) => (first.file, first.position),
             (None, Some((file, position, due))) if due == next => (file, position),
             _ => return None,
         };
@@ -437,14 +429,16 @@ impl<'a> Look<'a> {
     async fn refuse_damage(&self) -> Result<(), Stop> {
         let Some((number, position, due)) = self.stopped else { return Ok(()) };
         let mut walk = self.walk(number, self.nonce, position).await?;
-        match walk.proof_of(due).await? {
+        let path = wal_path(&self.paths, number);
+        let proof = walk.proof_of(due).await;
+        match proof.map_err(|error| UsageError::of_lane(&path, error))? {
             None => Ok(()),
             Some(sequence) => {
                 let what = format!(
                     "block {due} is missing at position {position}, and block {sequence} says that \
                      it was durable"
                 );
-                Err(UsageError::damaged(&wal_path(&self.paths, number), what).into())
+                Err(UsageError::damaged(&path, what).into())
             }
         }
     }

@@ -14,7 +14,6 @@ use crate::ids::Incarnation;
 use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 
 mod columns;
-mod heads;
 mod lane;
 mod look;
 mod manifests;
@@ -23,7 +22,7 @@ pub use columns::{Columns, EGRESS, INGRESS};
 pub use lane::LaneReading;
 pub use manifests::PartitionSegments;
 
-use heads::Place;
+use lane::Place;
 
 /// Why usage cannot be read. Nothing is passed over in silence.
 #[derive(Debug, Clone, thiserror::Error)]
