@@ -40,6 +40,8 @@ pub trait Remains: Send + Sync {
 /// Remembers what the last round found.
 #[derive(Default)]
 pub struct Garbage {
+    /// Files of lanes that nobody needs, unless somebody is about to publish them.
+    rests: BTreeSet<(Incarnation, String)>,
     empty_lanes: BTreeSet<Incarnation>,
     gone_topics: BTreeSet<TopicId>,
 }
@@ -58,7 +60,7 @@ impl Garbage {
             // Its records may be anywhere.
             return Ok(());
         }
-        let empty = empty_lanes(context, remains).await?;
+        let empty = self.empty_lanes(context, remains).await?;
         for incarnation in self.empty_lanes.intersection(&empty) {
             remove_lane(context, *incarnation).await?;
             remains.forget_incarnation(*incarnation).await.map_err(JobError::Metadata)?;
@@ -74,26 +76,31 @@ impl Garbage {
         }
         Ok(())
     }
-}
 
-/// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more that
-/// anybody does.
-async fn empty_lanes(
-    context: &JobContext,
-    remains: &dyn Remains,
-) -> Result<BTreeSet<Incarnation>, JobError> {
-    let mut empty = BTreeSet::new();
-    for incarnation in remains.ended() {
-        if incarnation >= context.incarnation {
-            continue;
+    /// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more that
+    /// anybody does.
+    async fn empty_lanes(
+        &mut self,
+        context: &JobContext,
+        remains: &dyn Remains,
+    ) -> Result<BTreeSet<Incarnation>, JobError> {
+        let mut empty = BTreeSet::new();
+        let known = std::mem::take(&mut self.rests);
+        for incarnation in remains.ended() {
+            if incarnation >= context.incarnation {
+                continue;
+            }
+            let goes = |name: &str| known.contains(&(incarnation, name.to_owned()));
+            let names = remove_files(context, incarnation, goes).await?;
+            let metered = names.iter().any(|name| name == METERED);
+            if metered && file_numbers(&names, "wal").is_empty() {
+                empty.insert(incarnation);
+            }
+            let rests = names.into_iter().filter(|name| is_rest(name));
+            self.rests.extend(rests.map(|name| (incarnation, name)));
         }
-        let names = remove_files(context, incarnation, is_rest).await?;
-        let metered = names.iter().any(|name| name == METERED);
-        if metered && file_numbers(&names, "wal").is_empty() {
-            empty.insert(incarnation);
-        }
+        Ok(empty)
     }
-    Ok(empty)
 }
 
 fn has_ending(name: &str, ending: &str) -> bool {

@@ -99,10 +99,9 @@ impl Profile {
             Rule::InstallBeforeUse => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
-            Rule::CheckBeforeDelete => (
-                vec![Zombie, Zombie, Zombie, Crash, Metered],
-                DiskFaults { slow: 20, ..DiskFaults::none() },
-            ),
+            Rule::CheckBeforeDelete => {
+                (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
             _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
         };
         let everything = Self::everything();
