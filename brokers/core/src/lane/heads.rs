@@ -48,7 +48,7 @@ impl Head {
 
 /// What is at a place.
 #[derive(Debug)]
-pub enum Found {
+pub enum Here {
     /// A block.
     Block(Head),
     /// No block that was written whole since the file was begun.
@@ -124,10 +124,10 @@ impl HeadWalk {
     ///
     /// # Errors
     /// The disk's, or [`LaneError::Damaged`] for a block of a later release.
-    pub async fn take(&mut self, due: Option<u64>) -> Result<Found, LaneError> {
+    pub async fn take(&mut self, due: Option<u64>) -> Result<Here, LaneError> {
         let head = match self.block_here(due).await? {
-            Found::Block(head) => head,
-            Found::End { torn } => return Ok(self.end(torn)),
+            Here::Block(head) => head,
+            Here::End { torn } => return Ok(self.end(torn)),
         };
         let sequence = head.header.sequence;
         if due.is_some_and(|due| sequence != due) {
@@ -139,7 +139,7 @@ impl HeadWalk {
         }
         self.nonce = Some(head.header.nonce);
         self.skip(head.header.span());
-        Ok(Found::Block(head))
+        Ok(Here::Block(head))
     }
 
     /// The sequence number of a block anywhere from here on that says that block `due` was durable.
@@ -149,7 +149,7 @@ impl HeadWalk {
     pub async fn proof_of(&mut self, due: u64) -> Result<Option<u64>, LaneError> {
         loop {
             match self.block_here(None).await? {
-                Found::Block(head) if head.header.durable_sequence >= due => {
+                Here::Block(head) if head.header.durable_sequence >= due => {
                     return Ok(Some(head.header.sequence));
                 }
                 _ => {}
@@ -162,14 +162,14 @@ impl HeadWalk {
     }
 
     /// What was read here may be older than what is there by the next look.
-    fn end(&mut self, torn: bool) -> Found {
+    fn end(&mut self, torn: bool) -> Here {
         self.window = Bytes::new();
-        Found::End { torn }
+        Here::End { torn }
     }
 
     /// The block here, whatever its number. `due` tells what a write left half done from what a
     /// former life of the file left whole.
-    async fn block_here(&mut self, due: Option<u64>) -> Result<Found, LaneError> {
+    async fn block_here(&mut self, due: Option<u64>) -> Result<Here, LaneError> {
         let bytes = self.look(HEADER_BYTES).await?;
         let ours = is_of_lane(&bytes, self.incarnation, self.nonce);
         let header = match BlockHeader::parse(&bytes) {
@@ -178,14 +178,14 @@ impl HeadWalk {
                 let (number, what) = (self.number, error.to_string());
                 return Err(LaneError::damaged(self.incarnation, number, self.position, what));
             }
-            Err(BlockError::Torn) => return Ok(Found::End { torn: true }),
-            Ok(_) | Err(_) => return Ok(Found::End { torn: false }),
+            Err(BlockError::Torn) if ours => return Ok(Here::End { torn: true }),
+            Ok(_) | Err(_) => return Ok(Here::End { torn: false }),
         };
         let raw = self.look(HEADER_BYTES + header.index_bytes as usize).await?;
         if header.verify_head(&raw).is_err() {
-            return Ok(Found::End { torn: due.is_none_or(|due| header.sequence >= due) });
+            return Ok(Here::End { torn: due.is_none_or(|due| header.sequence >= due) });
         }
-        Ok(Found::Block(Head { file: self.number, position: self.position, raw, header }))
+        Ok(Here::Block(Head { file: self.number, position: self.position, raw, header }))
     }
 
     /// The next `length` bytes; fewer at the end of the file.

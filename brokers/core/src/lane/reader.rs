@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::block::{BlockKind, HEADER_BYTES};
-use super::heads::{Found, Head, HeadWalk};
+use super::heads::{Head, HeadWalk, Here};
 use super::scan::PlacedBlock;
 use super::seal::{SealedBlock, read_seal};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
@@ -204,7 +204,7 @@ pub async fn replay(
                 let head = Head::of(file, position, &raw, block.header);
                 ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
-                let Found::Block(head) = walk.take(due).await? else { break };
+                let Here::Block(head) = walk.take(due).await? else { break };
                 let position = head.position;
                 ReplayedBlock::new(head, LaneFile::Wal(number), position)
             };

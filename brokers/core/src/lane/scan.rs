@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::block::{Block, BlockError, BlockHeader, is_of_lane};
-use super::heads::{Found, Head, HeadWalk, begins};
+use super::heads::{Head, HeadWalk, Here, begins};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
@@ -184,7 +184,7 @@ impl Scan {
     /// Takes every block that follows in this file; says whether there was any.
     async fn take_all(&mut self, walk: &mut HeadWalk) -> Result<bool, LaneError> {
         let mut any = false;
-        while let Found::Block(head) = walk.take(self.due).await? {
+        while let Here::Block(head) = walk.take(self.due).await? {
             any = true;
             self.nonce = Some(head.header.nonce);
             self.due = Some(head.header.sequence + 1);

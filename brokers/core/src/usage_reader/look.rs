@@ -11,7 +11,7 @@ use super::{Columns, LaneFiles, LaneRequest, UsageError, wal_path};
 use crate::env::{Disk, DiskError};
 use crate::ids::Incarnation;
 use crate::lane::block::{BlockHeader, BlockKind};
-use crate::lane::heads::{Found, Head, HeadWalk};
+use crate::lane::heads::{Head, HeadWalk, Here};
 use crate::lane::leftover::Leftover;
 use crate::lane::seal::Seal;
 use crate::lane::{LaneEnd, LanePaths};
@@ -236,11 +236,11 @@ impl<'a> Look<'a> {
         let mut walk = self.walk(number, nonce, position).await?;
         loop {
             let head = match self.next_head(number, &mut walk, expected).await? {
-                Found::End { torn } => {
+                Here::End { torn } => {
                     self.torn = torn;
                     break;
                 }
-                Found::Block(head) => head,
+                Here::Block(head) => head,
             };
             self.torn = false;
             let sequence = head.header.sequence;
@@ -285,14 +285,14 @@ impl<'a> Look<'a> {
         number: u64,
         walk: &mut HeadWalk,
         due: Option<u64>,
-    ) -> Result<Found, UsageError> {
+    ) -> Result<Here, UsageError> {
         let Some(copy) = self.copies.get(&(number, walk.position())) else {
             let found = walk.take(due).await;
             return found
                 .map_err(|error| UsageError::of_lane(&wal_path(&self.paths, number), error));
         };
         walk.skip(copy.header.span());
-        Ok(Found::Block(copy.clone()))
+        Ok(Here::Block(copy.clone()))
     }
 
     /// Takes a block, and every block before it that is covered by now.
@@ -354,7 +354,7 @@ impl<'a> Look<'a> {
             }
             let mut walk = self.walk(number, self.nonce, 0).await?;
             let mut expected = None;
-            while let Found::Block(head) = self.next_head(number, &mut walk, expected).await? {
+            while let Here::Block(head) = self.next_head(number, &mut walk, expected).await? {
                 let header = head.header;
                 if self.end.is_some_and(|end| header.sequence > end.sequence) {
                     break;
