@@ -30,7 +30,10 @@ BLOCK_CRC_AT = 40
 DATA, USAGE, INSTALL, CHECKPOINT, CLOSE = range(1, 6)
 KINDS = {DATA: "data", USAGE: "usage", INSTALL: "install", CHECKPOINT: "checkpoint", CLOSE: "close"}
 
-DATA_ENTRY = struct.Struct("<16siiHHqIII")
+# topic, partition, epoch, principal, attributes, base offset, records, position, length; then the
+# batch's largest timestamp, producer's id, first sequence number, producer's epoch. The first
+# version of the format ends before the largest timestamp.
+DATA_ENTRIES = {1: struct.Struct("<16siiHhqIII"), 2: struct.Struct("<16siiHhqIIIqqih2x")}
 USAGE_ENTRY = struct.Struct("<16sHQQ")
 INSTALL_ENTRY = struct.Struct("<16siiQ")
 OWNER = struct.Struct("<4sHHQ16sI")
@@ -87,12 +90,16 @@ class DataEntry:
     count: int
     position: int
     length: int
+    # Attributes, largest timestamp, producer's id, first sequence number, producer's epoch; of
+    # the second version on.
+    facts: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
 class Block:
     """A block whose checksum holds."""
 
+    version: int
     kind: int
     incarnation: int
     sequence: int
@@ -192,11 +199,12 @@ def table_of_principals(index: bytes) -> tuple[list[str], int]:
     return names, position
 
 
-def data_entries(index: bytes) -> list[DataEntry]:
+def data_entries(index: bytes, version: int) -> list[DataEntry]:
     """The index of a data block."""
+    form = DATA_ENTRIES[version]
     principals, position = table_of_principals(index)
     (count,) = struct.unpack_from("<I", index, position)
-    rows = DATA_ENTRY.iter_unpack(index[position + 4 : position + 4 + count * DATA_ENTRY.size])
+    rows = form.iter_unpack(index[position + 4 : position + 4 + count * form.size])
     entries = [
         DataEntry(
             PartitionId(uuid.UUID(bytes=topic), partition),
@@ -206,8 +214,20 @@ def data_entries(index: bytes) -> list[DataEntry]:
             records,
             start,
             length,
+            (attributes, *facts) if facts else None,
         )
-        for topic, partition, epoch, principal, _, base_offset, records, start, length in rows
+        for (
+            topic,
+            partition,
+            epoch,
+            principal,
+            attributes,
+            base_offset,
+            records,
+            start,
+            length,
+            *facts,
+        ) in rows
     ]
     check(len(entries) == count, "data index is cut off")
     return entries
@@ -243,7 +263,7 @@ def block_at(raw: bytes, position: int, where: str) -> Block | None:
         return None
     header = BLOCK.unpack_from(raw, position)
     _, version, kind, _, incarnation, sequence, durable, index_bytes, payload_bytes, crc = header
-    check(version == 1, f"{where}: block format version {version}")
+    check(version in DATA_ENTRIES, f"{where}: block format version {version}")
     end = position + BLOCK_BYTES + index_bytes + payload_bytes
     if kind not in KINDS or end > len(raw):
         return None
@@ -253,6 +273,7 @@ def block_at(raw: bytes, position: int, where: str) -> Block | None:
         return None
     payload_at = position + BLOCK_BYTES + index_bytes
     return Block(
+        version,
         kind,
         incarnation,
         sequence,
@@ -317,7 +338,8 @@ class LogScan:
         read_blocks(lane, folder, end[1] if end else None)
         for block in lane.blocks:
             if block.kind == DATA:
-                lane.batches += [batch_of(block, entry) for entry in data_entries(block.index)]
+                entries = data_entries(block.index, block.version)
+                lane.batches += [batch_of(block, entry) for entry in entries]
             elif block.kind == INSTALL:
                 lane.installs += install_entries(block.index)
             elif block.kind == CHECKPOINT:
@@ -495,6 +517,10 @@ def batch_of(block: Block, entry: DataEntry) -> Placed:
     stated = (entry.base_offset, entry.epoch, entry.base_offset + entry.count, entry.length)
     found = (batch.base_offset, batch.leader_epoch, batch.next_offset, batch.size)
     check(stated == found, f"{block.where}: the index says {stated}, the batch {found}")
+    producer = (batch.producer_id, batch.base_sequence, batch.producer_epoch)
+    facts = (batch.attributes, batch.max_timestamp, *producer)
+    known = entry.facts in {None, facts}
+    check(known, f"{block.where}: the index says {entry.facts}, the batch {facts}")
     return Placed(entry, batch)
 
 
@@ -502,8 +528,8 @@ def read_leftover(path: Path) -> Leftover:
     """Reads what is left of a lane file."""
     raw = path.read_bytes()
     header = LEFTOVER.unpack_from(raw)
-    magic, version, _, _, file, first, last, count, checksum = header
-    check((magic, version, file) == (b"FRLI", 1, int(path.stem)), f"{path}: not an index")
+    magic, form, _, _, file, first, last, count, checksum = header
+    check((magic, form, file) == (b"FRLI", 1, int(path.stem)), f"{path}: not an index")
     summed = bytearray(raw)
     summed[LEFTOVER_CRC_AT : LEFTOVER_CRC_AT + 4] = bytes(4)
     check(calc_crc32c(bytes(summed)) == checksum, f"{path}: wrong checksum")
@@ -512,11 +538,11 @@ def read_leftover(path: Path) -> Leftover:
     usage: list[tuple[uuid.UUID, str, int]] = []
     for _ in range(count):
         block = BLOCK.unpack_from(raw, position)
-        kind, index_bytes = block[2], block[7]
+        version, kind, index_bytes = block[1], block[2], block[7]
         start = position + BLOCK_BYTES
         index = raw[start : start + index_bytes]
         if kind == DATA:
-            entries += data_entries(index)
+            entries += data_entries(index, version)
         else:
             usage += usage_entries(index)
         position = start + index_bytes

@@ -3,8 +3,9 @@
 //!
 //! A lane goes once its broker has ended, no partition's extent names it, its records are in
 //! segments (no file with blocks is left), and the meter has said in the lane itself that it has
-//! recorded all of it. Two rounds in a row must find it so. The newest lane of all is one's own and stays, so numbers of incarnations
-//! are never given twice, whatever backup the metadata store comes back from.
+//! recorded all of it. Two rounds in a row must find it so. The newest lane of all is one's own and
+//! stays, so numbers of incarnations are never given twice, whatever backup the metadata store
+//! comes back from.
 
 use std::collections::BTreeSet;
 

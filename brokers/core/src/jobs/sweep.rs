@@ -97,7 +97,8 @@ async fn survey_partition(
             None => match Manifest::decode(&context.store.get(&key).await?) {
                 Ok(manifest) => name_objects(&mut found.named, &manifest),
                 Err(error) => {
-                    tracing::error!(key, %error, "sparing all that it may name: restore or remove it");
+                    let advice = "sparing all that it may name: restore or remove it";
+                    tracing::error!(key, %error, "{advice}");
                     found.unreadable = true;
                 }
             },
