@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import tomllib
 
+from brokers import _core
 from console.limits.choices import LimitScope
 from console.limits.registry import LIMITS, Limit
 from console.settings.sections import Limits
@@ -28,6 +30,42 @@ _TITLES = {
     LimitScope.CLUSTER: "Of a cluster",
     LimitScope.ADDRESS: "Of an address",
 }
+_MEMORY_HEAD = """
+## Of a broker's memory
+
+What a broker takes is bounded by the sum of these, whatever its clients and its disk do, and by
+some 40 MiB for itself, 40 KiB for each connection and 20 KiB for each partition. Under a load that
+changes the allocator may keep as much again as is in use. Each is a
+[setting](broker-settings.md); metrics of the same parts are [here](metrics.md).
+
+| Memory | Setting | Default | What happens |
+|---|---|---|---|
+"""
+_MIB = 1 << 20
+# What is held, by which setting, how many times, and what happens at the bound.
+_MEMORY = (
+    ("Requests that are not answered", "limits.in_flight_bytes", 1, "Further ones are not read."),
+    ("Batches that wait for the disk", "lane.queue_bytes_max", 1, "Producers wait."),
+    ("The newest batches", "cache.hot_bytes", 1, "The oldest of them are read from storage."),
+    ("Newest records on their way to clients", "limits.fetch_bytes", 1, "Fetches wait."),
+    ("Older records on their way to clients", "limits.catch_up_fetch_bytes", 1, "Fetches wait."),
+    ("Blocks of lanes and objects", "reads.block_bytes", 1, "More are read for one client each."),
+    ("The file that is split, and its object", "lane.file_bytes_max", 2, "One is split at a time."),
+)
+
+
+def memory_reference() -> str:
+    """The part on a broker's memory."""
+    settings = tomllib.loads(_core.default_settings())
+    parts, total = [_MEMORY_HEAD], 0
+    for what, setting, times, effect in _MEMORY:
+        section, _, name = setting.partition(".")
+        mib = int(settings[section][name]) * times // _MIB
+        total += mib
+        said = f"`{setting}`" if times == 1 else f"{times} × `{setting}`"
+        parts.append(f"| {what} | {said} | {mib} MiB | {effect} |\n")
+    parts.append(f"| All | | {total} MiB | |\n")
+    return "".join(parts)
 
 
 def limits_reference() -> str:
@@ -39,6 +77,7 @@ def limits_reference() -> str:
         parts.append("| Limit | Default | Can be raised | What happens |\n|---|---|---|---|\n")
         found = sorted((each for each in LIMITS if each.scope is scope), key=lambda each: each.name)
         parts += [_row(limit, defaults[limit.name]) for limit in found]
+    parts.append(memory_reference())
     return "".join(parts)
 
 

@@ -46,14 +46,15 @@ PIPELINED = 16
 MIB = 1 << 20
 # Each budget, in bytes. Small ones, so that what is in none of them shows soon.
 IN_FLIGHT, FETCH_BYTES, HOT, LANE_FILE = 16 * MIB, 16 * MIB, 16 * MIB, 8 * MIB
-BLOCKS, CATCH_UP = 8 * MIB, 8 * MIB
+QUEUE, BLOCKS, CATCH_UP = 8 * MIB, 8 * MIB, 8 * MIB
 # The file that is written and the one being split, as read and as the object made of it.
 SPLITTING = 3 * LANE_FILE
 # Frames that are read have room for their last piece; the allocator keeps some of what was freed.
-OVERHEAD = 2
+OVERHEAD = 1.5
 # Code, stacks, buffers of connections, indexes.
 BESIDES = 48 * MIB
-BUDGET = (IN_FLIGHT + FETCH_BYTES + CATCH_UP + HOT + BLOCKS + SPLITTING) * OVERHEAD + BESIDES
+BUDGETS = IN_FLIGHT + QUEUE + FETCH_BYTES + CATCH_UP + HOT + BLOCKS + SPLITTING
+BUDGET = int(BUDGETS * OVERHEAD) + BESIDES
 
 SECTIONS = {
     "limits": {
@@ -64,7 +65,11 @@ SECTIONS = {
     },
     "reads": {"block_bytes": BLOCKS},
     "cache": {"hot_bytes": HOT},
-    "lane": {"file_bytes_first": LANE_FILE, "file_bytes_max": LANE_FILE},
+    "lane": {
+        "file_bytes_first": LANE_FILE,
+        "file_bytes_max": LANE_FILE,
+        "queue_bytes_max": QUEUE,
+    },
 }
 # A disk of some MiB/s, whose syncs take as long as those of a network file system at its limit.
 SLOW_DISK = Faults(delays_s={"write": 0.01, "fsync": 0.05}, names="*.wal")

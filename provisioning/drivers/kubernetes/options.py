@@ -16,7 +16,7 @@ class Resources:
     cpu: str = "250m"
     cpu_max: str = "2"
     memory: str = "256Mi"
-    memory_max: str = "1Gi"
+    memory_max: str = "2Gi"
 
 
 @dataclass(frozen=True)

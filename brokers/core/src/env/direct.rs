@@ -20,7 +20,8 @@ pub(super) const ALIGNMENT: usize = 4096;
 const BUFFER_BYTES: usize = 1 << 20;
 
 thread_local! {
-    static BUFFER: RefCell<Aligned> = const { RefCell::new(Aligned { memory: Vec::new(), start: 0 }) };
+    static BUFFER: RefCell<Aligned> =
+        const { RefCell::new(Aligned { memory: Vec::new(), start: 0 }) };
 }
 
 /// Memory whose used part is aligned.

@@ -94,7 +94,7 @@ impl Splitter {
             if entry.base_offset < partition.manifest().covered_end {
                 continue;
             }
-            // What is still in memory is what was received and checked; the lane has the same bytes.
+            // What is still in memory was received and checked; the lane has the same bytes.
             let batch = match partition.hot_batch(entry.base_offset) {
                 Some(batch) => batch,
                 None => self.read(entry).await?,

@@ -7,10 +7,10 @@
 //! records, the batch's largest timestamp `i64`, producer id `i64`, base sequence `i32`, producer
 //! epoch `i16`, zero `u16`. In version 1 an entry has 48 bytes: it ends before the largest
 //! timestamp, and its attributes are zero. Usage: the same table of principals, then window start
-//! and end in ms (`i64` each), `u32` number of entries, each topic id (16), principal `u16`, cumulative bytes handed to
-//! sockets `u64`, and how many of them since the entry before it in the lane `u64`. Install: `u32`
-//! number of entries, each topic id (16), partition `i32`, epoch `i32`, manifest number `u64`.
-//! Checkpoint: file number `u64`, then as Install. Close: nothing.
+//! and end in ms (`i64` each), `u32` number of entries, each topic id (16), principal `u16`,
+//! cumulative bytes handed to sockets `u64`, and how many of them since the entry before it in the
+//! lane `u64`. Install: `u32` number of entries, each topic id (16), partition `i32`, epoch `i32`,
+//! manifest number `u64`. Checkpoint: file number `u64`, then as Install. Close: nothing.
 
 use std::sync::Arc;
 

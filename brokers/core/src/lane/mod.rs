@@ -173,7 +173,8 @@ impl LanePaths {
     }
 }
 
-/// The numbers of the files with an ending (`wal`, `idx` or `spare`) among the names of a folder, ascending.
+/// The numbers of the files with an ending (`wal`, `idx` or `spare`) among the names of a folder,
+/// ascending.
 pub fn file_numbers(names: &[String], ending: &str) -> Vec<u64> {
     let mut numbers: Vec<u64> = names
         .iter()

@@ -1,10 +1,11 @@
 //! Files that are used again. Filling a file with zeros ahead of use costs as much as writing it;
 //! one that was split and retired has its blocks on the medium already.
 //!
-//! A retired `<k>.wal` becomes `<k>.spare`, and a spare the next `<n>.wal`, each by a rename. Before
-//! that its first page is cleared and synced, so that a file never begins with a block of a former
-//! life. Behind what was written since there still lie whole blocks of that life: their sequence
-//! numbers are below all that a reader expects there, and so is what they say was durable.
+//! A retired `<k>.wal` becomes `<k>.spare`, and a spare the next `<n>.wal`, each by a rename.
+//! Before that its first page is cleared and synced, so that a file never begins with a block of a
+//! former life. Behind what was written since there still lie whole blocks of that life: their
+//! sequence numbers are below all that a reader expects there, and so is what they say was
+//! durable.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! The writer of one's own lane: group commit, and the fence-checked end.
 //!
-//! One task writes, on a thread of its own where the disk is a real one. A write starts as soon as the lane is free, takes what arrived meanwhile up to
-//! [`LaneSettings::write_bytes_max`], and is acked once it was written, synced, and the owner token
-//! was found to be ours. Anything else ends the instance: there is no second try.
+//! One task writes, on a thread of its own where the disk is a real one. A write starts as soon as
+//! the lane is free, takes what arrived meanwhile up to [`LaneSettings::write_bytes_max`], and is
+//! acked once it was written, synced, and the owner token was found to be ours. Anything else ends
+//! the instance: there is no second try.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

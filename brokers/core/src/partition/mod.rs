@@ -221,7 +221,7 @@ impl Partition {
     }
 
     /// As [`Partition::stage`], for a request that waits for all of its batches at once. The share
-    /// of a duplicate goes at once: whoever acks it waits for its original by [`Partition::durable`].
+    /// of a duplicate goes at once: who acks it waits for its original by [`Partition::durable`].
     ///
     /// # Errors
     /// As [`Partition::stage`].
