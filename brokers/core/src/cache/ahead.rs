@@ -1,8 +1,8 @@
 //! Who reads the log from front to back, and how far ahead of whom storage is read.
 //!
-//! A fetch says nothing of the fetches before it, so a reader is known by the offset at which it has
-//! to go on. Whoever goes on there gets twice the window; whoever does not come back is forgotten,
-//! and what was to be read for it is not.
+//! A fetch says nothing of the fetches before it, so a reader is known by the offset at which it
+//! has to go on. Whoever goes on there gets twice the window; whoever does not come back is
+//! forgotten, and what was to be read for it is not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -270,7 +270,7 @@ impl State {
         self.by_use.insert(self.uses, key);
     }
 
-    /// Lets go of the run that was not used for longest and that nobody reads. False: there is none.
+    /// Lets go of the run that nobody reads and that was not used for longest. False: none is.
     fn evict_one(&mut self) -> bool {
         let idle = self.by_use.iter().find(|(_, key)| {
             matches!(self.entries.get(key), Some(Entry::Ready { run, .. }) if run.is_idle())
@@ -382,8 +382,8 @@ impl BlockCache {
         Ok(found(&runs, &range))
     }
 
-    /// Reads what is missing of ranges, up to 8 MiB at a time, while there is room. The ranges are in
-    /// order. Ends when all is there; what is not begun when this is dropped, is not read.
+    /// Reads what is missing of ranges, up to 8 MiB at a time, while there is room. The ranges are
+    /// in order. Ends when all is there; what is not begun when this is dropped, is not read.
     pub async fn read_ahead(
         self: &Arc<Self>,
         loader: &Arc<dyn Loader>,

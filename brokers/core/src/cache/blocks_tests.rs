@@ -1,3 +1,4 @@
+//! Blocks are read once, kept within their bound, and let go when nobody reads them.
 #![allow(clippy::single_range_in_vec_init, reason = "runs are ranges, and there may be one")]
 
 use tokio::sync::Notify;

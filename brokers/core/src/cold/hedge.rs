@@ -1,8 +1,8 @@
-//! Asks a second time where an object store is slow to answer, and takes the answer that comes first.
+//! Asks a second time where an object store is slow to answer, and takes what comes first.
 //!
-//! A read that has waited longer than 95 of 100 did is asked for again. At most one read in twenty is,
-//! and none while the store asks for fewer requests, so that a store that is slow altogether does not
-//! get twice the work.
+//! A read that has waited longer than 95 of 100 did is asked for again. At most one read in twenty
+//! is, and none while the store asks for fewer requests, so that a store that is slow altogether
+//! does not get twice the work.
 
 use std::collections::VecDeque;
 use std::pin::pin;

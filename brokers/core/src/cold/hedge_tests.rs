@@ -1,3 +1,5 @@
+//! A slow read is asked for again, and seldom.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;

@@ -78,8 +78,8 @@ impl Garbage {
         Ok(())
     }
 
-    /// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more that
-    /// anybody does.
+    /// Removes what nobody needs in the lanes of the dead, and says which hold nothing any more
+    /// that anybody does.
     async fn empty_lanes(
         &mut self,
         context: &JobContext,

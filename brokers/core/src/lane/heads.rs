@@ -79,8 +79,8 @@ pub struct HeadWalk {
 }
 
 impl HeadWalk {
-    /// Starts at a block's place in a file. `nonce` is that of the lane's earlier blocks; where none
-    /// was seen, the first one here tells it.
+    /// Starts at a block's place in a file. `nonce` is that of the lane's earlier blocks; where
+    /// none was seen, the first one here tells it.
     ///
     /// # Errors
     /// The disk's.

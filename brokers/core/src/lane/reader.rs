@@ -52,9 +52,9 @@ impl LaneReader {
         Self { files: Arc::new(files), blocks }
     }
 
-    /// Reads one batch. Its own checksum tells whether it is whole; this does not look. Bytes before
-    /// `sure_end` of the file are durable, so that what lies around the batch may be kept too; as
-    /// far as `reach` it is wanted.
+    /// Reads one batch. Its own checksum tells whether it is whole; this does not look. Bytes
+    /// before `sure_end` of the file are durable, so that what lies around the batch may be kept
+    /// too; as far as `reach` it is wanted.
     ///
     /// # Errors
     /// The disk's, or [`LaneError::Damaged`] where the file is too short.

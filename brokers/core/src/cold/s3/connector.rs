@@ -1,5 +1,5 @@
-//! Every request to S3 on its way: what is added to it, how long it may be silent, and what the store
-//! says of its load.
+//! Every request to S3 on its way: what is added to it, how long it may be silent, and what the
+//! store says of its load.
 
 use std::sync::Arc;
 use std::time::Duration;
