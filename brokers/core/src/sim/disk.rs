@@ -111,6 +111,8 @@ struct Server {
     folders: BTreeSet<PathBuf>,
     /// Renames that a restart may still undo, oldest first.
     renames: Vec<(PathBuf, PathBuf)>,
+    /// Lane files that were made of one that was used before.
+    reused: u64,
     /// By arrival, then by order of submission.
     pending: BTreeMap<(u64, u64), Pending>,
     submitted: u64,
@@ -136,6 +138,7 @@ impl SimServer {
             names: BTreeMap::new(),
             folders: BTreeSet::from([PathBuf::new()]),
             renames: Vec::new(),
+            reused: 0,
             pending: BTreeMap::new(),
             submitted: 0,
             last_arrival: BTreeMap::new(),
@@ -155,6 +158,11 @@ impl SimServer {
     /// Fills the disk up, or makes room again.
     pub fn set_full(&self, full: bool) {
         self.0.lock().full = full;
+    }
+
+    /// Lane files that were made of one that was used before.
+    pub fn reused_files(&self) -> u64 {
+        self.0.lock().reused
     }
 
     /// Lets time pass and carries out what arrives.
@@ -313,6 +321,7 @@ impl Server {
                 let name = self.names.remove(&from).ok_or(absent)?;
                 let (made_by, made_at_ms) = (host, self.now_ms);
                 self.names.insert(to.clone(), Name { made_by, made_at_ms, ..name });
+                self.reused += u64::from(to.extension().is_some_and(|ending| ending == "wal"));
                 self.renames.push((from, to));
                 Ok(Reply::Done)
             }

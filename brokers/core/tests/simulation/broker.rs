@@ -86,7 +86,7 @@ pub fn settings(rules: Rules) -> EngineSettings {
     EngineSettings {
         lane: LaneSettings {
             file_bytes_first: 16 << 10,
-            file_bytes_max: 64 << 10,
+            file_bytes_max: 32 << 10,
             roll_after: Duration::from_millis(150),
             write_bytes_max: 16 << 10,
             ..LaneSettings::default()

@@ -86,6 +86,7 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
     }
     println!("{totals:?}");
     assert!(totals.acked > 0 && totals.takeovers > 0 && totals.split_reads > 0, "{totals:?}");
+    assert!(totals.reused_files > 0, "no block was written over an old one: {totals:?}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub struct Totals {
     pub split_reads: u64,
     pub troubles: u64,
     pub metered: u64,
+    pub reused_files: u64,
 }
 
 impl Totals {
@@ -48,6 +49,7 @@ impl Totals {
         self.split_reads += other.split_reads;
         self.troubles += other.troubles;
         self.metered += other.metered;
+        self.reused_files += other.reused_files;
     }
 }
 
@@ -164,6 +166,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     simulation.live_through(profile);
     simulation.calm_down();
     simulation.conclude();
+    simulation.totals.reused_files = simulation.world.disk.reused_files();
     Outcome {
         violations: simulation.checker.violations,
         trace: simulation.trace,
