@@ -24,6 +24,7 @@ class Numbers:
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._all_produced = threading.Event()
+        self._failed = False
         self._producing = threading.Thread(target=self._produce)
         self._consuming = threading.Thread(target=self._consume)
 
@@ -58,7 +59,7 @@ class Numbers:
     def _consume(self) -> None:
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "readers"})
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        while not self._all_produced.is_set() or len(self.read) < self.acked:
+        while not self._failed and (not self._all_produced.is_set() or len(self.read) < self.acked):
             message = consumer.poll(0.1)
             if message is None:
                 continue
@@ -75,8 +76,9 @@ class Numbers:
         self._consuming.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Waits until all that was produced is read."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Waits until all that was produced is read, unless the test has failed already."""
+        self._failed = kind is not None
         self._stop.set()
         self._producing.join()
         self._all_produced.set()

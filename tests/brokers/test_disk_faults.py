@@ -14,7 +14,8 @@ from tests.faulty.mount import FaultyFolder
 STOOD_DOWN = 3
 # Files that are full and split within moments.
 LANE = {"file_bytes_first": 1 << 18, "file_bytes_max": 1 << 18, "roll_after_ms": 300}
-TMPFS_BYTES = 16 << 20
+# Enough for what is written faster than it is split.
+TMPFS_BYTES = 256 << 20
 
 
 @pytest.mark.parametrize(
