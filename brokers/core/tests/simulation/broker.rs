@@ -18,7 +18,7 @@ use freshet_core::metadata::store::MetadataStore;
 use freshet_core::partition::Partition;
 use freshet_core::partition::read::ReadError;
 use freshet_core::records::{StoredBatch, ValidatedBatch};
-use freshet_core::rules::Rules;
+use freshet_core::rules::{Rule, Rules};
 use freshet_core::sim::disk::HostId;
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
@@ -83,6 +83,8 @@ pub struct BrokerHandle {
 }
 
 pub fn settings(rules: Rules) -> EngineSettings {
+    // Blocks in memory would hide what was deleted.
+    let block_bytes = if rules.hold(Rule::CheckBeforeDelete) { 96 << 10 } else { 0 };
     EngineSettings {
         lane: LaneSettings {
             file_bytes_first: 16 << 10,
@@ -92,7 +94,7 @@ pub fn settings(rules: Rules) -> EngineSettings {
             ..LaneSettings::default()
         },
         hot_bytes: 2 << 10,
-        reads: ReadSettings { block_bytes: 96 << 10, ..ReadSettings::default() },
+        reads: ReadSettings { block_bytes, ..ReadSettings::default() },
         jobs: JobSettings {
             retention_interval: Duration::from_secs(3600),
             sweep_interval: Duration::from_millis(120),
