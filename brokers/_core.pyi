@@ -238,7 +238,11 @@ class UsageReader:
             int,
             int,
             list[tuple[int, int, int]],
-            list[tuple[int, int, int, int]],
+            tuple[
+                list[tuple[int, int, int, int]],
+                list[tuple[int, int]],
+                list[tuple[int, int, int]],
+            ],
         ]
     ]:
         """What partitions keep whose manifest is not the known one. Raises `StorageError`."""

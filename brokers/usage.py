@@ -22,6 +22,7 @@ __all__ = [
     "LaneFiles",
     "LaneReading",
     "PartitionSegments",
+    "ReplacedBytes",
     "SealedEnd",
     "StoredSegment",
     "UsageReader",
@@ -118,6 +119,18 @@ class DroppedSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedBytes:
+    """Bytes that were kept beside what is kept now, until segments were joined or compacted.
+
+    In whole minutes; remembered for two hours.
+    """
+
+    bytes: int
+    since_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSegments:
     """What a partition keeps, by its newest manifest."""
 
@@ -131,6 +144,10 @@ class PartitionSegments:
     """Offset behind the last record that was split."""
     segments: tuple[StoredSegment, ...]
     dropped: tuple[DroppedSegment, ...]
+    split_by_day: tuple[tuple[int, int], ...] = ()
+    """First millisecond of a UTC day, and bytes: those of every split whose last block was written
+    on that day, whatever became of them since. For the 96 hours after a day at least."""
+    replaced: tuple[ReplacedBytes, ...] = ()
 
 
 class UsageReader:
@@ -214,8 +231,13 @@ class UsageReader:
                         max_timestamp_ms=timestamp,
                         dropped_at_ms=at,
                     )
-                    for size, written, timestamp, at in dropped
+                    for size, written, timestamp, at in past[0]
+                ),
+                split_by_day=tuple(past[1]),
+                replaced=tuple(
+                    ReplacedBytes(bytes=size, since_ms=since, until_ms=until)
+                    for size, since, until in past[2]
                 ),
             )
-            for topic_id, partition, name, log_start, covered_end, segments, dropped in found
+            for topic_id, partition, name, log_start, covered_end, segments, past in found
         ]

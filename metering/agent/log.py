@@ -1,8 +1,8 @@
 """States what the log of a cluster holds of each day that is over, for `reconcile` to compare.
 
-What is said comes from manifests alone. A segment holds what one lane file has of one partition, so
-its bytes are those of whole lane files, and the day of its last block is the day that it counts to:
-both sides can be added up by that rule to the byte, whatever block midnight falls into.
+What is said comes from manifests alone. They remember how much was split, by days: what one lane
+file has of one partition counts to the day of its last block. Both sides can be added up by that
+rule to the byte, whatever block midnight falls into, and whatever retention and compaction took.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from brokers.metadata import TopicHistory
-from brokers.usage import DroppedSegment, PartitionSegments, StoredSegment
+from brokers.usage import PartitionSegments
 from metering.events.keys import log_key
 from metering.events.log import LoggedPartition, LogStatement, encode_statement
 from metering.events.store import UsageStore
@@ -23,7 +23,7 @@ LOGGER = logging.getLogger(__name__)
 
 # So many past days are stated by an agent that was away.
 DAYS_BACK = 3
-# Manifests remember for so long what retention let go.
+# Manifests remember days for so long.
 REMEMBERED_MS = 96 * HOUR_MS
 # Between a look at the clock here and one at a broker.
 MARGIN_MS = HOUR_MS
@@ -72,10 +72,10 @@ class LogStatements:
 def logged_partitions(
     partitions: Iterable[PartitionSegments], since_ms: int, until_ms: int
 ) -> Iterator[LoggedPartition]:
-    """Bytes of the segments whose last block was written in [since, until), by partition."""
+    """Bytes that were split of lane files whose last block was written in the days from `since_ms`
+    until `until_ms`, by partition."""
     for kept in partitions:
-        segments: tuple[StoredSegment | DroppedSegment, ...] = (*kept.segments, *kept.dropped)
-        held = sum(each.bytes for each in segments if since_ms <= each.written_at_ms < until_ms)
+        held = sum(size for day_ms, size in kept.split_by_day if since_ms <= day_ms < until_ms)
         if held:
             yield LoggedPartition(topic_id=kept.topic_id, partition=kept.partition, bytes=held)
 
@@ -100,7 +100,7 @@ def gap_of(*, since_ms: int, until_ms: int, as_of_ms: int, unsplit_since_ms: int
     """Why a statement made now cannot tell all that the log held; empty where it can."""
     if as_of_ms > since_ms + REMEMBERED_MS - MARGIN_MS:
         late = timedelta(milliseconds=as_of_ms - until_ms)
-        return f"it was made {late} after the day, and retention's past is forgotten"
+        return f"it was made {late} after the day, and manifests have forgotten it"
     if unsplit_since_ms < until_ms:
         return "some of the day's records never came into segments"
     return ""

@@ -7,8 +7,11 @@ cluster, or one of the topic that can be undone, count for nothing. So nothing h
 the truth.
 
 The rule is Kafka's: segments go from the oldest on, by age (`retention.ms` after the newest
-timestamp in them; records without a timestamp have no age) or by size (as long as what is left
-without them is `retention.bytes` or more).
+timestamp in them; of records without a timestamp, after they were written) or by size (as long as
+what is left without them is `retention.bytes` or more).
+
+What was joined or compacted counts as it is now, from when the last of it was written; how much
+more there was before, manifests say for two hours.
 """
 
 from __future__ import annotations
@@ -50,6 +53,22 @@ class Dropped(Segment, Protocol):
     @property
     def dropped_at_ms(self) -> int:
         """When."""
+
+
+class Replaced(Protocol):
+    """Bytes that were kept beside what is there, in whole minutes."""
+
+    @property
+    def bytes(self) -> int:
+        """Of record batches."""
+
+    @property
+    def since_ms(self) -> int:
+        """From when on."""
+
+    @property
+    def until_ms(self) -> int:
+        """Until when."""
 
 
 class Topic(Protocol):
@@ -98,6 +117,10 @@ class Kept(Protocol):
     @property
     def dropped(self) -> Sequence[Dropped]:
         """What was let go lately, before what is there."""
+
+    @property
+    def replaced(self) -> Sequence[Replaced]:
+        """What rewriting let go lately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +226,10 @@ def byte_minutes(kept: Kept, rule: Rule, spans: Iterable[Span]) -> int:
 
 
 def segment_lives(kept: Kept, rule: Rule) -> Iterator[tuple[int, int, int]]:
-    """Of each segment its bytes, and the whole minutes [since, until) through which it was kept."""
+    """Of each segment its bytes, and the whole minutes [since, until) through which it was kept.
+
+    Then the same of what was kept beside them.
+    """
     segments: list[Segment] = [*kept.dropped, *kept.segments]
     dropped_at = [each.dropped_at_ms for each in kept.dropped]
     by_size = _size_expiries(segments, rule.retention_bytes)
@@ -216,13 +242,16 @@ def segment_lives(kept: Kept, rule: Rule) -> Iterator[tuple[int, int, int]]:
         until = floor_to(before, MINUTE_MS)
         if since < until:
             yield segment.bytes, since, until
+    for replaced in kept.replaced:
+        yield replaced.bytes, replaced.since_ms, replaced.until_ms
 
 
 def _age_expiry(segment: Segment, retention_ms: int | None) -> int:
     """The last moment at which a segment is not too old."""
-    if retention_ms is None or segment.max_timestamp_ms < 0:
+    if retention_ms is None:
         return NEVER_MS
-    return segment.max_timestamp_ms + retention_ms
+    dated = segment.max_timestamp_ms >= 0
+    return (segment.max_timestamp_ms if dated else segment.written_at_ms) + retention_ms
 
 
 def _size_expiries(segments: Sequence[Segment], retention_bytes: int | None) -> list[int]:

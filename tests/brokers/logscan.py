@@ -50,8 +50,13 @@ SECTION = struct.Struct("<16siI")
 CHUNK = struct.Struct("<QQqqqII")
 MANIFEST_HEADER = struct.Struct("<4sHHI")
 MANIFEST = struct.Struct("<16siiQqqq")
-SEGMENT = struct.Struct("<QQQIIqqqQq")
+FIRST_DIRTY = struct.Struct("<q")
+SEGMENT = struct.Struct("<QQQIIqqqQqq")
+SEGMENT_V1 = struct.Struct("<QQQIIqqqQq")
+COMPACTED = 1
 DROPPED = struct.Struct("<Qqqq")
+DAY = struct.Struct("<qQ")
+REPLACED = struct.Struct("<Qqq")
 EPOCH = struct.Struct("<iq")
 ABORTED = struct.Struct("<qqq")
 PRODUCER = struct.Struct("<qhiqqB")
@@ -163,6 +168,7 @@ class Segment:
     end_offset: int
     max_timestamp: int
     bytes: int
+    compacted: bool
 
 
 @dataclass(frozen=True)
@@ -376,11 +382,15 @@ class LogScan:
             first = [*manifest.segments, None][0]
             due = manifest.covered_end if first is None else first.base_offset
             check(due <= manifest.log_start, f"{topic}-{index}: nothing before {due}")
-            for batch in self.segment_batches(manifest):
-                check(batch.base_offset == due, f"{topic}-{index}: {due} was due in a segment")
-                due = batch.next_offset
-                if due > manifest.log_start:
-                    yield batch
+            for segment in manifest.segments:
+                for batch in self._batches_of(partition, segment):
+                    # Compaction leaves holes.
+                    missing = batch.base_offset - due
+                    follows = missing == 0 or (missing > 0 and segment.compacted)
+                    check(follows, f"{topic}-{index}: {due} was due in a segment")
+                    due = batch.next_offset
+                    if due > manifest.log_start:
+                        yield batch
             check(due == manifest.covered_end, f"{topic}-{index}: segments end at {due}")
         for epoch, incarnation in self.extents(partition):
             lane = self.lanes[incarnation]
@@ -570,16 +580,20 @@ def read_manifest(path: Path) -> Manifest:
     """Reads a manifest."""
     raw = path.read_bytes()
     magic, version, _, checksum = MANIFEST_HEADER.unpack_from(raw)
-    check((magic, version) == (b"FRMF", 1), f"{path}: not a manifest")
+    check(magic == b"FRMF" and version in (1, 2), f"{path}: not a manifest")
     check(calc_crc32c(raw[MANIFEST_HEADER.size :]) == checksum, f"{path}: wrong checksum")
     head = MANIFEST.unpack_from(raw, MANIFEST_HEADER.size)
     topic, index, epoch, number, log_start, covered_end, _ = head
-    arrays = Counted(raw, MANIFEST_HEADER.size + MANIFEST.size)
+    after = FIRST_DIRTY.size if version > 1 else 0
+    arrays = Counted(raw, MANIFEST_HEADER.size + MANIFEST.size + after)
     segments = tuple(
-        Segment(who, which, at, length, base, end, newest, size)
-        for who, which, at, length, _, base, end, newest, size, _ in arrays.rows(SEGMENT)
+        Segment(who, which, at, length, base, end, newest, size, bool(flags & COMPACTED))
+        for who, which, at, length, flags, base, end, newest, size, *_ in arrays.rows(
+            SEGMENT if version > 1 else SEGMENT_V1
+        )
     )
-    list(arrays.rows(DROPPED))
+    for beside in (DROPPED, DAY, REPLACED) if version > 1 else (DROPPED,):
+        list(arrays.rows(beside))
     epochs = tuple((of, start) for of, start in arrays.rows(EPOCH))
     list(arrays.rows(ABORTED))
     producers = {}

@@ -22,6 +22,10 @@ pub enum Rule {
     CheckBeforeDelete,
     /// 6: a manifest counts only once its install record is durable in the lane.
     InstallBeforeUse,
+    /// 6: a job changes the manifest that counts, not the one from which its work began.
+    EditWhatCounts,
+    /// 6: the sweeper spares objects that are being made.
+    SpareNewObjects,
     /// 7: a metadata transaction compares that the incarnation is live.
     IncarnationIsLive,
     /// 8: a read that promises freshness waits for a token check begun after it arrived.
@@ -34,7 +38,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::SyncBeforeAck,
         Self::TokenBeforeAck,
         Self::FenceBeforeSeal,
@@ -44,6 +48,8 @@ impl Rule {
         Self::UnknownMeansStop,
         Self::CheckBeforeDelete,
         Self::InstallBeforeUse,
+        Self::EditWhatCounts,
+        Self::SpareNewObjects,
         Self::IncarnationIsLive,
         Self::FreshReads,
         Self::DuplicateWaits,

@@ -204,11 +204,23 @@ pub struct JobsSection {
     pub retention_interval_ms: u64,
     /// Between two rounds of sweeping.
     pub sweep_interval_ms: u64,
+    /// Between two rounds of joining and compaction.
+    pub rewrite_interval_ms: u64,
+    /// Bytes of segments that joining and compaction may read in a second.
+    pub rewrite_bytes_per_s: u64,
+    /// Memory for the keys of a partition that is compacted, 48 bytes each.
+    pub compaction_keys_bytes: usize,
 }
 
 impl Default for JobsSection {
     fn default() -> Self {
-        Self { retention_interval_ms: 60_000, sweep_interval_ms: 300_000 }
+        Self {
+            retention_interval_ms: 60_000,
+            sweep_interval_ms: 300_000,
+            rewrite_interval_ms: 15_000,
+            rewrite_bytes_per_s: 64 << 20,
+            compaction_keys_bytes: 32 << 20,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ from brokers.usage import (
     PartitionSegments,
     StoredSegment,
 )
+from metering.events.times import DAY_MS, floor_to
 
 BROKER = BrokerStatus(slot=0, link="l", kafka="k", metrics="m")
 
@@ -270,6 +271,7 @@ class FakeCell:
             covered_end=0,
             segments=tuple(cluster.segments.get(place) or self.remembered.get(place) or ()),
             dropped=tuple(cluster.let_go.get(place, ())),
+            split_by_day=self._split_by_day(cluster, place),
         )
 
     def true_rows(self) -> set[tuple[Any, ...]]:
@@ -417,11 +419,21 @@ class FakeCell:
                         covered_end=0,
                         segments=tuple(segments),
                         dropped=tuple(cluster.let_go.get(place, ())),
+                        split_by_day=self._split_by_day(cluster, place),
                     )
                 )
         return found
 
     # Its own.
+
+    def _split_by_day(
+        self, cluster: Cluster, place: tuple[str, int]
+    ) -> tuple[tuple[int, int], ...]:
+        days: dict[int, int] = {}
+        for each in (*cluster.segments.get(place, ()), *cluster.let_go.get(place, ())):
+            day_ms = floor_to(each.written_at_ms, DAY_MS)
+            days[day_ms] = days.get(day_ms, 0) + each.bytes
+        return tuple(sorted(days.items()))
 
     def _live(self, cluster_id: str) -> Lane:
         lane = self.clusters[cluster_id].live

@@ -24,9 +24,17 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Replaced:
+    bytes: int
+    since_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True)
 class Kept:
     segments: list[Segment]
     dropped: list[Segment] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
     topic_id: str = "t"
     partition: int = 0
 
@@ -85,9 +93,16 @@ def test_a_younger_segment_in_front_keeps_older_ones_behind_it():
     assert [until for _, _, until in lives] == [9 * M, 9 * M]
 
 
-def test_records_without_a_timestamp_have_no_age():
-    lives = list(segment_lives(Kept([Segment(1, -1, -1)]), Rule(retention_ms=M)))
-    assert lives[0][2] > NEVER
+def test_records_without_a_timestamp_have_the_age_of_their_block():
+    lives = list(segment_lives(Kept([Segment(1, 2 * M, -1)]), Rule(retention_ms=5 * M)))
+    assert lives == [(1, 3 * M, 7 * M)]
+
+
+def test_what_was_kept_before_segments_were_rewritten_counts_beside_what_is_kept():
+    before = [Replaced(100, M, 3 * M), Replaced(30, 3 * M, 9 * M)]
+    kept = Kept([one(120, 2 * M + 1)], replaced=before)
+    got = quantities((0, 10 * M), Topic(), kept)
+    assert got["storage_byte_minutes"] == 100 * 2 + 150 * 6 + 120
 
 
 def test_size_lets_go_when_the_rest_suffices():
@@ -158,14 +173,17 @@ spans = st.lists(st.tuples(moments, moments), max_size=2).map(
 )
 
 
+def newest_ms(segment):
+    dated = segment.max_timestamp_ms >= 0
+    return segment.max_timestamp_ms if dated else segment.written_at_ms
+
+
 def is_kept(segments, segment, at_ms, rule):
     """Kafka's own rule at one moment, from the oldest segment on."""
     there = [each for each in segments if each.written_at_ms < at_ms <= each.dropped_at_ms]
     size = sum(each.bytes for each in there)
     for place, each in enumerate(there):
-        old = (
-            rule.retention_ms is not None and 0 <= each.max_timestamp_ms < at_ms - rule.retention_ms
-        )
+        old = rule.retention_ms is not None and newest_ms(each) < at_ms - rule.retention_ms
         large = rule.retention_bytes is not None and size - each.bytes >= rule.retention_bytes
         if not (old or large):
             return any(segment is other for other in there[place:])
@@ -197,7 +215,7 @@ def _moments(segments, start, end, rule):
     for each in segments:
         turns |= {each.written_at_ms, each.written_at_ms + 1, each.dropped_at_ms}
         if rule.retention_ms is not None:
-            turns |= {each.max_timestamp_ms + rule.retention_ms + 1}
+            turns |= {newest_ms(each) + rule.retention_ms + 1}
     return sorted(at for at in turns if start <= at <= end)
 
 

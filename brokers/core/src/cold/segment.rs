@@ -2,10 +2,13 @@
 //!
 //! The object starts with 16 bytes: magic `FRSG`, version `u16`, zeros. Then, partition by
 //! partition, chunks of whole record batches, each up to 1 MiB (one larger batch is a chunk of its
-//! own). Then a section per partition: topic id (16), partition `i32`, number of chunks `u32`, and
+//! own). Then a section per segment: topic id (16), partition `i32`, number of chunks `u32`, and
 //! per chunk 48 bytes: position `u64`, length `u64`, base offset `i64`, end offset `i64`, largest
 //! timestamp `i64`, CRC-32C of the chunk `u32`, zero `u32`; then CRC-32C `u32` of the section. A
-//! partition's manifest says where its section lies.
+//! partition's manifest says where its sections lie.
+//!
+//! A chunk takes up the offsets from the end of the one before it to the end of its last batch.
+//! Where compaction took batches out, its first batch starts later than the chunk does.
 
 use std::ops::Range;
 
@@ -13,7 +16,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::ColdError;
 use crate::ids::{Incarnation, PartitionId};
-use crate::records::StoredBatch;
+use crate::records::{NO_TIMESTAMP, StoredBatch};
 use crate::wire::{Crc32c, Reader, WireError, WriteExt, crc32c};
 
 const MAGIC: &[u8; 4] = b"FRSG";
@@ -55,6 +58,15 @@ impl ObjectRef {
     }
 }
 
+/// Where a segment lies: no two segments lie in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SegmentPlace {
+    /// The object.
+    pub object: ObjectRef,
+    /// Where its section starts.
+    pub section_position: u64,
+}
+
 /// A partition's run of records in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
@@ -64,16 +76,34 @@ pub struct Segment {
     pub section_position: u64,
     /// Bytes of the section.
     pub section_bytes: u32,
-    /// Offset of the first record.
+    /// Where the segment before it ends. The offset of the first record, or, once it was
+    /// compacted, maybe less.
     pub base_offset: i64,
     /// Offset after the last.
     pub end_offset: i64,
-    /// Largest timestamp in it, ms.
+    /// Largest timestamp of its first batch, ms.
+    pub first_timestamp: i64,
+    /// Largest timestamp in it, ms; -1 where no record has one.
     pub max_timestamp: i64,
     /// Bytes of record batches.
     pub bytes: u64,
     /// When the last block whose records it holds was laid out in a lane, ms since 1970 UTC.
     pub written_at_ms: i64,
+    /// Whether compaction may have taken records out: offsets may be missing.
+    pub compacted: bool,
+}
+
+impl Segment {
+    /// Where it lies.
+    pub fn place(&self) -> SegmentPlace {
+        SegmentPlace { object: self.object, section_position: self.section_position }
+    }
+
+    /// When its newest record was made, ms since 1970 UTC; of records without timestamps, when they
+    /// were written (Kafka's `LogSegment.largestTimestamp`).
+    pub fn newest_ms(&self) -> i64 {
+        if self.max_timestamp >= 0 { self.max_timestamp } else { self.written_at_ms }
+    }
 }
 
 /// One chunk of a segment.
@@ -83,11 +113,11 @@ pub struct Chunk {
     pub position: u64,
     /// Length in bytes.
     pub length: u64,
-    /// Offset of the first record.
+    /// Where the chunk before it ends.
     pub base_offset: i64,
     /// Offset after the last.
     pub end_offset: i64,
-    /// Largest timestamp, ms.
+    /// Largest timestamp of its records, ms; -1 where none has one.
     pub max_timestamp: i64,
     checksum: u32,
 }
@@ -121,10 +151,14 @@ impl Chunk {
 struct Section {
     partition: PartitionId,
     chunks: Vec<Chunk>,
+    /// Where the next chunk starts.
+    due: i64,
+    first_timestamp: i64,
     written_at_ms: i64,
+    compacted: bool,
 }
 
-/// Lays an object out. Partitions come one after another, each with its batches in offset order.
+/// Lays an object out. Segments come one after another, each with its batches in offset order.
 pub struct SegmentWriter {
     object: ObjectRef,
     pieces: Vec<Bytes>,
@@ -154,43 +188,63 @@ impl SegmentWriter {
         }
     }
 
+    /// Begins a segment that starts at `base_offset`, even if the one before it is of the same
+    /// partition. At least one batch must follow.
+    pub fn begin(&mut self, partition: PartitionId, base_offset: i64, compacted: bool) {
+        self.end_chunk();
+        self.sections.push(Section {
+            partition,
+            chunks: Vec::new(),
+            due: base_offset,
+            first_timestamp: NO_TIMESTAMP,
+            written_at_ms: i64::MIN,
+            compacted,
+        });
+    }
+
+    /// Bytes so far, without sections.
+    pub fn bytes(&self) -> u64 {
+        self.position
+    }
+
     /// Adds a batch to a partition's segment; `written_at_ms` is that of its block.
     pub fn add(&mut self, partition: PartitionId, batch: &StoredBatch, written_at_ms: i64) {
         let header = batch.header();
-        let bytes = batch.size_bytes();
-        let same = self.sections.last().is_some_and(|section| section.partition == partition);
-        let full = self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.chunk.length + bytes as u64 > CHUNK_BYTES_MAX);
-        if !same || full {
+        let bytes = batch.size_bytes() as u64;
+        if self.sections.last().is_none_or(|section| section.partition != partition) {
+            self.begin(partition, header.base_offset, false);
+        }
+        if self.open.as_ref().is_some_and(|open| open.chunk.length + bytes > CHUNK_BYTES_MAX) {
             self.end_chunk();
         }
-        if !same {
-            self.sections.push(Section { partition, chunks: Vec::new(), written_at_ms });
-        }
         let section = self.sections.last_mut().expect("there is one of this partition");
+        if section.chunks.is_empty() && self.open.is_none() {
+            section.first_timestamp = header.max_timestamp;
+        }
         section.written_at_ms = section.written_at_ms.max(written_at_ms);
-        let position = self.position;
+        let (position, due) = (self.position, section.due);
         let open = self.open.get_or_insert_with(|| OpenChunk {
             chunk: Chunk {
                 position,
                 length: 0,
-                base_offset: header.base_offset,
-                end_offset: header.base_offset,
-                max_timestamp: i64::MIN,
+                base_offset: due,
+                end_offset: due,
+                max_timestamp: NO_TIMESTAMP,
                 checksum: 0,
             },
             checksum: Crc32c::default(),
         });
-        open.chunk.length += bytes as u64;
+        open.chunk.length += bytes;
         open.chunk.end_offset = header.next_offset();
-        open.chunk.max_timestamp = open.chunk.max_timestamp.max(header.max_timestamp);
+        section.due = header.next_offset();
+        if header.record_count > 0 {
+            open.chunk.max_timestamp = open.chunk.max_timestamp.max(header.max_timestamp);
+        }
         for piece in batch.pieces() {
             open.checksum = std::mem::take(&mut open.checksum).with(&piece);
             self.pieces.push(piece);
         }
-        self.position += bytes as u64;
+        self.position += bytes;
     }
 
     fn end_chunk(&mut self) {
@@ -214,12 +268,14 @@ impl SegmentWriter {
                 section_bytes: u32::try_from(encoded.len()).expect("a lane file is 64 MiB"),
                 base_offset: first.base_offset,
                 end_offset: last.end_offset,
+                first_timestamp: section.first_timestamp,
                 max_timestamp: section
                     .chunks
                     .iter()
-                    .fold(i64::MIN, |at, c| at.max(c.max_timestamp)),
+                    .fold(NO_TIMESTAMP, |at, c| at.max(c.max_timestamp)),
                 bytes: section.chunks.iter().map(|chunk| chunk.length).sum(),
                 written_at_ms: section.written_at_ms,
+                compacted: section.compacted,
             };
             segments.push((section.partition, segment));
             self.position += encoded.len() as u64;

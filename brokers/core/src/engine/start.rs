@@ -22,6 +22,7 @@ use crate::cold::reader::ColdReader;
 use crate::cold::store::ObjectStore;
 use crate::env::Environment;
 use crate::jobs::inherit::{DeadLane, Inherited};
+use crate::jobs::publish::Turns;
 use crate::jobs::{JobContext, JobMessage};
 use crate::lane::LanePaths;
 use crate::lane::queue::Lane;
@@ -269,6 +270,8 @@ impl TakenOver {
             token: Arc::clone(&self.claim.token),
             sources: Arc::clone(&self.sources),
             partitions: Arc::clone(&self.partitions),
+            making: Arc::default(),
+            turns: Turns::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::cold::manifest::Manifest;
 use crate::configs::TopicConfig;
 use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::jobs::TopicFacts;
+use crate::jobs::compact::CompactionRules;
 use crate::jobs::garbage::Remains;
 use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
@@ -261,6 +262,18 @@ impl TopicFacts for ViewedTopics {
             .cleanup
             .delete
             .then_some(Retention { ms: config.retention_ms, bytes: config.retention_bytes })
+    }
+
+    fn compaction(&self, topic: TopicId) -> Option<CompactionRules> {
+        let snapshot = self.view.snapshot();
+        let topic = snapshot.topics.by_id(topic)?;
+        let config = TopicConfig::resolve(&topic.record.configs, &self.configs.current());
+        config.cleanup.compact.then_some(CompactionRules {
+            lag_ms_min: config.min_compaction_lag_ms,
+            lag_ms_max: config.max_compaction_lag_ms,
+            dirty_ratio_min: config.min_cleanable_dirty_ratio,
+            delete_retention_ms: config.delete_retention_ms,
+        })
     }
 
     fn was_deleted(&self, topic: TopicId) -> bool {

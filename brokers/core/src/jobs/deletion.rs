@@ -2,8 +2,8 @@
 //! manifest, so it outlives restarts; segments that end before it go at once, and what is not split
 //! yet goes when it is.
 
+use super::publish::{Change, Edit};
 use super::{JobContext, JobError};
-use crate::cold::manifest::Manifest;
 use crate::ids::PartitionId;
 
 /// A partition, and the first offset that stays.
@@ -21,17 +21,15 @@ pub struct DeleteBefore {
 /// [`JobError`]; where a manifest was not installed its partition keeps all that it had.
 pub async fn delete_records(context: &JobContext, wanted: &[DeleteBefore]) -> Result<(), JobError> {
     let now_ms = context.clock.now_ms();
-    let mut manifests = Vec::new();
-    for DeleteBefore { partition, offset } in wanted {
-        let Some(partition) = context.partitions.get(*partition) else { continue };
-        let (current, offset) = (partition.manifest(), (*offset).min(partition.bounds().end));
-        if offset <= current.log_start {
-            continue;
-        }
-        let mut manifest = Manifest::clone(&current);
-        manifest.start_at(offset, now_ms);
-        let published = context.publish_manifest(&partition, manifest).await?;
-        manifests.push((partition, published));
-    }
-    if manifests.is_empty() { Ok(()) } else { context.install(manifests).await }
+    let edits = wanted.iter().filter_map(|DeleteBefore { partition, offset }| {
+        let partition = context.partitions.get(*partition)?;
+        let offset = (*offset).min(partition.bounds().end);
+        let change: Change = Box::new(move |current| {
+            let mut manifest = current.clone();
+            manifest.start_at(offset, now_ms);
+            Ok((offset > current.log_start).then_some(manifest))
+        });
+        Some(Edit { partition, change })
+    });
+    context.edit(edits.collect()).await
 }

@@ -1,7 +1,7 @@
 //! Background work of one incarnation: splitting ended lane files, retention, and sweeping.
 //!
-//! One task runs the jobs one after another, so no two of them ever change a partition's manifest
-//! at the same time. Each deletes last, and only after it has looked again that it may.
+//! Jobs work beside each other; manifests they change one at a time (`publish`). Each deletes last,
+//! and only after it has looked again that it may.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,27 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::cold::ColdError;
-use crate::cold::manifest::Manifest;
-use crate::cold::store::{ObjectStore, StoreError, StoreResult};
+use crate::cold::store::{ObjectStore, StoreError};
 use crate::env::{Clock, Disk};
 use crate::ids::{Incarnation, PartitionId, TopicId};
-use crate::lane::index::{InstallEntry, ManifestRef};
-use crate::lane::queue::{InstallEffect, Lane};
+use crate::lane::queue::Lane;
 use crate::lane::token::OwnerToken;
 use crate::lane::writer::RolledFile;
 use crate::lane::{LaneError, LanePaths};
+use crate::partition::Sources;
+use crate::partition::load::MissingOffsets;
 use crate::partition::registry::Partitions;
-use crate::partition::{Partition, Sources};
 
+pub mod compact;
 pub mod deletion;
 pub mod garbage;
 pub mod inherit;
+pub mod join;
+pub mod objects;
+pub mod publish;
 pub mod retention;
+mod rewrite;
+mod rounds;
 pub mod split;
 pub mod sweep;
 
@@ -46,13 +51,23 @@ pub enum JobError {
     #[error("metadata: {0}")]
     Metadata(String),
     /// Records to be split do not check, or are not where they should be.
-    #[error("partition {partition}: {what}")]
-    Records {
-        /// Which partition.
-        partition: PartitionId,
-        /// What is wrong.
-        what: String,
-    },
+    #[error(transparent)]
+    Records(#[from] BadRecords),
+    /// The instance stops; the next one goes on.
+    #[error("the lane is about to end")]
+    Stopping,
+}
+
+/// Records of a partition that were acked and cannot be split.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("partition {partition}, offset {offset}: {what}")]
+pub struct BadRecords {
+    /// Which partition.
+    pub partition: PartitionId,
+    /// First offset that is missing.
+    pub offset: i64,
+    /// What is wrong.
+    pub what: String,
 }
 
 impl From<StoreError> for JobError {
@@ -81,6 +96,10 @@ pub struct JobContext {
     pub sources: Arc<Sources>,
     /// What is led.
     pub partitions: Arc<Partitions>,
+    /// Objects that no manifest names yet.
+    pub making: Arc<objects::Making>,
+    /// Whose turn it is to change manifests.
+    pub turns: publish::Turns,
 }
 
 impl JobContext {
@@ -88,84 +107,26 @@ impl JobContext {
         LanePaths::new(&self.cluster, incarnation)
     }
 
-    /// Repeats a put until the store answers: an object store that is down delays jobs, not
-    /// clients.
-    async fn put_when_possible<F>(&self, mut put: impl FnMut() -> F) -> StoreResult<()>
-    where
-        F: Future<Output = StoreResult<()>>,
-    {
-        let mut wait = RETRY_AFTER_FIRST;
-        loop {
-            match put().await {
-                Err(StoreError::Unavailable(what)) => {
-                    tracing::warn!(what, wait_ms = wait.as_millis(), "object store: trying again");
-                    pause(&mut wait).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Publishes the manifest that follows a partition's current one, under the next free name.
-    async fn publish_manifest(
-        &self,
-        partition: &Partition,
-        mut manifest: Manifest,
-    ) -> Result<Arc<Manifest>, JobError> {
-        manifest.name = next_name(partition);
-        loop {
-            let key = Manifest::key(&self.cluster, manifest.partition, manifest.name);
-            let bytes = manifest.encode();
-            match self.put_when_possible(|| self.store.put_new(&key, vec![bytes.clone()])).await {
-                // An earlier try under this name may have been another manifest: leave it be.
-                Err(StoreError::Exists(_)) => manifest.name.number += 1,
-                outcome => {
-                    outcome?;
-                    return Ok(Arc::new(manifest));
-                }
-            }
-        }
-    }
-
-    /// Makes published manifests count.
-    async fn install(
-        &self,
-        manifests: Vec<(Arc<Partition>, Arc<Manifest>)>,
-    ) -> Result<(), JobError> {
-        let entries = manifests
-            .iter()
-            .map(|(partition, manifest)| InstallEntry {
-                partition: partition.id(),
-                manifest: manifest.name,
-            })
-            .collect();
-        let effect: InstallEffect = Box::new(move || {
-            for (partition, manifest) in manifests {
-                partition.apply(manifest);
-            }
+    /// Keeps a partition from service from now on, alone and loudly: its log has a hole. What it
+    /// was acked stays where it is, for whoever mends it.
+    fn take_offline(&self, bad: &BadRecords) {
+        tracing::error!(%bad, "offline: what was acked cannot be read");
+        let end = self.partitions.get(bad.partition).map(|partition| partition.bounds().end);
+        self.partitions.take_offline(MissingOffsets {
+            partition: bad.partition,
+            due: bad.offset,
+            found: end.unwrap_or(bad.offset),
         });
-        if self.sources.rules.hold(crate::rules::Rule::InstallBeforeUse) {
-            Ok(self.lane.install(entries, effect).await?)
-        } else {
-            effect();
-            Ok(())
-        }
     }
-}
-
-fn next_name(partition: &Partition) -> ManifestRef {
-    let epoch = partition.epoch();
-    let number = match partition.manifest_name() {
-        Some(name) if name.epoch == epoch => name.number + 1,
-        _ => 0,
-    };
-    ManifestRef { epoch, number }
 }
 
 /// What jobs ask about topics.
 pub trait TopicFacts: Send + Sync {
     /// What to keep of a partition; `None` where its topic is not cleaned by deletion.
     fn retention(&self, partition: PartitionId) -> Option<retention::Retention>;
+
+    /// How a topic is compacted; `None` where it is not.
+    fn compaction(&self, topic: TopicId) -> Option<compact::CompactionRules>;
 
     /// Whether somebody deleted the topic for good. A topic that is merely unknown (the metadata
     /// store came back from a backup) keeps its records.
@@ -189,6 +150,12 @@ pub struct JobSettings {
     pub retention_interval: Duration,
     /// Between two rounds of sweeping; an object goes after two.
     pub sweep_interval: Duration,
+    /// Between two rounds of joining and compaction (Kafka's `log.cleaner.backoff.ms`).
+    pub rewrite_interval: Duration,
+    /// Bytes that these may read in a second.
+    pub rewrite_bytes_per_s: u64,
+    /// Memory for the keys of a partition that is compacted.
+    pub compaction_keys_bytes: usize,
 }
 
 impl Default for JobSettings {
@@ -196,6 +163,9 @@ impl Default for JobSettings {
         Self {
             retention_interval: Duration::from_secs(60),
             sweep_interval: Duration::from_secs(300),
+            rewrite_interval: Duration::from_secs(15),
+            rewrite_bytes_per_s: 64 << 20,
+            compaction_keys_bytes: 32 << 20,
         }
     }
 }
@@ -206,43 +176,79 @@ pub async fn run(
     topics: Arc<dyn TopicFacts>,
     inherited: inherit::Inherited,
     settings: JobSettings,
-    mut messages: mpsc::UnboundedReceiver<JobMessage>,
+    messages: mpsc::UnboundedReceiver<JobMessage>,
 ) {
     let standing = context.sources.standing.clone();
     let work = async {
         let mut splitter = split::Splitter::new(Arc::clone(&context));
         settle(&inherited, &mut splitter).await;
-        let mut sweeper = sweep::Sweeper::default();
-        let mut garbage = garbage::Garbage::default();
-        let mut retention_due = ticks(settings.retention_interval);
-        let mut sweep_due = ticks(settings.sweep_interval);
-        loop {
-            tokio::select! {
-                biased;
-                message = messages.recv() => match message {
-                    Some(JobMessage::Rolled(file)) => split_file(&mut splitter, &file).await,
-                    // Whoever asked may have given up waiting.
-                    Some(JobMessage::DeleteRecords(wanted, done)) => {
-                        drop(done.send(deletion::delete_records(&context, &wanted).await));
-                    }
-                    Some(JobMessage::Drain(done)) => drop(done.send(())),
-                    None => return,
-                },
-                _ = retention_due.tick() => {
-                    report("retention", retention::enforce(&context, topics.as_ref()).await);
-                }
-                _ = sweep_due.tick() => {
-                    report("sweep", sweeper.sweep(&context, topics.as_ref()).await);
-                    let remains = inherited.remains.as_ref();
-                    report("garbage", garbage.collect(&context, remains).await);
-                }
-            }
+        tokio::select! {
+            biased;
+            () = take_messages(&mut splitter, messages) => {}
+            () = keep_house(&context, topics.as_ref(), inherited.remains.as_ref(), settings) => {}
+            () = rewrite_segments(&context, topics.as_ref(), settings) => {}
         }
     };
     tokio::select! {
         biased;
         _ = standing.ended() => {}
         () = work => {}
+    }
+}
+
+/// What cannot wait for other jobs: splitting, and what somebody waits for.
+async fn take_messages(
+    splitter: &mut split::Splitter,
+    mut messages: mpsc::UnboundedReceiver<JobMessage>,
+) {
+    let context = Arc::clone(splitter.context());
+    while let Some(message) = messages.recv().await {
+        match message {
+            JobMessage::Rolled(file) => split_file(splitter, &file).await,
+            // Whoever asked may have given up waiting, here and below.
+            JobMessage::DeleteRecords(wanted, done) => {
+                drop(done.send(deletion::delete_records(&context, &wanted).await));
+            }
+            JobMessage::Drain(done) => {
+                context.end_turns().await;
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+/// Retention and sweeping, for ever.
+async fn keep_house(
+    context: &JobContext,
+    topics: &dyn TopicFacts,
+    remains: &dyn garbage::Remains,
+    settings: JobSettings,
+) {
+    let mut sweeper = sweep::Sweeper::default();
+    let mut garbage = garbage::Garbage::default();
+    let mut retention_due = ticks(settings.retention_interval);
+    let mut sweep_due = ticks(settings.sweep_interval);
+    loop {
+        tokio::select! {
+            biased;
+            _ = retention_due.tick() => {
+                report("retention", retention::enforce(context, topics).await);
+            }
+            _ = sweep_due.tick() => {
+                report("sweep", sweeper.sweep(context, topics).await);
+                report("garbage", garbage.collect(context, remains).await);
+            }
+        }
+    }
+}
+
+/// Joining and compaction, for ever.
+async fn rewrite_segments(context: &JobContext, topics: &dyn TopicFacts, settings: JobSettings) {
+    let mut rounds = rounds::Rounds::new(context, settings);
+    let mut due = ticks(settings.rewrite_interval);
+    loop {
+        due.tick().await;
+        report("rewrite", rounds.go_round(topics).await);
     }
 }
 
@@ -260,6 +266,9 @@ async fn settle(inherited: &inherit::Inherited, splitter: &mut split::Splitter) 
 async fn split_file(splitter: &mut split::Splitter, file: &RolledFile) {
     let mut wait = RETRY_AFTER_FIRST;
     while let Err(error) = splitter.split_file(file).await {
+        if matches!(error, JobError::Stopping) {
+            return;
+        }
         report("split", Err(error));
         pause(&mut wait).await;
     }
@@ -281,7 +290,9 @@ fn report(job: &str, outcome: Result<(), JobError>) {
     match outcome {
         Ok(()) => {}
         // The lane was closed by a clean stop, or ended by something that was told of.
-        Err(JobError::Lane(LaneError::Closed(_))) => tracing::debug!(job, "ended with the lane"),
+        Err(error @ (JobError::Stopping | JobError::Lane(LaneError::Closed(_)))) => {
+            tracing::debug!(job, %error, "ended with the lane");
+        }
         Err(error) => tracing::error!(job, %error, "job failed; what it was to delete stays"),
     }
 }

@@ -1,5 +1,6 @@
 //! Retention: the oldest segments go by age or by size, with Kafka's meaning of both.
 
+use super::publish::{Change, Edit};
 use super::{JobContext, JobError, TopicFacts};
 use crate::cold::manifest::Manifest;
 
@@ -18,28 +19,24 @@ pub struct Retention {
 /// [`JobError`]; a partition whose manifest was not installed keeps all that it had.
 pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<(), JobError> {
     let now_ms = context.clock.now_ms();
-    let mut manifests = Vec::new();
-    for partition in context.partitions.all() {
-        let Some(retention) = topics.retention(partition.id()) else { continue };
-        let current = partition.manifest();
-        let expired = expired_segments(&current, retention, now_ms);
-        if expired > 0 {
-            let shortened = shorten(&current, expired, now_ms);
-            let published = context.publish_manifest(&partition, shortened).await?;
-            manifests.push((partition, published));
-        }
-    }
-    if manifests.is_empty() { Ok(()) } else { context.install(manifests).await }
+    let edits = context.partitions.all().into_iter().filter_map(|partition| {
+        let retention = topics.retention(partition.id())?;
+        let expired = move |current: &Manifest| expired_segments(current, retention, now_ms);
+        let change: Change = Box::new(move |current| {
+            let expired = expired(current);
+            Ok((expired > 0).then(|| shorten(current, expired, now_ms)))
+        });
+        (expired(&partition.manifest()) > 0).then_some(Edit { partition, change })
+    });
+    context.edit(edits.collect()).await
 }
 
 /// How many of the oldest segments retention lets go.
 pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) -> usize {
     let mut bytes = manifest.bytes();
     let expired = manifest.segments.iter().take_while(|segment| {
-        // Records without a timestamp (-1) have no age. Kafka takes the age of their file.
-        let dated = segment.max_timestamp >= 0;
-        let too_old = dated
-            && retention.ms.is_some_and(|ms| segment.max_timestamp < now_ms.saturating_sub(ms));
+        let newest_ms = segment.newest_ms();
+        let too_old = retention.ms.is_some_and(|ms| newest_ms < now_ms.saturating_sub(ms));
         let too_large = retention.bytes.is_some_and(|kept| bytes - segment.bytes >= kept);
         let gone = too_old || too_large;
         if gone {

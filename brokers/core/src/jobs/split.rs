@@ -1,15 +1,15 @@
 //! The splitter: turns lane files, all partitions mixed, into an object sorted by partition, and
 //! manifests that name its segments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{JobContext, JobError};
+use super::publish::{Change, Edit};
+use super::{BadRecords, JobContext, JobError};
 use crate::cold::manifest::Manifest;
 use crate::cold::segment::{ObjectRef, Segment, SegmentWriter};
-use crate::cold::store::StoreError;
 use crate::ids::{Incarnation, PartitionId};
 use crate::lane::leftover::Leftover;
 use crate::lane::writer::RolledFile;
@@ -17,9 +17,6 @@ use crate::lane::{LaneError, LaneFile, LaneSpot};
 use crate::partition::Partition;
 use crate::records::{BatchHeader, StoredBatch};
 use crate::rules::Rule;
-
-/// Manifests that are written side by side.
-const PUTS_AT_ONCE: usize = 8;
 
 /// A batch that is to be split.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +34,9 @@ pub struct SplitEntry {
 /// See the module.
 pub struct Splitter {
     context: Arc<JobContext>,
-    next_object: u64,
+    /// Files of one's own lane that are split and still there, in the order in which they were
+    /// written: they go in that order, and none while it may hold what an offline partition needs.
+    split: VecDeque<Leftover>,
     /// Whole lane files, for as long as one split needs them.
     files: BTreeMap<(Incarnation, LaneFile), Bytes>,
 }
@@ -49,9 +48,9 @@ struct Addition {
 }
 
 impl Splitter {
-    /// A splitter whose objects are numbered from 0.
+    /// A splitter that has nothing to do yet.
     pub fn new(context: Arc<JobContext>) -> Self {
-        Self { context, next_object: 0, files: BTreeMap::new() }
+        Self { context, split: VecDeque::new(), files: BTreeMap::new() }
     }
 
     /// What it works with.
@@ -71,10 +70,14 @@ impl Splitter {
             spot: entry.spot,
         });
         self.split(entries.collect()).await?;
-        self.retire(&file.leftover).await
+        if self.split.back().is_none_or(|last| last.file < file.leftover.file) {
+            self.split.push_back(file.leftover.clone());
+        }
+        self.retire_split().await
     }
 
-    /// Splits batches from anywhere: afterwards manifests cover them.
+    /// Splits batches from anywhere: afterwards manifests cover them, but for those of partitions
+    /// that are, or were taken, offline.
     ///
     /// # Errors
     /// [`JobError`]; nothing was deleted.
@@ -86,8 +89,8 @@ impl Splitter {
     }
 
     async fn split_sorted(&mut self, entries: &[SplitEntry]) -> Result<(), JobError> {
-        let mut object = self.next_object();
-        let mut writer = SegmentWriter::new(object);
+        let mut object = self.context.new_object();
+        let mut writer = SegmentWriter::new(object.name());
         let mut additions: Vec<Addition> = Vec::new();
         for entry in entries {
             let Some(partition) = self.context.partitions.get(entry.partition) else { continue };
@@ -95,9 +98,16 @@ impl Splitter {
                 continue;
             }
             // What is still in memory was received and checked; the lane has the same bytes.
-            let batch = match partition.hot_batch(entry.base_offset) {
-                Some(batch) => batch,
-                None => self.read(entry).await?,
+            let read = match partition.hot_batch(entry.base_offset) {
+                Some(batch) => Ok(batch),
+                None => self.read(entry).await,
+            };
+            let batch = match read {
+                Err(JobError::Records(bad)) => {
+                    self.context.take_offline(&bad);
+                    continue;
+                }
+                read => read?,
             };
             writer.add(entry.partition, &batch, entry.spot.written_at_ms);
             let known = additions.last().is_some_and(|last| last.partition.id() == entry.partition);
@@ -111,14 +121,8 @@ impl Splitter {
             return Ok(());
         }
         let (pieces, segments) = writer.finish();
-        self.put_object(&mut object, pieces).await?;
-        self.install(additions, segments, object).await
-    }
-
-    fn next_object(&mut self) -> ObjectRef {
-        let number = self.next_object;
-        self.next_object += 1;
-        ObjectRef { incarnation: self.context.incarnation, number }
+        self.context.put_object(&mut object, pieces).await?;
+        self.install(additions, segments, object.name()).await
     }
 
     /// Reads a batch and checks it: damage is found here, while the lane still has its neighbours.
@@ -133,27 +137,11 @@ impl Splitter {
         let end = start.saturating_add(entry.spot.length as usize).min(file.len());
         let batch = StoredBatch::from_contiguous(file.slice(start..end))
             .and_then(|batch| batch.verify_checksum().map(|()| batch))
-            .map_err(|error| records(entry.partition, format!("{:?}: {error}", entry.spot)))?;
+            .map_err(|error| bad(entry, format!("{:?}: {error}", entry.spot)))?;
         if batch.base_offset() == entry.base_offset {
             Ok(batch)
         } else {
-            Err(records(entry.partition, format!("{:?} holds another batch", entry.spot)))
-        }
-    }
-
-    /// Puts the object, under another number where an earlier try whose answer was lost took it.
-    async fn put_object(
-        &mut self,
-        object: &mut ObjectRef,
-        pieces: Vec<Bytes>,
-    ) -> Result<(), JobError> {
-        loop {
-            let key = object.key(&self.context.cluster);
-            let store = &self.context.store;
-            match self.context.put_when_possible(|| store.put_new(&key, pieces.clone())).await {
-                Err(StoreError::Exists(_)) => *object = self.next_object(),
-                outcome => return Ok(outcome?),
-            }
+            Err(bad(entry, format!("{:?} holds another batch", entry.spot)))
         }
     }
 
@@ -164,22 +152,36 @@ impl Splitter {
         object: ObjectRef,
     ) -> Result<(), JobError> {
         let now_ms = self.context.clock.now_ms();
-        let mut manifests = Vec::with_capacity(additions.len());
-        let mut work: Vec<_> = additions.into_iter().zip(segments).rev().collect();
-        while !work.is_empty() {
-            let group = work.split_off(work.len().saturating_sub(PUTS_AT_ONCE));
-            let puts = group.into_iter().rev().map(|(addition, (_, segment))| async move {
-                let segment = Segment { object, ..segment };
-                let manifest = extend(&addition, segment, now_ms)?;
-                let published =
-                    self.context.publish_manifest(&addition.partition, manifest).await?;
-                Ok::<_, JobError>((addition.partition, published))
-            });
-            for published in futures::future::join_all(puts).await {
-                manifests.push(published?);
+        let served = |addition: &Addition| {
+            // Not one that a later batch took offline, or whose topic is gone meanwhile.
+            self.context.partitions.get(addition.partition.id()).is_some()
+        };
+        let pairs = additions.into_iter().zip(segments);
+        let edits = pairs.filter(|(addition, _)| served(addition)).map(|(addition, segment)| {
+            let segment = Segment { object, ..segment.1 };
+            let partition = Arc::clone(&addition.partition);
+            let change: Change =
+                Box::new(move |current| extend(current, &addition, segment, now_ms).map(Some));
+            Edit { partition, change }
+        });
+        self.context.edit(edits.collect()).await
+    }
+
+    /// Removes the files that are split, but for those that stay for an offline partition.
+    async fn retire_split(&mut self) -> Result<(), JobError> {
+        while let Some(leftover) = self.split.front() {
+            if self.context.partitions.any_taken_offline() {
+                tracing::warn!(
+                    file = leftover.file,
+                    kept = self.split.len(),
+                    "lane files stay: a partition is offline whose records they may hold"
+                );
+                return Ok(());
             }
+            self.retire(leftover).await?;
+            self.split.pop_front();
         }
-        self.context.install(manifests).await
+        Ok(())
     }
 
     /// Leaves the index of a file behind and removes the file. The manifests that cover it are
@@ -213,19 +215,26 @@ impl Splitter {
     }
 }
 
-fn records(partition: PartitionId, what: impl Into<String>) -> JobError {
-    JobError::Records { partition, what: what.into() }
+fn bad(entry: &SplitEntry, what: String) -> JobError {
+    let (partition, offset) = (entry.partition, entry.base_offset);
+    JobError::Records(BadRecords { partition, offset, what })
 }
 
-/// The manifest after a partition's current one, with one more segment.
-fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest, JobError> {
-    let mut manifest = Manifest::clone(&addition.partition.manifest());
+/// The manifest after the one that counts, with one more segment.
+fn extend(
+    current: &Manifest,
+    addition: &Addition,
+    segment: Segment,
+    now_ms: i64,
+) -> Result<Manifest, JobError> {
+    let mut manifest = current.clone();
     if segment.base_offset != manifest.covered_end {
         let what = format!(
             "the segment starts at {}, the manifest ends at {}",
             segment.base_offset, manifest.covered_end
         );
-        return Err(records(manifest.partition, what));
+        let (partition, offset) = (manifest.partition, manifest.covered_end);
+        return Err(JobError::Records(BadRecords { partition, offset, what }));
     }
     for (header, epoch) in &addition.batches {
         manifest.producers.record(header);
@@ -233,10 +242,7 @@ fn extend(addition: &Addition, segment: Segment, now_ms: i64) -> Result<Manifest
         manifest.epochs.begin(*epoch, header.base_offset);
     }
     manifest.producers.expire(now_ms);
-    manifest.forget_dropped(now_ms);
-    manifest.covered_end = segment.end_offset;
-    manifest.last_stable_offset = segment.end_offset;
-    manifest.segments.push(segment);
+    manifest.add_segment(segment, now_ms);
     // Records may have been deleted before they were split.
     manifest.start_at(manifest.log_start, now_ms);
     Ok(manifest)

@@ -33,7 +33,10 @@ impl Sweeper {
             tracing::warn!("not sweeping: a partition is offline, and anything may be its");
             return Ok(());
         }
-        let found = survey(context, topics).await?;
+        // Before anything is looked at: what is done by then, manifests name.
+        let spared = context.spared_objects();
+        let mut found = survey(context, topics).await?;
+        found.named.extend(spared);
         let mut unnamed = unnamed_objects(context, &found).await?;
         unnamed.extend(found.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();

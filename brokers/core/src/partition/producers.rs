@@ -129,6 +129,11 @@ impl Producers {
         self.0.is_empty()
     }
 
+    /// What is remembered of a producer.
+    pub fn get(&self, id: i64) -> Option<&Producer> {
+        self.0.get(&id)
+    }
+
     /// Every producer by id.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &Producer)> {
         self.0.iter().map(|(id, producer)| (*id, producer))

@@ -27,8 +27,12 @@ type LaneFacts = (u64, Vec<u64>, Vec<u64>);
 type SegmentFacts = (u64, i64, i64);
 /// Bytes, written at, largest timestamp, let go at.
 type DroppedFacts = (u64, i64, i64, i64);
-/// Topic id, partition, name, log start, covered end, segments, what was let go.
-type PartitionFacts = (String, i32, String, i64, i64, Vec<SegmentFacts>, Vec<DroppedFacts>);
+/// Bytes, since, until.
+type ReplacedFacts = (u64, i64, i64);
+/// What was let go by retention, what was split by days, what was let go by rewriting.
+type PastFacts = (Vec<DroppedFacts>, Vec<(i64, u64)>, Vec<ReplacedFacts>);
+/// Topic id, partition, name, log start, covered end, segments, what was before.
+type PartitionFacts = (String, i32, String, i64, i64, Vec<SegmentFacts>, PastFacts);
 
 /// Reads what clusters used. `brokers.usage` is the way to it.
 #[pyclass(module = "brokers._core", frozen)]
@@ -144,6 +148,8 @@ fn partition_facts(found: PartitionSegments) -> PartitionFacts {
         .dropped
         .iter()
         .map(|gone| (gone.bytes, gone.written_at_ms, gone.max_timestamp, gone.dropped_at_ms));
+    let replaced = found.replaced.iter().map(|gone| (gone.bytes, gone.since_ms, gone.until_ms));
+    let past = (dropped.collect(), found.split_by_day.into_iter().collect(), replaced.collect());
     (
         found.partition.topic.simple().to_string(),
         found.partition.index,
@@ -151,7 +157,7 @@ fn partition_facts(found: PartitionSegments) -> PartitionFacts {
         found.log_start,
         found.covered_end,
         segments.collect(),
-        dropped.collect(),
+        past,
     )
 }
 

@@ -161,31 +161,35 @@ impl BatchBuilder {
             Compression::None => self.payload.freeze(),
             codec => compress(codec, &self.payload),
         };
-        let length = HEADER_BYTES - LOG_OVERHEAD + payload.len();
-        let header = self.header;
-        let mut out = BytesMut::with_capacity(LOG_OVERHEAD + length);
-        out.put_i64(header.base_offset);
-        out.put_i32(i32::try_from(length).expect("a batch of less than 2 GiB"));
-        out.put_i32(header.partition_leader_epoch);
-        out.put_i8(header.magic);
-        out.put_u32(0);
-        out.put_i16(attributes(
-            self.compression,
-            self.timestamp_type,
-            self.transactional,
-            self.control,
-        ));
-        out.put_i32(header.last_offset_delta);
-        out.put_i64(header.base_timestamp);
-        out.put_i64(header.max_timestamp);
-        out.put_i64(header.producer_id);
-        out.put_i16(header.producer_epoch);
-        out.put_i32(header.base_sequence);
-        out.put_i32(header.record_count);
-        out.put_slice(&payload);
-        write_checksum(&mut out);
-        out.freeze()
+        let attributes =
+            attributes(self.compression, self.timestamp_type, self.transactional, self.control);
+        assemble(BatchHeader { attributes, ..self.header }, &payload)
     }
+}
+
+/// A batch of this header and payload, with its length and its checksum.
+///
+/// # Panics
+/// Where it is more than a batch can hold (2 GiB).
+pub(super) fn assemble(header: BatchHeader, payload: &[u8]) -> Bytes {
+    let length = HEADER_BYTES - LOG_OVERHEAD + payload.len();
+    let mut out = BytesMut::with_capacity(LOG_OVERHEAD + length);
+    out.put_i64(header.base_offset);
+    out.put_i32(i32::try_from(length).expect("a batch of less than 2 GiB"));
+    out.put_i32(header.partition_leader_epoch);
+    out.put_i8(header.magic);
+    out.put_u32(0);
+    out.put_i16(header.attributes);
+    out.put_i32(header.last_offset_delta);
+    out.put_i64(header.base_timestamp);
+    out.put_i64(header.max_timestamp);
+    out.put_i64(header.producer_id);
+    out.put_i16(header.producer_epoch);
+    out.put_i32(header.base_sequence);
+    out.put_i32(header.record_count);
+    out.put_slice(payload);
+    write_checksum(&mut out);
+    out.freeze()
 }
 
 /// Computes the checksum of a whole batch and puts it in its place.

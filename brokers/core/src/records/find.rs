@@ -9,7 +9,9 @@ use super::{DECOMPRESSED_BYTES_MAX, StoredBatch, TimestampType};
 /// batch's first offset and largest timestamp stand in: who starts there misses nothing.
 pub fn find_by_timestamp(batch: &StoredBatch, timestamp: i64, from: i64) -> Option<(i64, i64)> {
     let header = batch.header();
-    if header.max_timestamp < timestamp || header.next_offset() <= from {
+    // Compaction leaves batches without records.
+    let empty = header.record_count == 0;
+    if empty || header.max_timestamp < timestamp || header.next_offset() <= from {
         return None;
     }
     let whole = Some((header.base_offset.max(from), header.max_timestamp));

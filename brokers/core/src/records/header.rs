@@ -14,10 +14,12 @@ pub(super) const ATTRIBUTES_AT: usize = 21;
 /// Where the largest timestamp stands.
 pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 
-const COMPRESSION_MASK: u8 = 0x07;
+pub(super) const COMPRESSION_MASK: u8 = 0x07;
 pub(super) const LOG_APPEND_TIME_BIT: i16 = 0x08;
 const TRANSACTIONAL_BIT: i16 = 0x10;
 const CONTROL_BIT: i16 = 0x20;
+/// The base timestamp is a delete horizon (KIP-534).
+pub(super) const DELETE_HORIZON_BIT: i16 = 0x40;
 
 /// Who set a batch's timestamps (`message.timestamp.type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -130,6 +132,12 @@ impl BatchHeader {
     /// Whether the batch holds a transaction's end marker instead of a user's records.
     pub fn is_control(&self) -> bool {
         self.attributes & CONTROL_BIT != 0
+    }
+
+    /// From when on, in milliseconds, compaction may take out the tombstones, or the marker, that
+    /// the batch holds; none where it has not seen them yet.
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON_BIT != 0).then_some(self.base_timestamp)
     }
 
     /// Whether an idempotent producer wrote the batch.

@@ -134,6 +134,9 @@ impl Settings {
             ("lane.slow_commit_ms", lane.slow_commit_ms),
             ("jobs.retention_interval_ms", self.jobs.retention_interval_ms),
             ("jobs.sweep_interval_ms", self.jobs.sweep_interval_ms),
+            ("jobs.rewrite_interval_ms", self.jobs.rewrite_interval_ms),
+            ("jobs.rewrite_bytes_per_s", self.jobs.rewrite_bytes_per_s),
+            ("jobs.compaction_keys_bytes", self.jobs.compaction_keys_bytes as u64),
         ];
         positive.into_iter().find(|(_, value)| *value == 0).map(|(key, _)| above_zero(key))
     }

@@ -50,6 +50,9 @@ impl From<&JobsSection> for JobSettings {
         Self {
             retention_interval: Duration::from_millis(section.retention_interval_ms),
             sweep_interval: Duration::from_millis(section.sweep_interval_ms),
+            rewrite_interval: Duration::from_millis(section.rewrite_interval_ms),
+            rewrite_bytes_per_s: section.rewrite_bytes_per_s,
+            compaction_keys_bytes: section.compaction_keys_bytes,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cold::manifest::{DroppedSegment, Manifest};
+use crate::cold::manifest::{DroppedSegment, Manifest, ReplacedBytes};
 use crate::cold::segment::Segment;
 use crate::cold::store::{ObjectStore, StoreError};
 use crate::ids::{PartitionId, TopicId};
@@ -27,6 +27,10 @@ pub struct PartitionSegments {
     pub segments: Vec<Segment>,
     /// What retention let go lately.
     pub dropped: Vec<DroppedSegment>,
+    /// Bytes that were split lately, by the first millisecond of a UTC day.
+    pub split_by_day: BTreeMap<i64, u64>,
+    /// What rewriting let go lately.
+    pub replaced: Vec<ReplacedBytes>,
 }
 
 /// Reads those whose name is not the known one, sorted by topic id and partition.
@@ -92,6 +96,7 @@ async fn newest(
             return Err(UsageError::Damaged { file: key, what });
         }
         let Manifest { log_start, covered_end, segments, dropped, .. } = manifest;
+        let Manifest { split_by_day, replaced, .. } = manifest;
         return Ok(Some(PartitionSegments {
             partition,
             name,
@@ -99,6 +104,8 @@ async fn newest(
             covered_end,
             segments,
             dropped,
+            split_by_day,
+            replaced,
         }));
     }
     gone.map_or(Ok(None), |error| Err(error.into()))

@@ -1,7 +1,6 @@
 //! A simulated broker: the real engine on one host, reached through messages that are lost when it
 //! dies.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use freshet_core::engine::{Engine, EngineSettings};
 use freshet_core::env::Environment;
 use freshet_core::ids::PartitionId;
 use freshet_core::jobs::JobSettings;
+use freshet_core::jobs::deletion::DeleteBefore;
 use freshet_core::lane::writer::LaneSettings;
 use freshet_core::metadata::cluster::NewTopic;
 use freshet_core::metadata::store::MetadataStore;
@@ -39,7 +39,11 @@ pub enum Ask {
     /// Which topics exist.
     Topics,
     /// Make a topic.
-    Create { topic: String, partitions: i32 },
+    Create { topic: String, partitions: i32, configs: &'static [(&'static str, &'static str)] },
+    /// Delete the records before an offset.
+    DeleteBefore { topic: String, index: i32, offset: i64 },
+    /// Where the partition starts, no older than the question.
+    Earliest { topic: String, index: i32 },
 }
 
 /// What a client is told.
@@ -82,7 +86,7 @@ pub struct BrokerHandle {
     pub status: Arc<Status>,
 }
 
-pub fn settings(rules: Rules) -> EngineSettings {
+pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
     // Blocks in memory would hide what was deleted.
     let block_bytes = if rules.hold(Rule::CheckBeforeDelete) { 96 << 10 } else { 0 };
     EngineSettings {
@@ -95,10 +99,7 @@ pub fn settings(rules: Rules) -> EngineSettings {
         },
         hot_bytes: 2 << 10,
         reads: ReadSettings { block_bytes, ..ReadSettings::default() },
-        jobs: JobSettings {
-            retention_interval: Duration::from_secs(3600),
-            sweep_interval: Duration::from_millis(120),
-        },
+        jobs,
         offsets_partitions: 2,
         rules,
         ..EngineSettings::new("sim")
@@ -109,12 +110,12 @@ pub fn settings(rules: Rules) -> EngineSettings {
 pub async fn run(
     environment: Environment,
     store: Arc<dyn MetadataStore>,
-    rules: Rules,
+    (rules, jobs): (Rules, JobSettings),
     mut mailbox: mpsc::UnboundedReceiver<Envelope>,
     stop: Arc<tokio::sync::Notify>,
     status: Arc<Status>,
 ) {
-    match Engine::start(environment, store, settings(rules)).await {
+    match Engine::start(environment, store, settings(rules, jobs)).await {
         Ok(engine) => {
             let offline = engine.partitions.offline();
             *status.reason.lock() =
@@ -188,13 +189,26 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
             let topics = engine.view.topics();
             Ok(Answer::Topics(topics.iter().map(|topic| topic.record.name.clone()).collect()))
         }
-        Ask::Create { topic, partitions } => {
+        Ask::DeleteBefore { topic, index, offset } => {
+            let partition = find(engine, &topic, index)?.id();
+            engine.delete_records(vec![DeleteBefore { partition, offset }]).await?;
+            Ok(Answer::Created)
+        }
+        Ask::Earliest { topic, index } => {
+            let partition = find(engine, &topic, index)?;
+            engine.fresh().await?;
+            Ok(Answer::End(partition.bounds().log_start))
+        }
+        Ask::Create { topic, partitions, configs } => {
             let new = NewTopic {
                 name: topic,
                 partitions,
                 replication_factor: 1,
                 internal: false,
-                configs: BTreeMap::new(),
+                configs: configs
+                    .iter()
+                    .map(|(key, value)| ((*key).into(), (*value).into()))
+                    .collect(),
                 leader: Some(engine.incarnation),
             };
             let created = engine.metadata.create_topic(engine.fence(), &new).await;

@@ -1,5 +1,8 @@
 //! What goes wrong, and how often.
 
+use std::time::Duration;
+
+use freshet_core::jobs::JobSettings;
 use freshet_core::rules::Rule;
 use freshet_core::sim::faults::DiskFaults;
 
@@ -43,6 +46,10 @@ pub struct Profile {
     pub trouble_ms: u64,
     /// A trouble starts at most this long after the last, in ms.
     pub pause_ms_max: u64,
+    /// How often, of a thousand times, clients ask an older broker.
+    pub stale_per_mille: u64,
+    /// How often jobs run.
+    pub jobs: JobSettings,
 }
 
 impl Profile {
@@ -77,6 +84,13 @@ impl Profile {
             metadata: MetadataFaults { unavailable: 5, unknown: 5 },
             trouble_ms: 1500,
             pause_ms_max: 250,
+            stale_per_mille: 250,
+            jobs: JobSettings {
+                retention_interval: Duration::from_millis(140),
+                sweep_interval: Duration::from_millis(120),
+                rewrite_interval: Duration::from_millis(130),
+                ..JobSettings::default()
+            },
         }
     }
 
@@ -99,6 +113,9 @@ impl Profile {
             Rule::InstallBeforeUse => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
+            Rule::SpareNewObjects => {
+                (vec![BucketFull], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
             Rule::CheckBeforeDelete => {
                 (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
@@ -111,6 +128,26 @@ impl Profile {
             Rule::CheckBeforeDelete => 6000,
             _ => everything.trouble_ms,
         };
-        Self { troubles, disk, metadata: MetadataFaults::default(), trouble_ms, ..everything }
+        let jobs = match rule {
+            // A zombie that writes anything finds out at once: the sweeper has to be faster.
+            Rule::CheckBeforeDelete => JobSettings {
+                retention_interval: Duration::from_secs(3600),
+                sweep_interval: Duration::from_millis(10),
+                rewrite_interval: Duration::from_secs(3600),
+                ..everything.jobs
+            },
+            _ => everything.jobs,
+        };
+        let stale_per_mille =
+            if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
+        Self {
+            troubles,
+            disk,
+            metadata: MetadataFaults::default(),
+            trouble_ms,
+            stale_per_mille,
+            jobs,
+            ..everything
+        }
     }
 }

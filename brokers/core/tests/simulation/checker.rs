@@ -19,19 +19,66 @@ pub struct Checker {
     observed: BTreeMap<(Place, i64), String>,
     /// Where each partition ended at least, as clients know it.
     ends: BTreeMap<Place, i64>,
+    /// Before which offset records were deleted: what was asked, and what was acked.
+    trims: BTreeMap<Place, (i64, i64)>,
     pub violations: Vec<String>,
 }
 
-/// Offset and value of each record of a batch.
+/// The header in which a record of a table says what it is: its value may be none.
+pub const NAME: &str = "name";
+/// Keys of a table.
+const KEYS: u64 = 5;
+/// One of so many records of a table is a tombstone.
+const TOMBSTONE_EVERY: u64 = 4;
+
+/// Offset and value of each record of a batch; of a table's records, what they are called.
 pub fn records(batch: &StoredBatch) -> Vec<(i64, String)> {
     let records = batch.records(UNPACKED_BYTES_MAX).expect("a served batch unpacks");
     records
         .map(|record| {
             let record = record.expect("a served batch unpacks");
-            let value = record.value.expect("the workload writes values");
+            let name = record.headers.into_iter().find(|(key, _)| key == NAME);
+            let value = name.map_or(record.value, |(_, name)| name);
+            let value = value.expect("the workload writes values");
             (record.offset, String::from_utf8(value.to_vec()).expect("the workload writes text"))
         })
         .collect()
+}
+
+fn parts(value: &str) -> (&str, u64) {
+    let (producer, sequence) = value.split_once('#').expect("the workload's form");
+    (producer, sequence.parse().expect("the workload's form"))
+}
+
+/// The key under which a record stands in a table.
+pub fn key_of(value: &str) -> String {
+    format!("k{}", parts(value).1 % KEYS)
+}
+
+/// Whether a record of a table has no value.
+pub fn is_tombstone(value: &str) -> bool {
+    parts(value).1 % TOMBSTONE_EVERY == 3
+}
+
+/// What of a partition's log may go, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// Everything stays, but what DeleteRecords was asked to delete.
+    All,
+    /// The newest record of each key stays.
+    NewestOfKey,
+    /// The newest bytes stay.
+    Bytes(usize),
+}
+
+/// The whole log of a partition, read when all was quiet.
+pub struct FinalLog {
+    pub keeping: Keeping,
+    /// Where it starts.
+    pub start: i64,
+    /// Bytes of its batches.
+    pub bytes: usize,
+    pub records: Vec<(i64, String)>,
 }
 
 impl Checker {
@@ -79,47 +126,87 @@ impl Checker {
         self.ends.get(place).copied().unwrap_or(0)
     }
 
+    /// Somebody asks that records before an offset be deleted.
+    pub fn trim_asked(&mut self, place: &Place, offset: i64) {
+        let (asked, _) = self.trims.entry(place.clone()).or_default();
+        *asked = (*asked).max(offset);
+    }
+
+    /// The answer was that they are.
+    pub fn trim_acked(&mut self, place: &Place, offset: i64) {
+        let (_, acked) = self.trims.entry(place.clone()).or_default();
+        *acked = (*acked).max(offset);
+    }
+
+    /// Before which offset records may be gone because somebody asked for it.
+    pub fn trimmed_at_most(&self, place: &Place) -> i64 {
+        self.trims.get(place).map_or(0, |(asked, _)| *asked)
+    }
+
     pub fn acked_count(&self) -> usize {
         self.acked.len()
     }
 
-    /// Holds the whole log of a partition, read when all was quiet, against everything said before.
-    pub fn conclude(&mut self, place: &Place, log: &[(i64, String)]) {
+    /// Holds the whole log of a partition against everything said before.
+    pub fn conclude(&mut self, place: &Place, log: &FinalLog) {
+        self.starts_where_it_may(place, log);
         let by_offset: BTreeMap<i64, &String> =
-            log.iter().map(|(offset, value)| (*offset, value)).collect();
-        let said: Vec<_> = self
+            log.records.iter().map(|(offset, value)| (*offset, value)).collect();
+        let said: BTreeMap<i64, String> = self
             .acked
             .iter()
             .chain(&self.observed)
-            .filter(|((at, _), _)| at == place)
+            .filter(|((at, offset), _)| at == place && *offset >= log.start)
             .map(|((_, offset), value)| (*offset, value.clone()))
             .collect();
-        for (offset, value) in said {
-            match by_offset.get(&offset) {
-                Some(found) if **found == value => {}
+        for (offset, value) in &said {
+            match by_offset.get(offset) {
+                Some(found) if *found == value => {}
                 Some(found) => {
                     self.violate(format!("{place:?} {offset}: was {value}, is {found}"));
                 }
+                None if log.keeping == Keeping::NewestOfKey
+                    && may_be_compacted(*offset, value, &said) => {}
                 None => self.violate(format!("{place:?} {offset}: {value} is lost")),
             }
         }
         self.no_duplicates_and_in_order(place, log);
     }
 
-    fn no_duplicates_and_in_order(&mut self, place: &Place, log: &[(i64, String)]) {
+    fn starts_where_it_may(&mut self, place: &Place, log: &FinalLog) {
+        let (asked, acked) = self.trims.get(place).copied().unwrap_or_default();
+        let start = log.start;
+        if start < acked {
+            self.violate(format!("{place:?} starts at {start}, and was deleted before {acked}"));
+        }
+        match log.keeping {
+            Keeping::All if start > asked => {
+                self.violate(format!("{place:?} starts at {start}, nobody deleted past {asked}"));
+            }
+            Keeping::Bytes(kept) if start > 0 && log.bytes < kept => {
+                let bytes = log.bytes;
+                self.violate(format!("{place:?} keeps {bytes} bytes, and should {kept}"));
+            }
+            Keeping::NewestOfKey if start > 0 => {
+                self.violate(format!("{place:?} is compacted, and starts at {start}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn no_duplicates_and_in_order(&mut self, place: &Place, log: &FinalLog) {
         let mut seen = BTreeSet::new();
         let mut last: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut due = 0;
-        for (offset, value) in log {
-            if *offset != due {
+        let mut due = log.start;
+        for (offset, value) in &log.records {
+            if *offset != due && log.keeping != Keeping::NewestOfKey {
                 self.violate(format!("{place:?}: offset {due} is missing before {offset}"));
             }
             due = offset + 1;
             if !seen.insert(value) {
                 self.violate(format!("{place:?} {offset}: {value} is there twice"));
             }
-            let (producer, sequence) = value.split_once('#').expect("the workload's form");
-            let sequence = sequence.parse().expect("the workload's form");
+            let (producer, sequence) = parts(value);
             if let Some(before) = last.insert(producer, sequence)
                 && before >= sequence
             {
@@ -127,4 +214,10 @@ impl Checker {
             }
         }
     }
+}
+
+/// Compaction takes out what a later record of the same key supersedes, and tombstones.
+fn may_be_compacted(offset: i64, value: &str, said: &BTreeMap<i64, String>) -> bool {
+    let key = key_of(value);
+    is_tombstone(value) || said.range(offset + 1..).any(|(_, later)| key_of(later) == key)
 }

@@ -8,7 +8,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 
 use super::broker::{Answer, Ask, BrokerHandle, Envelope};
-use super::checker::{Checker, Place, records};
+use super::checker::{Checker, NAME, Place, is_tombstone, key_of, records};
 use super::run::Totals;
 
 /// A question that is not answered after this long is asked again, in ms.
@@ -56,6 +56,8 @@ pub struct View<'a> {
     pub brokers: &'a [BrokerHandle],
     pub checker: &'a mut Checker,
     pub totals: &'a mut Totals,
+    /// How often, of a thousand times, an older broker is asked.
+    pub stale_per_mille: u64,
     /// No new work: only finish what was begun.
     pub draining: bool,
 }
@@ -63,7 +65,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Mostly the current broker, sometimes one that may be a zombie.
     fn broker(&mut self) -> Option<&BrokerHandle> {
-        let stale = !self.draining && self.random.chance(250);
+        let stale = !self.draining && self.random.chance(self.stale_per_mille);
         if stale {
             let count = self.brokers.len() as u64;
             let at = usize::try_from(self.random.below(count)).expect("few brokers");
@@ -77,6 +79,8 @@ impl View<'_> {
 pub struct Producer {
     id: i64,
     place: Place,
+    /// It writes a table: few keys, and tombstones among the values.
+    table: bool,
     next_sequence: i32,
     batch: Option<Batch>,
 }
@@ -88,8 +92,8 @@ struct Batch {
 }
 
 impl Producer {
-    pub fn new(id: i64, place: Place) -> Self {
-        Self { id, place, next_sequence: 0, batch: None }
+    pub fn new(id: i64, place: Place, table: bool) -> Self {
+        Self { id, place, table, next_sequence: 0, batch: None }
     }
 
     pub fn is_idle(&self) -> bool {
@@ -135,7 +139,15 @@ impl Producer {
         for sequence in first..first + count {
             let value = format!("p{}#{sequence}", self.id);
             let padding = vec![b'k'; usize::try_from(random.below(700)).expect("small")];
-            builder = builder.record(i64::from(sequence), Some(&padding), Some(value.as_bytes()));
+            let timestamp = i64::from(sequence);
+            builder = if self.table {
+                let value_bytes = (!is_tombstone(&value)).then_some(&padding[..]);
+                let name: &[(&str, Option<&[u8]>)] = &[(NAME, Some(value.as_bytes()))];
+                let key = key_of(&value);
+                builder.record_with_headers(timestamp, Some(key.as_bytes()), value_bytes, name)
+            } else {
+                builder.record(timestamp, Some(&padding), Some(value.as_bytes()))
+            };
             values.push(value);
         }
         Batch { bytes: builder.build(), values, asked: None }
@@ -145,13 +157,15 @@ impl Producer {
 /// Reads a partition again and again, from anywhere.
 pub struct Reader {
     place: Place,
+    /// Retention lets the oldest records go at any time.
+    may_lose_the_start: bool,
     offset: i64,
     asked: Option<Asked>,
 }
 
 impl Reader {
-    pub fn new(place: Place) -> Self {
-        Self { place, offset: 0, asked: None }
+    pub fn new(place: Place, may_lose_the_start: bool) -> Self {
+        Self { place, may_lose_the_start, offset: 0, asked: None }
     }
 
     pub fn step(&mut self, view: &mut View<'_>) {
@@ -162,13 +176,21 @@ impl Reader {
                 view.totals.split_reads += u64::from(from_segments && !batches.is_empty());
                 for (offset, value) in batches.iter().flat_map(records) {
                     view.checker.observed(&self.place, offset, &value);
-                    self.offset = offset + 1;
+                }
+                // Batches may be without records.
+                if let Some(last) = batches.last() {
+                    self.offset = last.last_offset() + 1;
                 }
             }
             Some(Poll::Answered(Answer::Failed(ResponseError::OffsetOutOfRange))) => {
                 self.asked = None;
                 let (place, offset) = (&self.place, self.offset);
-                view.checker.violate(format!("{place:?}: offset {offset} is out of range"));
+                let trimmed = view.checker.trimmed_at_most(place);
+                if offset < trimmed {
+                    self.offset = trimmed;
+                } else if !self.may_lose_the_start {
+                    view.checker.violate(format!("{place:?}: offset {offset} is out of range"));
+                }
             }
             Some(Poll::Answered(_) | Poll::GivenUp) => self.asked = None,
             None => {}
@@ -284,6 +306,40 @@ impl Committer {
     }
 }
 
+/// Deletes records before an offset, now and then.
+pub struct Trimmer {
+    place: Place,
+    asked: Option<(Asked, i64)>,
+}
+
+impl Trimmer {
+    pub fn new(place: Place) -> Self {
+        Self { place, asked: None }
+    }
+
+    pub fn step(&mut self, view: &mut View<'_>) {
+        if let Some((asked, offset)) = &mut self.asked {
+            match poll(asked, view.now_ms) {
+                Poll::Waiting => return,
+                Poll::Answered(Answer::Created) => view.checker.trim_acked(&self.place, *offset),
+                Poll::Answered(_) | Poll::GivenUp => {}
+            }
+            self.asked = None;
+        }
+        if view.draining || !view.random.chance(10) {
+            return;
+        }
+        let end = view.checker.known_end(&self.place);
+        let offset = view.random.below(end.unsigned_abs() + 1).cast_signed();
+        view.checker.trim_asked(&self.place, offset);
+        let (topic, index) = self.place.clone();
+        let question = Ask::DeleteBefore { topic, index, offset };
+        let now_ms = view.now_ms;
+        let asked = view.broker().and_then(|broker| ask(broker, question, now_ms));
+        self.asked = asked.map(|asked| (asked, offset));
+    }
+}
+
 /// Makes topics one after another, if it can by brokers that may be zombies.
 #[derive(Default)]
 pub struct TopicMaker {
@@ -303,7 +359,8 @@ impl TopicMaker {
             return;
         }
         self.next += 1;
-        let question = Ask::Create { topic: format!("made-{}", self.next), partitions: 1 };
+        let topic = format!("made-{}", self.next);
+        let question = Ask::Create { topic, partitions: 1, configs: &[] };
         let broker = view.brokers.iter().rev().nth(1).or_else(|| view.brokers.last());
         self.asked = broker.and_then(|broker| ask(broker, question, view.now_ms));
     }

@@ -135,6 +135,8 @@ mod removed_rules {
         going_on_after_a_failed_sync_is_found: UnknownMeansStop;
         deleting_without_a_check_is_found: CheckBeforeDelete;
         using_a_manifest_before_its_install_is_found: InstallBeforeUse;
+        changing_a_manifest_that_counts_no_more_is_found: EditWhatCounts;
+        sweeping_objects_that_are_being_made_is_found: SpareNewObjects;
         metadata_writes_of_the_dead_are_found: IncarnationIsLive;
         stale_answers_to_fresh_reads_are_found: FreshReads;
         acking_a_duplicate_early_is_found: DuplicateWaits;

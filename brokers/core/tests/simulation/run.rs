@@ -6,23 +6,68 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use freshet_core::jobs::JobSettings;
 use freshet_core::lane::METERED;
 use freshet_core::lane::block::{Block, BlockHeader, BlockKind, HEADER_BYTES};
 use freshet_core::metadata::store::{Entry, MetadataStore};
+use freshet_core::records::StoredBatch;
 use freshet_core::rules::Rules;
 use freshet_core::sim::disk::HostId;
 use freshet_core::sim::faults::DiskFaults;
 use freshet_core::sim::random::Seeded;
 use freshet_core::sim::world::World;
+use kafka_protocol::ResponseError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::broker::{self, Answer, Ask, BrokerHandle, Envelope, Status};
 use super::chaos::{Profile, Trouble};
-use super::checker::{Checker, Place, records};
-use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, View};
+use super::checker::{Checker, FinalLog, Keeping, Place, records};
+use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
 use super::metadata::{MetadataFaults, SimMetadata};
 
-const TOPICS: [(&str, i32); 2] = [("orders", 2), ("events", 1)];
+/// A topic of the workload.
+struct SimTopic {
+    name: &'static str,
+    partitions: i32,
+    keeping: Keeping,
+    configs: &'static [(&'static str, &'static str)],
+}
+
+/// What a partition of the topic with little room keeps, in bytes.
+const KEPT_BYTES: usize = 6000;
+
+/// Timestamps of the workload are of 1970.
+const FOR_EVER: &[(&str, &str)] = &[("retention.ms", "-1")];
+
+const TOPICS: [SimTopic; 4] = [
+    SimTopic { name: "orders", partitions: 2, keeping: Keeping::All, configs: FOR_EVER },
+    SimTopic { name: "events", partitions: 1, keeping: Keeping::All, configs: FOR_EVER },
+    SimTopic {
+        name: "table",
+        partitions: 1,
+        keeping: Keeping::NewestOfKey,
+        configs: &[
+            ("cleanup.policy", "compact"),
+            ("min.cleanable.dirty.ratio", "0.2"),
+            ("delete.retention.ms", "300"),
+        ],
+    },
+    SimTopic {
+        name: "capped",
+        partitions: 1,
+        keeping: Keeping::Bytes(KEPT_BYTES),
+        configs: &[("retention.ms", "-1"), ("retention.bytes", "6000")],
+    },
+];
+/// Where groups' offsets are, compacted as in a real cluster.
+const OFFSETS: SimTopic = SimTopic {
+    name: "__consumer_offsets",
+    partitions: 2,
+    keeping: Keeping::NewestOfKey,
+    configs: &[("cleanup.policy", "compact")],
+};
+/// Its records are deleted now and then.
+const TRIMMED: &str = "events";
 const PRODUCERS_EACH: i64 = 2;
 /// Whatever was going on is over after this long without trouble, in ms.
 const QUIET_MS: u64 = 30_000;
@@ -65,31 +110,43 @@ struct Clients {
     readers: Vec<Reader>,
     surveyors: Vec<Surveyor>,
     committers: Vec<Committer>,
+    trimmer: Trimmer,
     topic_maker: TopicMaker,
 }
 
 fn places() -> Vec<Place> {
     let places = TOPICS
         .iter()
-        .flat_map(|(topic, partitions)| (0..*partitions).map(|index| ((*topic).to_owned(), index)));
+        .flat_map(|topic| (0..topic.partitions).map(|index| (topic.name.to_owned(), index)));
     places.collect()
+}
+
+fn keeping(place: &Place) -> Keeping {
+    let topic = TOPICS.iter().find(|topic| topic.name == place.0);
+    topic.expect("places are of these topics").keeping
 }
 
 impl Clients {
     fn new() -> Self {
         let places = places();
+        let producer = |number: i64, at: i64, place: &Place| {
+            let table = keeping(place) == Keeping::NewestOfKey;
+            Producer::new(100 * number + at, place.clone(), table)
+        };
         let producers = (0..PRODUCERS_EACH)
-            .flat_map(|number| {
-                (0..)
-                    .zip(&places)
-                    .map(move |(at, place)| Producer::new(100 * number + at, place.clone()))
-            })
+            .flat_map(|number| (0..).zip(&places).map(move |(at, place)| (number, at, place)))
+            .map(|(number, at, place)| producer(number, at, place))
             .collect();
+        let reader = |place: &Place| {
+            let may_lose_the_start = matches!(keeping(place), Keeping::Bytes(_));
+            Reader::new(place.clone(), may_lose_the_start)
+        };
         Self {
             producers,
-            readers: places.iter().cloned().map(Reader::new).collect(),
+            readers: places.iter().map(reader).collect(),
             surveyors: places.iter().cloned().map(Surveyor::new).collect(),
             committers: vec![Committer::new("group-a", places[0].clone())],
+            trimmer: Trimmer::new((TRIMMED.to_owned(), 0)),
             topic_maker: TopicMaker::default(),
         }
     }
@@ -99,6 +156,7 @@ impl Clients {
         self.readers.iter_mut().for_each(|client| client.step(view));
         self.surveyors.iter_mut().for_each(|client| client.step(view));
         self.committers.iter_mut().for_each(|client| client.step(view));
+        self.trimmer.step(view);
         self.topic_maker.step(view);
     }
 }
@@ -107,6 +165,8 @@ struct Simulation {
     world: World,
     metadata: SimMetadata,
     rules: Rules,
+    jobs: JobSettings,
+    stale_per_mille: u64,
     random: Seeded,
     /// Current one last.
     brokers: Vec<BrokerHandle>,
@@ -149,6 +209,8 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
         world: World::new(random.next_u64(), DiskFaults::none()),
         metadata,
         rules,
+        jobs: profile.jobs,
+        stale_per_mille: profile.stale_per_mille,
         random,
         brokers: Vec::new(),
         resumes: Vec::new(),
@@ -184,6 +246,7 @@ impl Simulation {
         let (stop, status) = (Arc::new(Notify::new()), Arc::new(Status::default()));
         let store: Arc<dyn MetadataStore> = Arc::new(self.metadata.clone());
         let (rules, on_stop, seen) = (self.rules, Arc::clone(&stop), Arc::clone(&status));
+        let rules = (rules, self.jobs);
         let host = self.world.start(|_, environment| {
             broker::run(environment, store, rules, questions, on_stop, seen)
         });
@@ -229,6 +292,7 @@ impl Simulation {
             brokers: &self.brokers,
             checker: &mut self.checker,
             totals: &mut self.totals,
+            stale_per_mille: self.stale_per_mille,
             draining: self.draining,
         };
         self.clients.step(&mut view);
@@ -261,13 +325,13 @@ impl Simulation {
 
     fn set_up(&mut self) {
         self.start_broker();
-        for (topic, partitions) in TOPICS.into_iter().chain([("__consumer_offsets", 2)]) {
+        for SimTopic { name, partitions, configs, .. } in TOPICS.into_iter().chain([OFFSETS]) {
             let created = self.ask_until(
                 10_000,
                 |answer| matches!(answer, Answer::Created),
-                || Ask::Create { topic: topic.to_owned(), partitions },
+                || Ask::Create { topic: name.to_owned(), partitions, configs },
             );
-            assert!(created.is_some(), "{topic} was not created: {:?}", self.trace);
+            assert!(created.is_some(), "{name} was not created: {:?}", self.trace);
         }
         self.backup = self.metadata.backup();
         self.note("set up");
@@ -466,28 +530,53 @@ impl Simulation {
         }
         self.conclude_topics();
         for place in places() {
-            let mut log = Vec::new();
-            loop {
-                let offset = log.last().map_or(0, |(offset, _)| offset + 1);
-                let (topic, index) = place.clone();
-                let answer = self.ask_until(
-                    QUIET_MS,
-                    |answer| matches!(answer, Answer::Read { .. }),
-                    || Ask::Fetch { topic: topic.clone(), index, offset },
-                );
-                let Some(Answer::Read { batches, .. }) = answer else {
-                    self.checker.violate(format!("{place:?} cannot be read from {offset} on"));
-                    return;
-                };
-                let before = log.len();
-                let found = batches.iter().flat_map(records);
-                log.extend(found.filter(|(found, _)| *found >= offset));
-                if log.len() == before {
-                    break;
-                }
-            }
+            let Some(log) = self.read_whole(&place) else {
+                self.checker.violate(format!("{place:?} cannot be read"));
+                return;
+            };
             self.checker.conclude(&place, &log);
         }
         self.note(format_args!("{} records acked", self.checker.acked_count()));
+    }
+
+    /// Reads a partition from its start to its end.
+    fn read_whole(&mut self, place: &Place) -> Option<FinalLog> {
+        let (topic, index) = place.clone();
+        let bound = |answer: &Answer| matches!(answer, Answer::End(_));
+        let end = || Ask::Latest { topic: topic.clone(), index };
+        let Answer::End(end) = self.ask_until(QUIET_MS, bound, end)? else { return None };
+        // Retention may still move it forward.
+        for _ in 0..10 {
+            let start = || Ask::Earliest { topic: topic.clone(), index };
+            let Answer::End(start) = self.ask_until(QUIET_MS, bound, start)? else { return None };
+            if let Some(log) = self.read_from(place, start, end) {
+                return Some(log);
+            }
+        }
+        None
+    }
+
+    fn read_from(&mut self, place: &Place, start: i64, end: i64) -> Option<FinalLog> {
+        let (topic, index) = place.clone();
+        let mut log = FinalLog { keeping: keeping(place), start, bytes: 0, records: Vec::new() };
+        let mut offset = start;
+        while offset < end {
+            let answer = self.ask_until(
+                QUIET_MS,
+                |answer| match answer {
+                    Answer::Read { .. } => true,
+                    Answer::Failed(error) => *error == ResponseError::OffsetOutOfRange,
+                    _ => false,
+                },
+                || Ask::Fetch { topic: topic.clone(), index, offset },
+            );
+            let Some(Answer::Read { batches, .. }) = answer else { return None };
+            let last = batches.last()?;
+            log.bytes += batches.iter().map(StoredBatch::size_bytes).sum::<usize>();
+            let found = batches.iter().flat_map(records);
+            log.records.extend(found.filter(|(found, _)| *found >= offset));
+            offset = last.last_offset() + 1;
+        }
+        Some(log)
     }
 }

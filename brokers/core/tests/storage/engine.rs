@@ -156,7 +156,7 @@ async fn after_each_crash_all_that_was_acked_is_there() {
 async fn a_second_start_ends_the_first_broker() {
     let cluster = Cluster::new();
     let first = cluster.start().await;
-    let topic = create_topic(&first, "t", 1, &[]).await;
+    let topic = create_topic(&first, "t", 1, &[("retention.ms", "-1")]).await;
     let theirs = open(&first, topic, 0);
     append(&first, &theirs, batch(0)).await;
     let second = cluster.start().await;
@@ -204,7 +204,7 @@ async fn offsets_are_found_by_time_wherever_records_lie() {
 /// Writes, stops cleanly, and gives the last file of the lane that is left.
 async fn stopped(cluster: &Cluster) -> std::path::PathBuf {
     let engine = cluster.start().await;
-    let topic = create_topic(&engine, "t", 1, &[]).await;
+    let topic = create_topic(&engine, "t", 1, &[("retention.ms", "-1")]).await;
     append_batches(&engine, &open(&engine, topic, 0), 0..5).await;
     engine.stop().await;
     let lane = freshet_core::lane::LanePaths::new("c", engine.incarnation).folder();

@@ -261,6 +261,8 @@ impl Cluster {
             jobs: JobSettings {
                 retention_interval: Duration::from_millis(20),
                 sweep_interval: Duration::from_millis(20),
+                rewrite_interval: Duration::from_millis(20),
+                ..JobSettings::default()
             },
             offsets_partitions: 1,
             ..EngineSettings::new(CLUSTER)

@@ -1,7 +1,11 @@
 //! Objects and manifests read back as written, and every damage of them is refused.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use freshet_core::cold::manifest::{AbortedTransaction, DROPPED_KEPT_MS, DroppedSegment, Manifest};
+use freshet_core::cold::manifest::{
+    AbortedTransaction, DROPPED_KEPT_MS, DroppedSegment, Manifest, REPLACED_KEPT_MS, ReplacedBytes,
+};
 use freshet_core::cold::segment::{ObjectRef, Segment, SegmentWriter, decode_section};
 use freshet_core::ids::Incarnation;
 use freshet_core::lane::index::ManifestRef;
@@ -21,9 +25,11 @@ pub fn manifest() -> Manifest {
         section_bytes: 76,
         base_offset,
         end_offset: base_offset + 50,
+        first_timestamp: 1_699_999_999_000,
         max_timestamp: 1_700_000_000_000,
         bytes: 1 << 33,
         written_at_ms: 1_700_000_000_500 + base_offset,
+        compacted: base_offset == 50,
     };
     let dropped = DroppedSegment {
         bytes: 1 << 34,
@@ -52,8 +58,11 @@ pub fn manifest() -> Manifest {
         log_start: 60,
         covered_end: 150,
         last_stable_offset: 120,
+        first_dirty_offset: 100,
         segments: vec![segment(50), segment(100)],
         dropped: vec![dropped],
+        split_by_day: BTreeMap::from([(1_699_920_000_000, 1 << 35)]),
+        replaced: vec![ReplacedBytes { bytes: 7, since_ms: 60_000, until_ms: 120_000 }],
         epochs: EpochTable::from_entries(vec![(1, 60), (4, 110)]),
         aborted: vec![AbortedTransaction { producer_id: 9, first_offset: 61, last_offset: 70 }],
         producers,
@@ -93,12 +102,70 @@ fn what_retention_let_go_is_remembered_for_four_days() {
     assert_eq!(manifest.dropped, [dropped]);
 }
 
+const MINUTE_MS: i64 = 60_000;
+
+/// Two adjacent segments, written in the first and in the third minute.
+fn two_segments() -> Manifest {
+    let mut manifest = Manifest::empty(partition(0));
+    for (number, minute, bytes) in [(0, 0, 100), (1, 2, 50)] {
+        let segment = Segment {
+            object: ObjectRef { number, ..OBJECT },
+            base_offset: 10 * number.cast_signed(),
+            end_offset: 10 * number.cast_signed() + 10,
+            bytes,
+            written_at_ms: minute * MINUTE_MS + 1,
+            ..self::manifest().segments[0]
+        };
+        manifest.add_segment(segment, 0);
+    }
+    manifest
+}
+
+#[test]
+fn a_run_is_replaced_where_it_is_still_there_and_nothing_is_lost_between_segments() {
+    let mut manifest = two_segments();
+    let places: Vec<_> = manifest.segments.iter().map(Segment::place).collect();
+    let less = Segment { object: OBJECT, bytes: 30, end_offset: 7, ..manifest.segments[0] };
+    assert!(manifest.replace(&places[..1], Some(less), 0));
+    assert!(!manifest.replace(&places, Some(less), 0), "the first of the run is gone");
+    let spans: Vec<_> =
+        manifest.segments.iter().map(|each| (each.base_offset, each.end_offset)).collect();
+    assert_eq!(spans, [(0, 7), (7, 20)], "the next segment takes up what was taken off the end");
+    assert!(manifest.replace(&[less.place()], None, 0));
+    assert_eq!((manifest.segments.len(), manifest.segments[0].base_offset), (1, 0));
+    assert_eq!((manifest.covered_end, manifest.bytes()), (20, 50));
+    assert_eq!(manifest.split_by_day, BTreeMap::from([(0, 150)]), "for ever what was split");
+}
+
+#[test]
+fn the_meter_sees_what_was_kept_before_a_run_was_replaced() {
+    let mut manifest = two_segments();
+    let places: Vec<_> = manifest.segments.iter().map(Segment::place).collect();
+    let by = Segment {
+        object: OBJECT,
+        bytes: 120,
+        written_at_ms: 2 * MINUTE_MS + 1,
+        ..manifest.segments[1]
+    };
+    let now_ms = 10 * MINUTE_MS + 7;
+    assert!(manifest.replace(&places, Some(by), now_ms));
+    let span = |bytes, since: i64, until: i64| ReplacedBytes {
+        bytes,
+        since_ms: since * MINUTE_MS,
+        until_ms: until * MINUTE_MS,
+    };
+    // 120 bytes count from the third minute on; before there were 100, and until now 150.
+    assert_eq!(manifest.replaced, [span(30, 3, 10), span(100, 1, 3)]);
+    manifest.forget_dropped(now_ms + REPLACED_KEPT_MS);
+    assert_eq!(manifest.replaced, []);
+}
+
 #[test]
 fn a_manifest_of_a_later_release_says_so() {
     let mut later = manifest().encode().to_vec();
-    later[4] = 2;
+    later[4] = 3;
     let refused = Manifest::decode(&later.into()).unwrap_err().to_string();
-    assert!(refused.contains("version 2 is newer"), "{refused}");
+    assert!(refused.contains("version 3 is newer"), "{refused}");
 }
 
 #[test]

@@ -108,9 +108,11 @@ async fn put_stranger(
         section_bytes: 0,
         base_offset: 0,
         end_offset: 1,
+        first_timestamp: 1,
         max_timestamp: 1,
         bytes: 1,
         written_at_ms: 1,
+        compacted: false,
     };
     let name = ManifestRef { epoch: 1, number: 0 };
     let manifest =
@@ -165,9 +167,11 @@ fn with_segments(segments: &[(i64, u64)]) -> Manifest {
         section_bytes: 0,
         base_offset: number as i64,
         end_offset: number as i64 + 1,
+        first_timestamp: *max_timestamp,
         max_timestamp: *max_timestamp,
         bytes: *bytes,
-        written_at_ms: 0,
+        written_at_ms: 500,
+        compacted: false,
     };
     let segments = segments.iter().enumerate().map(of).collect();
     Manifest { segments, ..Manifest::empty(partition(0)) }
@@ -189,10 +193,12 @@ fn segments_go_when_their_newest_record_is_too_old() {
 }
 
 #[test]
-fn records_without_a_timestamp_have_no_age() {
+fn records_without_a_timestamp_have_the_age_of_their_block() {
     let manifest = with_segments(&[(-1, 10), (100, 10)]);
-    assert_eq!(expired_segments(&manifest, Retention { ms: Some(1), bytes: None }, i64::MAX), 0);
-    assert_eq!(expired_segments(&manifest, Retention { ms: Some(1), bytes: Some(10) }, 0), 1);
+    let expired =
+        |now_ms| expired_segments(&manifest, Retention { ms: Some(50), bytes: None }, now_ms);
+    assert_eq!((expired(550), expired(551)), (0, 2));
+    assert_eq!(expired_segments(&manifest, Retention { ms: None, bytes: Some(10) }, 0), 1);
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "real files are what is tested, and a test may fail by a panic"
 )]
 
+mod compaction;
 mod damage;
 mod disk;
 mod engine;

@@ -1,0 +1,95 @@
+//! Objects that are being made: their numbers, and that the sweeper spares them until a manifest
+//! names them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::{JobContext, JobError};
+use crate::cold::segment::ObjectRef;
+use crate::cold::store::StoreError;
+use crate::rules::Rule;
+
+/// The objects that jobs of this incarnation make.
+#[derive(Default)]
+pub struct Making(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    /// Numbered, and maybe put; no manifest that counts names them yet.
+    unnamed: BTreeSet<ObjectRef>,
+}
+
+/// An object under a number that nobody else has. Dropped once a manifest names it, or none ever
+/// will.
+pub(super) struct NewObject {
+    making: Arc<Making>,
+    object: ObjectRef,
+}
+
+impl Making {
+    fn number(&self, context: &JobContext) -> ObjectRef {
+        let mut state = self.0.lock();
+        let object = ObjectRef { incarnation: context.incarnation, number: state.next };
+        state.next += 1;
+        state.unnamed.insert(object);
+        object
+    }
+}
+
+impl NewObject {
+    /// Its name.
+    pub(super) fn name(&self) -> ObjectRef {
+        self.object
+    }
+
+    fn renumber(&mut self, context: &JobContext) {
+        self.making.0.lock().unnamed.remove(&self.object);
+        self.object = self.making.number(context);
+    }
+}
+
+impl Drop for NewObject {
+    fn drop(&mut self) {
+        self.making.0.lock().unnamed.remove(&self.object);
+    }
+}
+
+impl JobContext {
+    /// Objects that may come to be named though no manifest names them yet.
+    pub(super) fn spared_objects(&self) -> BTreeSet<ObjectRef> {
+        if self.sources.rules.hold(Rule::SpareNewObjects) {
+            self.making.0.lock().unnamed.clone()
+        } else {
+            BTreeSet::new()
+        }
+    }
+
+    /// Numbers an object.
+    pub(super) fn new_object(&self) -> NewObject {
+        let making = Arc::clone(&self.making);
+        let object = making.number(self);
+        NewObject { making, object }
+    }
+
+    /// Puts an object, under another number where an earlier try whose answer was lost took it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(super) async fn put_object(
+        &self,
+        object: &mut NewObject,
+        pieces: Vec<Bytes>,
+    ) -> Result<(), JobError> {
+        loop {
+            let key = object.name().key(&self.cluster);
+            match self.put_when_possible(|| self.store.put_new(&key, pieces.clone())).await {
+                Err(StoreError::Exists(_)) => object.renumber(self),
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Rewriting: runs of adjacent segments of a partition become one segment each, in objects that
+//! small partitions share. Joining and compaction both come down to this.
+//!
+//! Reading and building take long and hold nothing up. What was built counts only if the run that
+//! it is to replace is still there when the turn comes; else it is left to the sweeper.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::publish::{Change, Edit};
+use super::{JobContext, JobError};
+use crate::cold::ColdError;
+use crate::cold::manifest::Manifest;
+use crate::cold::segment::{ObjectRef, Segment, SegmentPlace, SegmentWriter};
+use crate::ids::PartitionId;
+use crate::partition::Partition;
+use crate::records::{Batches, StoredBatch, Tail};
+use crate::rules::Rule;
+
+/// An object is put once it holds this much. A run is at most as large, unless it is one segment.
+pub(super) const OBJECT_BYTES: u64 = 32 << 20;
+
+/// A run of segments, and what takes its place.
+struct Replacement {
+    run: Vec<SegmentPlace>,
+    /// Which of the object's segments; none where nothing is left of the run.
+    by: Option<usize>,
+}
+
+/// What becomes of one partition.
+struct Plan {
+    partition: Arc<Partition>,
+    /// The manifest from which the work began.
+    seen: Arc<Manifest>,
+    replacements: Vec<Replacement>,
+    first_dirty_offset: Option<i64>,
+}
+
+/// Gathers rewritten segments of many partitions until an object is full.
+pub(super) struct Rewriter<'a> {
+    context: &'a JobContext,
+    writer: SegmentWriter,
+    segments: usize,
+    plans: BTreeMap<PartitionId, Plan>,
+}
+
+impl<'a> Rewriter<'a> {
+    pub(super) fn new(context: &'a JobContext) -> Self {
+        // Most rounds make no object: it gets its number when it is put.
+        let unnamed = ObjectRef { incarnation: context.incarnation, number: 0 };
+        let writer = SegmentWriter::new(unnamed);
+        Self { context, writer, segments: 0, plans: BTreeMap::new() }
+    }
+
+    /// Has `batches` take the place of a run of segments of a partition; their segment starts where
+    /// the run does.
+    ///
+    /// # Errors
+    /// [`JobError`], where the object was full and could not be put or installed.
+    pub(super) async fn replace(
+        &mut self,
+        partition: &Arc<Partition>,
+        seen: &Arc<Manifest>,
+        run: &[Segment],
+        batches: &[StoredBatch],
+        compacted: bool,
+    ) -> Result<(), JobError> {
+        let Some(first) = run.first() else { return Ok(()) };
+        let by = if batches.is_empty() { None } else { Some(self.segments) };
+        if by.is_some() {
+            let written_at_ms = run.iter().map(|segment| segment.written_at_ms).max();
+            let compacted = compacted || run.iter().any(|segment| segment.compacted);
+            self.writer.begin(partition.id(), first.base_offset, compacted);
+            for batch in batches {
+                self.writer.add(partition.id(), batch, written_at_ms.unwrap_or(0));
+            }
+            self.segments += 1;
+        }
+        let run = run.iter().map(Segment::place).collect();
+        self.plan(partition, seen).replacements.push(Replacement { run, by });
+        if self.writer.bytes() >= OBJECT_BYTES { self.finish().await } else { Ok(()) }
+    }
+
+    /// Notes that compaction has seen everything of a partition below an offset.
+    pub(super) fn is_clean(
+        &mut self,
+        partition: &Arc<Partition>,
+        seen: &Arc<Manifest>,
+        until: i64,
+    ) {
+        self.plan(partition, seen).first_dirty_offset = Some(until);
+    }
+
+    fn plan(&mut self, partition: &Arc<Partition>, seen: &Arc<Manifest>) -> &mut Plan {
+        self.plans.entry(partition.id()).or_insert_with(|| Plan {
+            partition: Arc::clone(partition),
+            seen: Arc::clone(seen),
+            replacements: Vec::new(),
+            first_dirty_offset: None,
+        })
+    }
+
+    /// Puts what was gathered, and has it count.
+    ///
+    /// # Errors
+    /// [`JobError`]; every partition keeps the segments that it had.
+    pub(super) async fn finish(&mut self) -> Result<(), JobError> {
+        let next = Self::new(self.context);
+        let Self { writer, segments, plans, .. } = std::mem::replace(self, next);
+        let (mut built, mut object) = (Vec::new(), None);
+        if segments > 0 {
+            let object = object.insert(self.context.new_object());
+            let (pieces, made) = writer.finish();
+            self.context.put_object(object, pieces).await?;
+            let name = object.name();
+            built.extend(made.into_iter().map(|(_, made)| Segment { object: name, ..made }));
+        }
+        let now_ms = self.context.clock.now_ms();
+        let edits_current = self.context.sources.rules.hold(Rule::EditWhatCounts);
+        let built = Arc::new(built);
+        let edits = plans.into_values().map(|plan| {
+            let partition = Arc::clone(&plan.partition);
+            let built = Arc::clone(&built);
+            let change: Change = Box::new(move |current| {
+                let base = if edits_current { current } else { &plan.seen };
+                Ok(plan.apply(base, &built, now_ms))
+            });
+            Edit { partition, change }
+        });
+        let outcome = self.context.edit(edits.collect()).await;
+        // Until here the sweeper spared it.
+        drop(object);
+        outcome
+    }
+}
+
+impl Plan {
+    /// The manifest with what is still there replaced; none where nothing changes.
+    fn apply(&self, current: &Manifest, built: &[Segment], now_ms: i64) -> Option<Manifest> {
+        let mut manifest = current.clone();
+        let mut changed = false;
+        for Replacement { run, by } in &self.replacements {
+            let by = by.map(|at| built[at]);
+            changed |= manifest.replace(run, by, now_ms);
+        }
+        if let Some(until) = self.first_dirty_offset
+            && until > manifest.first_dirty_offset
+        {
+            manifest.first_dirty_offset = until;
+            changed = true;
+        }
+        changed.then_some(manifest)
+    }
+}
+
+/// Reads for jobs, no faster than they may.
+pub(super) struct Source<'a> {
+    context: &'a JobContext,
+    /// Bytes that may be read in a second.
+    bytes_per_s: u64,
+    /// Time that what was read has earned and nobody has waited for, in microseconds.
+    owed_us: AtomicU64,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(context: &'a JobContext, bytes_per_s: u64) -> Self {
+        Self { context, bytes_per_s: bytes_per_s.max(1), owed_us: AtomicU64::new(0) }
+    }
+
+    /// Visits the batches of a segment in order, until `visit` has enough.
+    ///
+    /// # Errors
+    /// The store's; [`ColdError::Damaged`] where something does not check.
+    pub(super) async fn visit(
+        &self,
+        partition: PartitionId,
+        segment: &Segment,
+        visit: &mut (dyn FnMut(StoredBatch) -> Visit + Send),
+    ) -> Result<Visit, JobError> {
+        let cold = &self.context.sources.cold;
+        for chunk in cold.chunks(partition, segment).await?.iter() {
+            let bytes = cold.read(segment.object, chunk).await?;
+            self.pace(bytes.len() as u64).await;
+            for batch in Batches::new(bytes, Tail::Report) {
+                let batch = batch.map_err(|error| ColdError::Damaged {
+                    object: segment.object.key(&self.context.cluster),
+                    what: format!("the chunk at {}: {error}", chunk.position),
+                })?;
+                if visit(batch) == Visit::Enough {
+                    return Ok(Visit::Enough);
+                }
+            }
+        }
+        Ok(Visit::More)
+    }
+
+    /// All batches of a run of segments.
+    ///
+    /// # Errors
+    /// As [`Source::visit`].
+    pub(super) async fn read(
+        &self,
+        partition: PartitionId,
+        run: &[Segment],
+    ) -> Result<Vec<StoredBatch>, JobError> {
+        let mut batches = Vec::new();
+        for segment in run {
+            let mut take = |batch| {
+                batches.push(batch);
+                Visit::More
+            };
+            self.visit(partition, segment, &mut take).await?;
+        }
+        Ok(batches)
+    }
+
+    /// Lets other tasks go on, and waits where more was read than may be in the time. Short waits
+    /// are put together: timers are coarse.
+    async fn pace(&self, bytes: u64) {
+        const WAIT_US_MIN: u64 = 10_000;
+        let earned_us = bytes.saturating_mul(1_000_000) / self.bytes_per_s;
+        let owed_us = self.owed_us.fetch_add(earned_us, Ordering::Relaxed) + earned_us;
+        if owed_us < WAIT_US_MIN {
+            return tokio::task::yield_now().await;
+        }
+        self.owed_us.store(0, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_micros(owed_us)).await;
+    }
+}
+
+/// Whether a visitor wants more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Visit {
+    More,
+    Enough,
+}

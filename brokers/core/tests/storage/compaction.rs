@@ -1,0 +1,143 @@
+//! Compaction and joining on the engine as a whole: what readers find afterwards, also after a
+//! restart, and that rewriting loses nothing that is written meanwhile.
+
+use std::sync::Arc;
+
+use freshet_core::engine::Engine;
+use freshet_core::partition::Partition;
+use freshet_core::records::{BatchBuilder, Compression};
+
+use crate::fixture::{Cluster, append, create_topic, eventually, open};
+
+const COMPACT: [(&str, &str); 3] = [
+    ("cleanup.policy", "compact"),
+    ("min.cleanable.dirty.ratio", "0.01"),
+    ("delete.retention.ms", "100000000"),
+];
+
+/// Appends records of (key, value) in one batch and has them split.
+async fn write(engine: &Engine, partition: &Arc<Partition>, records: &[(&str, Option<&str>)]) {
+    let batch = records.iter().fold(BatchBuilder::new(0), |batch, (key, value)| {
+        batch.record(5, Some(key.as_bytes()), value.map(str::as_bytes))
+    });
+    append(engine, partition, batch.compression(Compression::Zstd)).await;
+    split(engine, partition).await;
+}
+
+async fn split(engine: &Engine, partition: &Partition) {
+    engine.lane.roll().await.unwrap();
+    eventually("the file is split", async || partition.unsplit_count() == 0).await;
+}
+
+/// Offset, key and value of every record from the log start on.
+async fn table(partition: &Partition) -> Vec<(i64, String, Option<String>)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let mut found = Vec::new();
+    let mut visit = |batch: &freshet_core::records::StoredBatch| {
+        for record in batch.records(1 << 20).unwrap() {
+            let record = record.unwrap();
+            let value = record.value.as_deref().map(text);
+            found.push((record.offset, text(&record.key.unwrap()), value));
+        }
+    };
+    partition.visit(partition.bounds().log_start, &mut visit).await.unwrap();
+    found
+}
+
+fn row(offset: i64, key: &str, value: Option<&str>) -> (i64, String, Option<String>) {
+    (offset, key.to_owned(), value.map(str::to_owned))
+}
+
+#[tokio::test]
+async fn the_newest_record_of_each_key_stays_at_its_offset() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &COMPACT).await;
+    let partition = open(&engine, topic, 0);
+    write(&engine, &partition, &[("a", Some("1")), ("b", Some("1"))]).await;
+    write(&engine, &partition, &[("a", Some("2")), ("c", Some("1"))]).await;
+    write(&engine, &partition, &[("a", Some("3"))]).await;
+    write(&engine, &partition, &[("c", None)]).await;
+    let expected = [row(1, "b", Some("1")), row(4, "a", Some("3")), row(5, "c", None)];
+    eventually("superseded records go", async || table(&partition).await == expected).await;
+    assert_eq!(partition.bounds().log_start, 0);
+    // What readers of an offset that is gone are given starts behind it.
+    let behind = partition.read(2, 1 << 20, true).await.unwrap();
+    assert_eq!(behind.batches().next().unwrap().last_offset(), 4);
+    drop(engine);
+    let engine = cluster.start().await;
+    let partition = open(&engine, topic, 0);
+    assert_eq!(table(&partition).await, expected);
+    write(&engine, &partition, &[("b", Some("2"))]).await;
+    eventually("the next round goes on", async || {
+        table(&partition).await.first() == Some(&row(4, "a", Some("3")))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tombstone_goes_when_its_horizon_has_passed() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    let engine = cluster.start().await;
+    let mut configs = COMPACT;
+    configs[2].1 = "1";
+    let topic = create_topic(&engine, "t", 1, &configs).await;
+    let partition = open(&engine, topic, 0);
+    write(&engine, &partition, &[("a", Some("1")), ("b", Some("1"))]).await;
+    write(&engine, &partition, &[("a", None)]).await;
+    let dated = [row(1, "b", Some("1")), row(2, "a", None)];
+    eventually("the value goes first", async || table(&partition).await == dated).await;
+    write(&engine, &partition, &[("b", Some("2"))]).await;
+    let last = [row(3, "b", Some("2"))];
+    eventually("then the tombstone", async || table(&partition).await == last).await;
+}
+
+#[tokio::test]
+async fn small_segments_of_many_partitions_are_joined_into_one_object() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 3, &[("retention.ms", "-1")]).await;
+    let partitions: Vec<_> = (0..3).map(|index| open(&engine, topic, index)).collect();
+    for round in 0..9 {
+        for partition in &partitions {
+            let value = format!("{}/{round}", partition.id().index);
+            let batch = BatchBuilder::new(0).record(round, Some(b"k"), Some(value.as_bytes()));
+            append(&engine, partition, batch).await;
+        }
+        split(&engine, &partitions[0]).await;
+    }
+    for partition in &partitions {
+        eventually("segments are joined", async || partition.manifest().segments.len() < 8).await;
+        let found = table(partition).await;
+        let index = partition.id().index;
+        let expected: Vec<_> =
+            (0..9).map(|round| row(round, "k", Some(&format!("{index}/{round}")))).collect();
+        assert_eq!(found, expected);
+    }
+    eventually("what was joined goes", async || cluster.objects().len() < 9).await;
+    drop(engine);
+    let engine = cluster.start().await;
+    assert_eq!(table(&open(&engine, topic, 1)).await.len(), 9);
+}
+
+#[tokio::test]
+async fn nothing_that_is_written_while_segments_are_rewritten_is_lost() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    cluster.settings.jobs.rewrite_interval = std::time::Duration::from_millis(1);
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &COMPACT).await;
+    let partition = open(&engine, topic, 0);
+    for round in 0..40 {
+        let (key, value) = (format!("k{}", round % 5), format!("v{round}"));
+        let batch = BatchBuilder::new(0).record(5, Some(key.as_bytes()), Some(value.as_bytes()));
+        append(&engine, &partition, batch).await;
+        engine.lane.roll().await.unwrap();
+    }
+    let expected: Vec<_> =
+        (35..40).map(|at| row(at, &format!("k{}", at % 5), Some(&format!("v{at}")))).collect();
+    eventually("the newest stay", async || table(&partition).await == expected).await;
+}
