@@ -292,6 +292,11 @@ def authentication_error(connection: Connection) -> bool:
     return any(e.code() == confluent_kafka.KafkaError._AUTHENTICATION for e in errors)
 
 
+def _told_by_mail(run: Run, *words: str) -> bool:
+    mails = [file.read_text() for file in (run.home / "mail").glob("*.eml")]
+    return any(all(word in mail for word in words) for mail in mails)
+
+
 def a_budget_stops_producers(run: Run) -> None:
     """A one-cent budget: produce is refused by name within minutes, the rest goes on; then lifted.
 
@@ -314,8 +319,7 @@ def a_budget_stops_producers(run: Run) -> None:
     assert error.code() == confluent_kafka.KafkaError.POLICY_VIOLATION
     conditions = {each["type"]: each for each in api.cluster(cluster_id)["status"]["conditions"]}
     assert '"One cent" of $0.01' in conditions["ProduceSuspended"]["message"]
-    mails = [file.read_text() for file in (run.home / "mail").glob("*.eml")]
-    assert any("One cent" in mail and "refuse to take records" in mail for mail in mails)
+    wait_until(lambda: _told_by_mail(run, "One cent", "refuse to take records"), "a mail says so")
     reader = Reader(lambda: LibrdkafkaConsumer(connection, TOPIC, "goes-on")).start()
     wait_until(lambda: bool(reader.seen), "what is there is read")
     reader.finish(set(reader.seen))
