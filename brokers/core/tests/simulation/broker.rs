@@ -87,18 +87,13 @@ pub struct BrokerHandle {
 }
 
 pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
-    // Blocks in memory would hide what was deleted, and a zombie whose file is to be ended finds out
-    // before it deletes.
-    let (block_bytes, roll_after) = if rules.hold(Rule::CheckBeforeDelete) {
-        (96 << 10, Duration::from_millis(150))
-    } else {
-        (0, Duration::from_secs(3600))
-    };
+    // Blocks in memory would hide what was deleted.
+    let block_bytes = if rules.hold(Rule::CheckBeforeDelete) { 96 << 10 } else { 0 };
     EngineSettings {
         lane: LaneSettings {
             file_bytes_first: 16 << 10,
             file_bytes_max: 32 << 10,
-            roll_after,
+            roll_after: Duration::from_millis(150),
             write_bytes_max: 16 << 10,
             ..LaneSettings::default()
         },
