@@ -20,7 +20,7 @@ from tests.bench.generators import Load, Producing, run_librdkafka
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, open_side, work_folder
+from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running, work_folder
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1")
@@ -64,9 +64,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 
 def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
-    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
-    try:
-        side.start()
+    with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         records = round(HISTORY_RECORDS * scale)
         create_topic(side, HISTORY, HISTORY_PARTITIONS)
         create_topic(side, OTHER, paced.Shape(100, 1024).partitions)
@@ -85,8 +83,6 @@ def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
             "full_speed_reader_cpu_share": seen.reader_cpu_share,
             "full_speed_broker_cpus": used / seen.seconds,
         }
-    finally:
-        side.close()
 
 
 def _replay(side: Side, records: int, bytes_per_s: int = 0, seconds: int = 0) -> Reading:

@@ -18,7 +18,7 @@ from tests.bench.generators import Load, run_consumer_performance, run_librdkafk
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.sides import FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1", "kafka3")
@@ -62,10 +62,8 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 
 def _measure(name: str, scale: float) -> Figures:
-    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
     records = round(RECORDS * scale)
-    try:
-        side.start()
+    with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         create_topic(side, STORED, PARTITIONS)
         create_topic(side, FOLLOWED, PARTITIONS)
         run_librdkafka(Load(side.bootstrap, STORED, records, RECORD_BYTES))
@@ -86,8 +84,6 @@ def _measure(name: str, scale: float) -> Figures:
             gib = readers * rate * TAIL_SECONDS * RECORD_BYTES / GIB
             figures[f"tail_{readers}_cpu_s_per_gib"] = used / gib
         return figures | {"rss_mb": proc.resident_mib(side.pids)}
-    finally:
-        side.close()
 
 
 def _from_storage(side: Side, records: int, readers: int) -> Figures:

@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from tests.bench import paced, produce_latency_batched
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, chosen, open_side
+from tests.bench.sides import FRESHET, chosen
 
 SIDES = ("freshet", "kafka3")
-PEER = "kafka3"
 ROUNDS = 3
 SHAPE = produce_latency_batched.SHAPE
-RATE_SHARE = 0.7
 SECONDS = 60.0
 WARM_UP_SECONDS = 15.0
 
@@ -28,26 +26,20 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     names = chosen(SIDES, only)
     search = round(produce_latency_batched.SEARCH_RECORDS * scale)
     turns = Rounds("cost_at_slo", names, rounds or ROUNDS, {"scale": scale})
-    held = turns.fact("rate_held_by_kafka3", lambda: paced.held_rate(PEER, SHAPE, search))
-    rate = round(RATE_SHARE * held)
+    rate = paced.rate_below_peer(turns, SHAPE, search)
 
     def measure(name: str) -> Figures:
-        side = open_side(name)
-        try:
-            side.start()
-            paced.warm_up(side, SHAPE, round(rate * WARM_UP_SECONDS * scale), rate)
+        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
             return paced.play(side, SHAPE, rate, SECONDS * scale)
-        finally:
-            side.close()
 
     samples = turns.play(measure)
-    ours, theirs = (median(samples, name, "p999_ms") for name in (FRESHET, PEER))
-    rss = ratio(median(samples, FRESHET, "rss_mb"), median(samples, PEER, "rss_mb"))
+    ours, theirs = (median(samples, name, "p999_ms") for name in (FRESHET, paced.PEER))
+    rss = ratio(median(samples, FRESHET, "rss_mb"), median(samples, paced.PEER, "rss_mb"))
     return Report(
         bench=turns.bench,
         value=median(samples, FRESHET, "broker_cpus"),
         unit="CPUs",
-        peer=median(samples, PEER, "broker_cpus"),
+        peer=median(samples, paced.PEER, "broker_cpus"),
         details={
             "rounds": turns.count,
             **turns.facts,

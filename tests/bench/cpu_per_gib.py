@@ -15,7 +15,7 @@ from tests.bench.generators import Load, run_librdkafka
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.sides import FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -67,9 +67,7 @@ def settle(side: Side) -> None:
 
 
 def _measure(name: str, records: int) -> Figures:
-    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
-    try:
-        side.start()
+    with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         create_topic(side, TOPIC, PARTITIONS)
         run_librdkafka(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
         consume(Reading(side.bootstrap, TOPIC, PARTITIONS, WARM_UP_RECORDS))
@@ -93,5 +91,3 @@ def _measure(name: str, records: int) -> Figures:
             "reader_cpu_share": consumed.reader_cpu_share,
             "rss_mb": proc.resident_mib(side.pids),
         }
-    finally:
-        side.close()

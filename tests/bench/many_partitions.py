@@ -16,7 +16,7 @@ from tests.bench import paced, proc
 from tests.bench.generators import Load, run_librdkafka
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.sides import FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1")
@@ -55,12 +55,10 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 
 def _measure(name: str, scale: float) -> Figures:
-    side = open_side(name)
     many = round(PARTITIONS * scale)
     idle = {f"idle{number}": many // TOPICS for number in range(TOPICS)}
     seconds = SECONDS * scale
-    try:
-        side.start()
+    with running(name) as side:
         paced.warm_up(side, FEW, round(RATE * seconds), RATE)
         few = paced.play(side, FEW, RATE, seconds)
         side.stop()
@@ -88,8 +86,6 @@ def _measure(name: str, scale: float) -> Figures:
             "p50_ms": few["p50_ms"],
             **active,
         }
-    finally:
-        side.close()
 
 
 def _resting_mib(side: Side) -> float:

@@ -6,19 +6,22 @@ stalls is charged for every record that should have been sent meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tests.bench import proc
 from tests.bench.generators import Load, run_librdkafka
 from tests.bench.readers import Consuming, Reading
 from tests.bench.report import progress
-from tests.bench.rounds import Figures
-from tests.bench.sides import Side, open_side
+from tests.bench.rounds import Figures, Rounds
+from tests.bench.sides import Side, running
 from tests.bench.topics import create_topic
 
 TOPIC = "paced"
+PEER = "kafka3"
+RATE_SHARE = 0.7
 # Connections are made and first metadata is fetched in the first second.
 SKIP_S = 2
 PROBE_S = 8
@@ -87,11 +90,23 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
     }
 
 
+def rate_below_peer(turns: Rounds, shape: Shape, warm_up_records: int) -> int:
+    """70 % of the highest rate that the peer holds in a shape, found once for all rounds."""
+    held: int = turns.fact(f"rate_held_by_{PEER}", lambda: held_rate(PEER, shape, warm_up_records))
+    return round(RATE_SHARE * held)
+
+
+@contextlib.contextmanager
+def warmed_up(name: str, shape: Shape, rate: int, seconds: float) -> Iterator[Side]:
+    """A side that runs, after so many seconds at a rate."""
+    with running(name) as side:
+        warm_up(side, shape, round(rate * seconds), rate)
+        yield side
+
+
 def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
     """The highest rate, in steps of 15 %, that a side holds in a shape, in records a second."""
-    side = open_side(name)
-    try:
-        side.start()
+    with running(name) as side:
         warm_up(side, shape, warm_up_records)
         again = run_librdkafka(_load(side, shape, warm_up_records, 0))
         rate = warm_up_records / again.seconds
@@ -105,8 +120,6 @@ def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
             if figures["reached_share"] >= HELD_SHARE and figures["p99_ms"] < HELD_P99_MS:
                 return round(rate)
             rate *= STEP
-    finally:
-        side.close()
     message = f"{name} holds no rate of this shape"
     raise RuntimeError(message)
 

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from tests.bench import paced
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, chosen, open_side
+from tests.bench.sides import FRESHET, chosen
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
-PEER = "kafka3"
 ROUNDS = 5
 SHAPE = paced.Shape(partitions=100, record_bytes=1024)
-RATE_SHARE = 0.7
 SECONDS = 30.0
 WARM_UP_SECONDS = 10.0
 SEARCH_RECORDS = 300_000
@@ -28,17 +26,11 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     names = chosen(SIDES, only)
     seconds, search = SECONDS * scale, round(SEARCH_RECORDS * scale)
     turns = Rounds("produce_latency_batched", names, rounds or ROUNDS, {"scale": scale})
-    held = turns.fact("rate_held_by_kafka3", lambda: paced.held_rate(PEER, SHAPE, search))
-    rate = round(RATE_SHARE * held)
+    rate = paced.rate_below_peer(turns, SHAPE, search)
 
     def measure(name: str) -> Figures:
-        side = open_side(name)
-        try:
-            side.start()
-            paced.warm_up(side, SHAPE, round(rate * WARM_UP_SECONDS * scale), rate)
+        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
             return paced.play(side, SHAPE, rate, seconds)
-        finally:
-            side.close()
 
     samples = turns.play(measure)
     ours = median(samples, FRESHET, "end_to_end_p999_ms")
@@ -46,12 +38,12 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
         bench=turns.bench,
         value=median(samples, FRESHET, "p999_ms"),
         unit="ms",
-        peer=median(samples, PEER, "p999_ms"),
+        peer=median(samples, paced.PEER, "p999_ms"),
         details={
             "rounds": turns.count,
             **turns.facts,
             "rate": rate,
-            "end_to_end_p999_ratio": ratio(ours, median(samples, PEER, "end_to_end_p999_ms")),
+            "end_to_end_p999_ratio": ratio(ours, median(samples, paced.PEER, "end_to_end_p999_ms")),
             "sides": sides_told(samples),
             "machine": turns.limits,
         },

@@ -14,10 +14,9 @@ from tests.bench import machine, paced
 from tests.bench.generators import run_end_to_end_latency
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, sides_told
-from tests.bench.sides import FRESHET, chosen, open_side, work_folder
+from tests.bench.sides import FRESHET, chosen, work_folder
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
-PEER = "kafka3"
 # The others are saturated far below: see the rate that kafka3 holds.
 SIDES_AT_FULL_RATE = ("freshet", "kafka1")
 ROUNDS = 5
@@ -32,7 +31,6 @@ SHAPE = paced.Shape(
         "queue.buffering.max.messages": 1000,
     },
 )
-RATE_SHARE = 0.7
 FULL_RATE = 10_000
 SECONDS = 30.0
 WARM_UP_SECONDS = 10.0
@@ -46,14 +44,10 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     names = chosen(SIDES, only)
     seconds, search = SECONDS * scale, round(SEARCH_RECORDS * scale)
     turns = Rounds("produce_latency_fragmented", names, rounds or ROUNDS, {"scale": scale})
-    held = turns.fact("rate_held_by_kafka3", lambda: paced.held_rate(PEER, SHAPE, search))
-    rate = round(RATE_SHARE * held)
+    rate = paced.rate_below_peer(turns, SHAPE, search)
 
     def measure(name: str) -> Figures:
-        side = open_side(name)
-        try:
-            side.start()
-            paced.warm_up(side, SHAPE, round(rate * WARM_UP_SECONDS * scale), rate)
+        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
             figures = paced.play(side, SHAPE, rate, seconds)
             if name in SIDES_AT_FULL_RATE:
                 full = paced.play(side, SHAPE, FULL_RATE, seconds)
@@ -62,8 +56,6 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             figures |= {f"one_by_one_{key}": value for key, value in one.items()}
             syncs = machine.sync_latency(work_folder(), SYNCS)
             return figures | {key: syncs[key] for key in ("fdatasync_p50_ms", "fdatasync_p99_ms")}
-        finally:
-            side.close()
 
     samples = turns.play(measure)
     sync = median(samples, FRESHET, "fdatasync_p99_ms")
@@ -71,7 +63,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
         bench=turns.bench,
         value=median(samples, FRESHET, "p999_ms"),
         unit="ms",
-        peer=median(samples, PEER, "p999_ms"),
+        peer=median(samples, paced.PEER, "p999_ms"),
         details={
             "rounds": turns.count,
             **turns.facts,

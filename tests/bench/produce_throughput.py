@@ -14,7 +14,7 @@ from tests.bench import proc
 from tests.bench.generators import GENERATORS, Load
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, Samples, median, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.sides import FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -38,10 +38,8 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 
 def _round(name: str, scale: float) -> Figures:
-    side = open_side(name)
     figures: Figures = {}
-    try:
-        side.start()
+    with running(name) as side:
         for generator in GENERATORS:
             topic = f"produce-{generator}"
             create_topic(side, topic, PARTITIONS)
@@ -52,8 +50,6 @@ def _round(name: str, scale: float) -> Figures:
             progress(f"  {generator}: { {key: round(v, 2) for key, v in seen.items()} }")
             figures |= {f"{generator} {key}": value for key, value in seen.items()}
         return figures
-    finally:
-        side.close()
 
 
 def _measure(side: Side, generator: str, topic: str, records: int) -> Figures:

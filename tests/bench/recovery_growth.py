@@ -21,7 +21,7 @@ from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, Producing, run_librdkafka
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, open_side
+from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1")
@@ -80,11 +80,9 @@ def _steps(largest: float) -> list[float]:
 
 
 def _measure(name: str, sizes: Sequence[float]) -> Figures:
-    side = open_side(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"])
     figures: Figures = {}
     grown = 0.0
-    try:
-        side.start()
+    with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         create_topic(side, TOPIC, PARTITIONS)
         for size in sizes:
             while grown < size:
@@ -103,8 +101,6 @@ def _measure(name: str, sizes: Sequence[float]) -> Figures:
             figures[f"killed_worst_{size:g}_gib_ms"] = max(killed)
             progress(f"  {name} at {size:g} GiB: stopped {stopped}, killed {killed} ms")
         return figures
-    finally:
-        side.close()
 
 
 def _start_after_stop(side: Side) -> float:

@@ -18,7 +18,7 @@ from tests.bench.generators import Load, Producing
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, open_side
+from tests.bench.sides import FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1")
@@ -64,9 +64,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 def _measure(name: str, kills: int) -> Figures:
     chance = random.Random(name)
-    side = open_side(name)
-    try:
-        side.start()
+    with running(name) as side:
         create_topic(side, TOPIC, SHAPE.partitions)
         sent, gaps, served = 0, [], []
         for _ in range(kills):
@@ -86,8 +84,6 @@ def _measure(name: str, kills: int) -> Figures:
             "served_worst_ms": max(served),
             "records_missing": sent - found,
         }
-    finally:
-        side.close()
 
 
 def _kill_once(side: Side, records: int, after_s: float) -> tuple[float, float]:

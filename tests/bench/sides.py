@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -177,6 +178,17 @@ class FreshetSide:
 def open_side(name: str, settings: Sequence[str] = ()) -> Side:
     """A side by name: `freshet`, with these lines of settings, or a kind of the peer."""
     return FreshetSide(settings) if name == FRESHET else KafkaSide(name)
+
+
+@contextlib.contextmanager
+def running(name: str, settings: Sequence[str] = ()) -> Iterator[Side]:
+    """A side as `open_side` gives it, started; in the end it is killed and its data removed."""
+    side = open_side(name, settings)
+    try:
+        side.start()
+        yield side
+    finally:
+        side.close()
 
 
 def chosen(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
