@@ -1,9 +1,10 @@
-//! Writes past the page cache. What is written here is read again from memory of the engine's own,
-//! or much later: a copy in the kernel's cache would cost more than all other work on a byte, fresh
-//! pages most of all.
+//! Writes and reads past the page cache. What is written here is read again from memory of the
+//! engine's own, or much later: a copy in the kernel's cache would cost more than all other work on
+//! a byte, fresh pages most of all. What is read here another machine may have written, and this
+//! one's cache may be stale.
 //!
-//! The device takes only aligned memory, so pieces are copied into a buffer that its thread keeps
-//! and that stays in the processor's cache.
+//! The device takes only aligned memory, so pieces that are written are copied into a buffer that
+//! its thread keeps and that stays in the processor's cache.
 #![allow(clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -109,6 +110,30 @@ fn write_buffer(file: &fs::File, bytes: &[u8], position: u64, is_first: bool) ->
         }
         written => written,
     }
+}
+
+/// Reads past the cache: position, length and memory rounded out to the alignment of the device.
+pub(super) fn read_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
+    let alignment = ALIGNMENT as u64;
+    let start = position / alignment * alignment;
+    let skip = usize::try_from(position - start).expect("less than the alignment");
+    let span = (skip + length).next_multiple_of(ALIGNMENT);
+    let mut buffer = vec![0_u8; span + ALIGNMENT];
+    let align = buffer.as_ptr().align_offset(ALIGNMENT);
+    let mut filled = 0;
+    while filled < span {
+        match file.read_at(&mut buffer[align + filled..align + span], start + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if filled % ALIGNMENT != 0 {
+            break;
+        }
+    }
+    let end = filled.min(skip + length).max(skip);
+    Ok(Bytes::from(buffer).slice(align + skip..align + end))
 }
 
 /// Reserves room for a new file, so that writes past the cache need not look for it one by one.

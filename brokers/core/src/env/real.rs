@@ -21,9 +21,6 @@ use super::{
     direct, draft_name, thread,
 };
 
-/// O_DIRECT reads are aligned to this many bytes.
-const DIRECT_ALIGNMENT: usize = direct::ALIGNMENT;
-
 impl Environment {
     /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`,
     /// a location as [`open_bucket`] takes it.
@@ -387,7 +384,7 @@ impl File for OpenFile {
         }
         self.blocking(move |file| {
             let direct = file.direct().expect("a remote file is opened with it");
-            read_direct_at(direct, position, length)
+            direct::read_at(direct, position, length)
         })
         .await
     }
@@ -449,30 +446,6 @@ fn read_fully_at(file: &fs::File, position: u64, length: usize) -> io::Result<By
     }
     buffer.truncate(filled);
     Ok(buffer.freeze())
-}
-
-/// Reads past the cache: position, length and memory rounded out to the alignment of the device.
-fn read_direct_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
-    let alignment = DIRECT_ALIGNMENT as u64;
-    let start = position / alignment * alignment;
-    let skip = usize::try_from(position - start).expect("less than the alignment");
-    let span = (skip + length).next_multiple_of(DIRECT_ALIGNMENT);
-    let mut buffer = vec![0_u8; span + DIRECT_ALIGNMENT];
-    let align = buffer.as_ptr().align_offset(DIRECT_ALIGNMENT);
-    let mut filled = 0;
-    while filled < span {
-        match file.read_at(&mut buffer[align + filled..align + span], start + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if filled % DIRECT_ALIGNMENT != 0 {
-            break;
-        }
-    }
-    let end = filled.min(skip + length).max(skip);
-    Ok(Bytes::from(buffer).slice(align + skip..align + end))
 }
 
 /// Whether a file system's files may change without this machine's cache knowing.
