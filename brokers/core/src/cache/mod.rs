@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 pub mod ahead;
 pub mod blocks;
 pub(crate) mod flight;
-mod pace;
+pub(crate) mod pace;
 pub(crate) mod recent;
 
 /// Whoever holds hot batches.

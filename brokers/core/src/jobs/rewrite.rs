@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use super::publish::{Change, Edit};
 use super::{JobContext, JobError};
+use crate::cache::pace::Pace;
 use crate::cold::ColdError;
 use crate::cold::manifest::Manifest;
 use crate::cold::segment::{ObjectRef, Segment, SegmentPlace, SegmentWriter};
@@ -158,15 +157,12 @@ impl Plan {
 /// Reads for jobs, no faster than they may.
 pub(super) struct Source<'a> {
     context: &'a JobContext,
-    /// Bytes that may be read in a second.
-    bytes_per_s: u64,
-    /// Time that what was read has earned and nobody has waited for, in microseconds.
-    owed_us: AtomicU64,
+    pace: Pace,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(context: &'a JobContext, bytes_per_s: u64) -> Self {
-        Self { context, bytes_per_s: bytes_per_s.max(1), owed_us: AtomicU64::new(0) }
+        Self { context, pace: Pace::new(bytes_per_s.max(1)) }
     }
 
     /// Visits the batches of a segment in order, until `visit` has enough.
@@ -182,7 +178,9 @@ impl<'a> Source<'a> {
         let cold = &self.context.sources.cold;
         for chunk in cold.chunks(partition, segment).await?.iter() {
             let bytes = cold.read(segment.object, chunk).await?;
-            self.pace(bytes.len() as u64).await;
+            self.pace.take(bytes.len() as u64).await;
+            // Others go on before the batches are looked through.
+            tokio::task::yield_now().await;
             for batch in Batches::new(bytes, Tail::Report) {
                 let batch = batch.map_err(|error| ColdError::Damaged {
                     object: segment.object.key(&self.context.cluster),
@@ -214,19 +212,6 @@ impl<'a> Source<'a> {
             self.visit(partition, segment, &mut take).await?;
         }
         Ok(batches)
-    }
-
-    /// Lets other tasks go on, and waits where more was read than may be in the time. Short waits
-    /// are put together: timers are coarse.
-    async fn pace(&self, bytes: u64) {
-        const WAIT_US_MIN: u64 = 10_000;
-        let earned_us = bytes.saturating_mul(1_000_000) / self.bytes_per_s;
-        let owed_us = self.owed_us.fetch_add(earned_us, Ordering::Relaxed) + earned_us;
-        if owed_us < WAIT_US_MIN {
-            return tokio::task::yield_now().await;
-        }
-        self.owed_us.store(0, Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_micros(owed_us)).await;
     }
 }
 
