@@ -18,6 +18,32 @@ LANE = {"file_bytes_first": 1 << 18, "file_bytes_max": 1 << 18, "roll_after_ms":
 TMPFS_BYTES = 256 << 20
 
 
+def end_a_broker(own, dfs, trouble, said=""):
+    """While `trouble` lasts a broker over `dfs` ends and says why; the next ones lack nothing."""
+    broker = BrokerServer(own, storage={"dfs": dfs}, lane=LANE)
+    with broker:
+        make_topic(broker.bootstrap, TOPIC)
+        with Numbers(broker.bootstrap) as numbers:
+            numbers.wait_for_more()
+            with trouble:
+                assert broker.wait() == STOOD_DOWN, broker.log.read_text()
+                assert said in broker.log.read_text()
+            broker.start()
+            numbers.wait_for_more()
+        assert numbers.read == list(range(numbers.acked))
+        assert broker.stop() == 0
+    with broker:
+        assert read_all(broker.bootstrap, numbers.acked) == numbers.read
+
+
+@contextlib.contextmanager
+def failing(disk, wrong):
+    """Meanwhile a folder does something wrong."""
+    disk.fail(wrong)
+    yield
+    disk.heal()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -30,20 +56,7 @@ TMPFS_BYTES = 256 << 20
 )
 def test_broker_on_a_failing_disk_ends_and_the_next_has_every_acked_record(tmp_path, wrong):
     with FaultyFolder(tmp_path / "dfs", tmp_path / "behind") as disk:
-        broker = BrokerServer(tmp_path / "broker", storage={"dfs": disk.path}, lane=LANE)
-        with broker:
-            make_topic(broker.bootstrap, TOPIC)
-            with Numbers(broker.bootstrap) as numbers:
-                numbers.wait_for_more()
-                disk.fail(wrong)
-                assert broker.wait() == STOOD_DOWN, broker.log.read_text()
-                disk.heal()
-                broker.start()
-                numbers.wait_for_more()
-            assert numbers.read == list(range(numbers.acked))
-            assert broker.stop() == 0
-        with broker:
-            assert read_all(broker.bootstrap, numbers.acked) == numbers.read
+        end_a_broker(tmp_path / "broker", disk.path, failing(disk, wrong))
 
 
 @contextlib.contextmanager
@@ -82,17 +95,4 @@ def filled(folder):
 def test_broker_on_a_full_file_system_ends_and_the_next_has_every_acked_record(tmp_path):
     folder = tmp_path / "dfs"
     with small_file_system(folder):
-        broker = BrokerServer(tmp_path / "broker", storage={"dfs": folder}, lane=LANE)
-        with broker:
-            make_topic(broker.bootstrap, TOPIC)
-            with Numbers(broker.bootstrap) as numbers:
-                numbers.wait_for_more()
-                with filled(folder):
-                    assert broker.wait() == STOOD_DOWN, broker.log.read_text()
-                    assert "no space left" in broker.log.read_text()
-                broker.start()
-                numbers.wait_for_more()
-            assert numbers.read == list(range(numbers.acked))
-            assert broker.stop() == 0
-        with broker:
-            assert read_all(broker.bootstrap, numbers.acked) == numbers.read
+        end_a_broker(tmp_path / "broker", folder, filled(folder), said="no space left")
