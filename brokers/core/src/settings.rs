@@ -208,8 +208,10 @@ pub struct JobsSection {
     pub rewrite_interval_ms: u64,
     /// Bytes of segments that joining and compaction may read in a second.
     pub rewrite_bytes_per_s: u64,
-    /// Memory for the keys of a partition that is compacted, 48 bytes each.
+    /// Memory for the keys of a partition that is compacted.
     pub compaction_keys_bytes: usize,
+    /// For how long the rests of a lane whose broker has ended wait for the meter; 0: for ever.
+    pub unmetered_lanes_kept_ms: u64,
 }
 
 impl Default for JobsSection {
@@ -220,6 +222,7 @@ impl Default for JobsSection {
             rewrite_interval_ms: 15_000,
             rewrite_bytes_per_s: 64 << 20,
             compaction_keys_bytes: 32 << 20,
+            unmetered_lanes_kept_ms: 0,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::jobs::garbage::Remains;
 use crate::jobs::inherit::ExtentTrimmer;
 use crate::jobs::retention::Retention;
 use crate::metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
-use crate::metadata::schema::{IncarnationRecord, Stored};
+use crate::metadata::schema::Stored;
 use crate::metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use crate::partition::load::Opening;
 use crate::partition::registry::Partitions;
@@ -213,12 +213,15 @@ impl ExtentTrimmer for TopicKeeper {
 
 #[async_trait]
 impl Remains for TopicKeeper {
-    fn ended(&self) -> BTreeSet<Incarnation> {
+    fn ended(&self) -> BTreeMap<Incarnation, i64> {
         let snapshot = self.view.snapshot();
-        let ended = |(incarnation, stored): (&Incarnation, &Stored<IncarnationRecord>)| {
-            stored.record.sealed_end.map(|_| *incarnation)
-        };
-        let mut ended: BTreeSet<_> = snapshot.incarnations.iter().filter_map(ended).collect();
+        let all = snapshot.incarnations.iter();
+        let successors = snapshot.incarnations.values().skip(1);
+        let mut ended: BTreeMap<_, _> = all
+            .zip(successors)
+            .filter(|((_, stored), _)| stored.record.sealed_end.is_some())
+            .map(|((incarnation, _), successor)| (*incarnation, successor.record.started_at_ms))
+            .collect();
         for topic in snapshot.led_topics() {
             for extent in topic.partitions.iter().flat_map(|stored| &stored.record.extents) {
                 ended.remove(&extent.incarnation);

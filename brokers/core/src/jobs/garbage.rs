@@ -3,11 +3,13 @@
 //!
 //! A lane goes once its broker has ended, no partition's extent names it, its records are in
 //! segments (no file with blocks is left), and the meter has said in the lane itself that it has
-//! recorded all of it. Two rounds in a row must find it so. The newest lane of all is one's own and
+//! recorded all of it, or has had as long for that as it was given: where nobody meters, nobody
+//! would say it ever. Two rounds in a row must find it so. The newest lane of all is one's own and
 //! stays, so numbers of incarnations are never given twice, whatever backup the metadata store
 //! comes back from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -25,8 +27,9 @@ pub const DELETED_TOPIC_KEPT_MS: i64 = 40 * 24 * 3_600_000;
 /// What the metadata store says of the dead, and how it forgets them.
 #[async_trait]
 pub trait Remains: Send + Sync {
-    /// Incarnations that have ended and that no partition's extent names.
-    fn ended(&self) -> BTreeSet<Incarnation>;
+    /// Incarnations that have ended and that no partition's extent names, each with a time at which
+    /// it had ended for certain: when its successor started, ms.
+    fn ended(&self) -> BTreeMap<Incarnation, i64>;
 
     /// Topics that were deleted before `before_ms`.
     fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId>;
@@ -41,6 +44,8 @@ pub trait Remains: Send + Sync {
 /// Remembers what the last round found.
 #[derive(Default)]
 pub struct Garbage {
+    /// For how long a lane waits for the meter; none: until it comes.
+    unmetered_kept: Option<Duration>,
     /// Files of lanes that nobody needs, unless somebody is about to publish them.
     rests: BTreeSet<(Incarnation, String)>,
     empty_lanes: BTreeSet<Incarnation>,
@@ -48,6 +53,11 @@ pub struct Garbage {
 }
 
 impl Garbage {
+    /// Before the first round.
+    pub fn new(unmetered_kept: Option<Duration>) -> Self {
+        Self { unmetered_kept, ..Self::default() }
+    }
+
     /// One round.
     ///
     /// # Errors
@@ -87,13 +97,18 @@ impl Garbage {
     ) -> Result<BTreeSet<Incarnation>, JobError> {
         let mut empty = BTreeSet::new();
         let known = std::mem::take(&mut self.rests);
-        for incarnation in remains.ended() {
+        let given_up_before_ms = self.unmetered_kept.map(|kept| {
+            let kept_ms = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+            context.clock.now_ms().saturating_sub(kept_ms)
+        });
+        for (incarnation, ended_at_ms) in remains.ended() {
             if incarnation >= context.incarnation {
                 continue;
             }
             let goes = |name: &str| known.contains(&(incarnation, name.to_owned()));
             let names = remove_files(context, incarnation, goes).await?;
-            let metered = names.iter().any(|name| name == METERED);
+            let metered = names.iter().any(|name| name == METERED)
+                || given_up_before_ms.is_some_and(|before_ms| ended_at_ms < before_ms);
             if metered && file_numbers(&names, "wal").is_empty() {
                 empty.insert(incarnation);
             }

@@ -156,6 +156,8 @@ pub struct JobSettings {
     pub rewrite_bytes_per_s: u64,
     /// Memory for the keys of a partition that is compacted.
     pub compaction_keys_bytes: usize,
+    /// For how long the rests of a dead lane wait for the meter; `None`: until it comes.
+    pub unmetered_lanes_kept: Option<Duration>,
 }
 
 impl Default for JobSettings {
@@ -166,6 +168,7 @@ impl Default for JobSettings {
             rewrite_interval: Duration::from_secs(15),
             rewrite_bytes_per_s: 64 << 20,
             compaction_keys_bytes: 32 << 20,
+            unmetered_lanes_kept: None,
         }
     }
 }
@@ -225,7 +228,7 @@ async fn keep_house(
     settings: JobSettings,
 ) {
     let mut sweeper = sweep::Sweeper::default();
-    let mut garbage = garbage::Garbage::default();
+    let mut garbage = garbage::Garbage::new(settings.unmetered_lanes_kept);
     let mut retention_due = ticks(settings.retention_interval);
     let mut sweep_due = ticks(settings.sweep_interval);
     loop {

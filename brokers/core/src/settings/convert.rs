@@ -53,6 +53,10 @@ impl From<&JobsSection> for JobSettings {
             rewrite_interval: Duration::from_millis(section.rewrite_interval_ms),
             rewrite_bytes_per_s: section.rewrite_bytes_per_s,
             compaction_keys_bytes: section.compaction_keys_bytes,
+            unmetered_lanes_kept: match section.unmetered_lanes_kept_ms {
+                0 => None,
+                kept_ms => Some(Duration::from_millis(kept_ms)),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use freshet_core::cold::manifest::Manifest;
@@ -72,6 +73,29 @@ async fn a_dead_lane_goes_once_the_meter_has_recorded_all_of_it() {
     drop(engine);
     let engine = cluster.start().await;
     assert_eq!(engine.incarnation, Incarnation(3));
+    assert_eq!(read_all(&open(&engine, topic, 0), 0).await.len(), 3);
+}
+
+#[tokio::test]
+async fn where_nobody_meters_a_dead_lane_goes_after_the_time_that_was_set() {
+    let mut cluster = Cluster::new();
+    cluster.settings.jobs.unmetered_lanes_kept = Some(Duration::from_secs(3600));
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &[("retention.ms", "-1")]).await;
+    append(&engine, &open(&engine, topic, 0), produced((7, 0), 0, 1, 3)).await;
+    drop(engine);
+    let first = lane_folder(&cluster, 1);
+    let engine = cluster.start().await;
+    eventually("its records are split", async || cluster.lane_files(1, "wal").is_empty()).await;
+    let other = create_topic(&engine, "other", 1, &[("retention.ms", "1")]).await;
+    segment(&engine, &open(&engine, other, 0), 1, 10).await;
+    eventually("rounds go by", async || open(&engine, other, 0).bounds().log_start == 1).await;
+    assert!(first.exists(), "an hour has not passed");
+    drop(engine);
+    cluster.settings.jobs.unmetered_lanes_kept = Some(Duration::from_millis(1));
+    let engine = cluster.start().await;
+    eventually("the lane goes", async || !first.exists()).await;
+    eventually("its record goes", async || !knows(&engine, 1).await).await;
     assert_eq!(read_all(&open(&engine, topic, 0), 0).await.len(), 3);
 }
 
