@@ -40,9 +40,10 @@ def test_broker_starts_on_every_sample_and_goes_on(sample):
         assert broker.incarnation == 3
 
 
-def test_scan_reads_the_samples_of_the_engine():
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_scan_reads_the_samples_of_the_engine(version):
     """Lanes that the engine's own tests wrote, with a clean end; there is no metadata store."""
-    scan = LogScan(CORE_SAMPLES / "v1", CORE_SAMPLES / "v1", None, "c")
+    scan = LogScan(CORE_SAMPLES / version, CORE_SAMPLES / version, None, "c")
     kinds = {block.kind for lane in scan.lanes.values() for block in lane.blocks}
     assert kinds >= {DATA, USAGE, INSTALL, CHECKPOINT}
     assert scan.lanes[2].seal is not None

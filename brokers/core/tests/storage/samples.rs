@@ -1,5 +1,5 @@
-//! The stored formats of lanes, objects and manifests. The samples were written by the release that
-//! introduced version 1; they are never changed. See `tests/samples/v1/README.md`.
+//! The stored formats of lanes, objects and manifests. Samples of each version were written by the
+//! release that introduced it; they are never changed. See `tests/samples/v1/README.md`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use crate::fixture::{
     CLUSTER, OpenLane, START_MS, STEP_MS, block_cache, eventually, fence_and_seal, partition,
     produced, small_files, wal,
 };
+use crate::formats;
 
 const TIME_MS: i64 = 1_700_000_000_000;
 const OBJECT: ObjectRef = ObjectRef { incarnation: Incarnation(1), number: 0 };
@@ -149,6 +150,9 @@ async fn write_samples(root: &Path) {
         let key = Manifest::key(CLUSTER, manifest.partition, manifest.name);
         store.put_new(&key, vec![manifest.encode()]).await.unwrap();
     }
+    let full = formats::manifest();
+    let key = Manifest::key(CLUSTER, full.partition, full.name);
+    store.put_new(&key, vec![full.encode()]).await.unwrap();
     let installed = Arc::clone(&lane.installed);
     let effect = Box::new(move || installed.0.lock().extend(installs()));
     lane.lane.install(installs(), effect).await.unwrap();
@@ -291,7 +295,7 @@ fn assert_leftover(root: &Path) {
     assert_eq!(leftover.encode(), bytes);
 }
 
-async fn assert_cold(disk: Arc<dyn Disk>) {
+async fn assert_cold(disk: Arc<dyn Disk>, version: u16) {
     let store = Arc::new(FolderStore::new(disk));
     let reader = ColdReader::new(Arc::clone(&store) as Arc<_>, CLUSTER, block_cache());
     let (object, expected) = object_and_manifests();
@@ -301,11 +305,13 @@ async fn assert_cold(disk: Arc<dyn Disk>) {
         let bytes = store.get(&Manifest::key(CLUSTER, id, manifest.name)).await.unwrap();
         let mut decoded = Manifest::decode(&bytes).unwrap();
         assert_eq!(Manifest::decode(&decoded.encode()).unwrap(), decoded);
-        // Version 1 says neither, and what stands for them is the least that is true.
-        let segment = &mut decoded.segments[0];
-        assert_eq!(decoded.split_by_day.values().sum::<u64>(), segment.bytes);
-        segment.first_timestamp = manifest.segments[0].first_timestamp;
-        decoded.split_by_day = manifest.split_by_day.clone();
+        if version == 1 {
+            // It says neither, and what stands for them is the least that is true.
+            let segment = &mut decoded.segments[0];
+            assert_eq!(decoded.split_by_day.values().sum::<u64>(), segment.bytes);
+            segment.first_timestamp = manifest.segments[0].first_timestamp;
+            decoded.split_by_day = manifest.split_by_day.clone();
+        }
         assert_eq!(decoded, manifest);
         let chunks = reader.chunks(id, &manifest.segments[0]).await.unwrap();
         let mut found = Vec::new();
@@ -317,16 +323,21 @@ async fn assert_cold(disk: Arc<dyn Disk>) {
         let of_partition = samples.filter(|sample| partition(sample.index) == id);
         assert_eq!(found, of_partition.map(|sample| sample.batch).collect::<Vec<_>>());
     }
+    if version > 1 {
+        let full = formats::manifest();
+        let bytes = store.get(&Manifest::key(CLUSTER, full.partition, full.name)).await.unwrap();
+        assert_eq!(Manifest::decode(&bytes).unwrap(), full);
+    }
 }
 
-/// `version` is that of the blocks.
+/// `version` is that of blocks and manifests.
 async fn assert_samples(root: &Path, version: u16) {
     let disk: Arc<dyn Disk> = Arc::new(FolderDisk::new(root).unwrap());
     assert_closed_lane(disk.as_ref(), version).await;
     assert_sealed_lane(disk.as_ref(), version).await;
     assert_leftover(root);
     assert_eq!((holder(root, 1), holder(root, 2)), (1, 99));
-    assert_cold(disk).await;
+    assert_cold(disk, version).await;
 }
 
 fn copy_tree(from: &Path, to: &Path) {
@@ -343,11 +354,13 @@ fn copy_tree(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn the_samples_of_version_1_are_read() {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/v1");
-    let folder = tempfile::tempdir().unwrap();
-    copy_tree(&samples, folder.path());
-    assert_samples(folder.path(), 1).await;
+async fn the_samples_of_every_version_are_read() {
+    for version in 1..=2 {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+        let folder = tempfile::tempdir().unwrap();
+        copy_tree(&samples.join(format!("v{version}")), folder.path());
+        assert_samples(folder.path(), version).await;
+    }
 }
 
 /// Where `FRESHET_SAMPLES` names an empty folder, the samples of the present formats stay there.
