@@ -16,6 +16,7 @@ mod garbage;
 mod jobs;
 mod lane;
 mod object_store;
+mod offline;
 mod producers;
 mod reads;
 mod recovery;
