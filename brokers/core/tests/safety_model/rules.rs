@@ -91,8 +91,11 @@ pub enum Rule {
     DeleteAfterTrim,
     /// A checkpoint names every manifest whose install record precedes it in the lane.
     CheckpointHoldsEarlierInstalls,
-    /// One change of a partition's manifest at a time, derived from the one before.
+    /// One change of a partition's manifest at a time, though jobs work beside each other.
     OneManifestChangeAtATime,
+    /// Rule 6: a job changes the manifest that is in force when its turn comes, not the one from
+    /// which its work began.
+    EditWhatCounts,
     /// A file goes only when a later file, with its checkpoint covered, exists.
     OnlyClosedFilesGo,
 

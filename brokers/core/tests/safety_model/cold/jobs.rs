@@ -23,12 +23,12 @@ pub fn actions(model: &ColdModel, state: &ColdState, actions: &mut Vec<Action>) 
     }
 }
 
-/// Begins a job with its object, derived from the manifest that the broker holds to be in force.
+/// Begins a job with its object, of what the manifest says that the broker holds to be in force.
+/// Splitting and compaction go on beside each other, each by itself.
 pub fn start(model: &ColdModel, state: &mut ColdState, broker: u8, kind: Kind) -> Option<()> {
     let memory = *state.broker(broker);
-    let publishes = |job: &Job| job.step != Step::Applied;
-    let busy = memory.jobs.iter().flatten().any(publishes);
-    if busy && model.rules.has(Rule::OneManifestChangeAtATime) {
+    let busy = |job: &Job| job.kind == kind && job.step != Step::Applied;
+    if memory.jobs.iter().flatten().any(busy) {
         return None;
     }
     let slot = memory.jobs.iter().position(Option::is_none)?;
@@ -37,27 +37,40 @@ pub fn start(model: &ColdModel, state: &mut ColdState, broker: u8, kind: Kind) -
         return None;
     }
     let base = state.manifest(memory.manifest);
-    let (manifest, contents) = match kind {
-        Kind::Split => {
-            let covered_end = covered_data_end(state, broker);
-            let contents = (bit(covered_end) - 1) & !(bit(base.covered_end) - 1);
-            (Manifest { covered_end, objects: base.objects | bit(name) }, contents)
-        }
-        Kind::Compact => {
-            let contents = bit(base.covered_end) - 1;
-            (Manifest { covered_end: base.covered_end, objects: bit(name) }, contents)
-        }
+    let split = bit(base.covered_end) - 1;
+    let contents = match kind {
+        Kind::Split => (bit(covered_data_end(state, broker)) - 1) & !split,
+        Kind::Compact => split,
     };
     if contents == 0 {
         return None;
     }
-    state.store.manifests[usize::from(name)] = manifest;
     state.store.contents[usize::from(name)] = contents;
     state.store.objects |= bit(name);
     let memory = state.broker_mut(broker);
     memory.names_used += 1;
-    memory.jobs[slot] = Some(Job { name, base: memory.manifest, step: Step::ObjectPut });
+    memory.jobs[slot] = Some(Job { kind, name, base: memory.manifest, step: Step::ObjectPut });
     Some(())
+}
+
+/// The manifest that is to follow `current`; none where what the job replaces is not there any
+/// more.
+fn change(state: &ColdState, job: Job, current: Option<u8>) -> Option<Manifest> {
+    let (began, current) = (state.manifest(job.base), state.manifest(current));
+    match job.kind {
+        Kind::Split => {
+            let contents = state.store.contents[usize::from(job.name)];
+            let end = u8::BITS - contents.leading_zeros();
+            let covered_end = u8::try_from(end).expect("as many as a byte has bits");
+            let objects = current.objects | bit(job.name);
+            (began.covered_end == current.covered_end).then_some(Manifest { covered_end, objects })
+        }
+        Kind::Compact => {
+            let objects = current.objects & !began.objects | bit(job.name);
+            let is_there = current.objects & began.objects == began.objects;
+            is_there.then_some(Manifest { objects, ..current })
+        }
+    }
 }
 
 /// One past the highest offset below the fence-checked end, of this lane and those before it.
@@ -76,13 +89,10 @@ fn data_ends(state: &ColdState, lane: u8, end: u8) -> impl Iterator<Item = u8> {
 }
 
 /// The next step of a job until its manifest is in force.
-pub fn advance(state: &mut ColdState, broker: u8, slot: u8) -> Option<()> {
+pub fn advance(model: &ColdModel, state: &mut ColdState, broker: u8, slot: u8) -> Option<()> {
     let job = state.broker(broker).jobs[usize::from(slot)]?;
     let step = match job.step {
-        Step::ObjectPut => {
-            state.store.existing_manifests |= bit(job.name);
-            Step::ManifestPut
-        }
+        Step::ObjectPut => return publish(model, state, broker, slot),
         Step::ManifestPut => {
             let place = ColdModel::append(state, broker, Entry::Install(job.name))?;
             Step::InstallWritten(place)
@@ -94,6 +104,27 @@ pub fn advance(state: &mut ColdState, broker: u8, slot: u8) -> Option<()> {
         Step::InstallWritten(_) | Step::Applied => return None,
     };
     state.broker_mut(broker).jobs[usize::from(slot)] = Some(Job { step, ..job });
+    Some(())
+}
+
+/// Puts the job's manifest when its turn has come; ends the job where there is nothing to change.
+fn publish(model: &ColdModel, state: &mut ColdState, broker: u8, slot: u8) -> Option<()> {
+    let memory = *state.broker(broker);
+    let job = memory.jobs[usize::from(slot)]?;
+    let has_turn = |other: &Job| matches!(other.step, Step::ManifestPut | Step::InstallWritten(_));
+    let taken = memory.jobs.iter().flatten().any(has_turn);
+    if taken && model.rules.has(Rule::OneManifestChangeAtATime) {
+        return None;
+    }
+    let edits_current = model.rules.has(Rule::EditWhatCounts);
+    let base = if edits_current { memory.manifest } else { job.base };
+    let changed = change(state, job, base);
+    if let Some(manifest) = changed {
+        state.store.manifests[usize::from(job.name)] = manifest;
+        state.store.existing_manifests |= bit(job.name);
+    }
+    let next = changed.map(|_| Job { base, step: Step::ManifestPut, ..job });
+    state.broker_mut(broker).jobs[usize::from(slot)] = next;
     Some(())
 }
 

@@ -177,7 +177,7 @@ impl Model for ColdModel {
             Action::Cover { broker } => Self::cover(next, broker),
             Action::TakeOver { more } => self.take_over(next, more),
             Action::Start { broker, kind } => jobs::start(self, next, broker, kind),
-            Action::Advance { broker, slot } => jobs::advance(next, broker, slot),
+            Action::Advance { broker, slot } => jobs::advance(self, next, broker, slot),
             Action::Delete { broker, slot } => jobs::delete(self, next, broker, slot),
             Action::CleanUp { broker, slot } => jobs::clean_up(next, broker, slot),
             Action::Trim { broker } => jobs::trim(self, next, broker),

@@ -7,7 +7,7 @@ pub const ENTRIES: usize = 6;
 /// Names of objects and manifests: 0 is there from the start, 1 and 2 are broker 1's, 3 and 4 are
 /// broker 2's. A job makes one object and one manifest, both under its own number.
 pub const NAMES: usize = 5;
-/// Jobs of a broker at one time: one that publishes, one that has only to delete.
+/// Jobs of a broker at one time.
 pub const JOBS: usize = 2;
 
 /// An entry of a lane. A checkpoint begins a file.
@@ -97,9 +97,10 @@ pub enum Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
+    pub kind: Kind,
     /// The name of what it makes.
     pub name: u8,
-    /// The manifest that it derives from.
+    /// The manifest from which its work began; once it has a manifest, the one that this follows.
     pub base: Option<u8>,
     pub step: Step,
 }

@@ -94,6 +94,16 @@ fn two_manifest_changes_at_a_time_delete_a_live_object() {
 }
 
 #[test]
+fn changing_the_manifest_from_which_the_work_began_loses_an_acked_record() {
+    assert_breaks(without(Rule::EditWhatCounts, TWO_LEADERS), ACKED_IS_SERVED);
+}
+
+#[test]
+fn changing_the_manifest_from_which_the_work_began_deletes_a_live_object() {
+    assert_breaks(without(Rule::EditWhatCounts, TWO_LEADERS), LIVE_OBJECTS_EXIST);
+}
+
+#[test]
 fn deleting_the_last_file_loses_an_acked_record() {
     assert_breaks(without(Rule::OnlyClosedFilesGo, TWO_LEADERS), ACKED_IS_SERVED);
 }
