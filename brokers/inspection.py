@@ -125,6 +125,7 @@ def written(file: dict[str, Any]) -> str:
 def describe_partitions(partitions: list[dict[str, Any]]) -> Iterator[str]:
     """Partitions with the manifest that counts."""
     heading = ("topic", "partition", "leader", "epoch", "lanes", "manifest", "offsets", "segments")
+    further = ("record bytes", "compacted to", "damaged")
     rows = [
         (
             p["topic"] or p["topic_id"],
@@ -138,9 +139,10 @@ def describe_partitions(partitions: list[dict[str, Any]]) -> Iterator[str]:
         )
         for p in partitions
     ]
+    rests = [(p["bytes"], p["compacted_until"] or "-", p["damaged"]) for p in partitions]
     yield from table(
-        (*heading, "record bytes"),
-        [(*row, p["bytes"]) for row, p in zip(rows, partitions, strict=True)],
+        (*heading, *further),
+        [(*row, *rest) for row, rest in zip(rows, rests, strict=True)],
     )
 
 

@@ -34,9 +34,9 @@ _MEMORY_HEAD = """
 ## Of a broker's memory
 
 What a broker takes is bounded by the sum of these, whatever its clients and its disk do, and by
-some 40 MiB for itself, 40 KiB for each connection and 20 KiB for each partition. Under a load that
-changes the allocator may keep as much again as is in use. Each is a
-[setting](broker-settings.md); metrics of the same parts are [here](metrics.md).
+some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, and 128 MiB while
+segments are joined or compacted. Under a load that changes the allocator may keep as much again as
+is in use. Each is a [setting](broker-settings.md); [metrics](metrics.md) tell of the same parts.
 
 | Memory | Setting | Default | What happens |
 |---|---|---|---|
@@ -51,6 +51,7 @@ _MEMORY = (
     ("Older records on their way to clients", "limits.catch_up_fetch_bytes", 1, "Fetches wait."),
     ("Blocks of lanes and objects", "reads.block_bytes", 1, "More are read for one client each."),
     ("The file that is split, and its object", "lane.file_bytes_max", 2, "One is split at a time."),
+    ("Keys of a topic that is compacted", "jobs.compaction_keys_bytes", 1, "It takes more rounds."),
 )
 
 

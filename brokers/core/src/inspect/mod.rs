@@ -197,8 +197,17 @@ pub struct PartitionReport {
     pub dropped: usize,
     /// Bytes of record batches in them.
     pub bytes: u64,
+    /// Compaction has seen everything below this offset; 0 where the topic is not compacted.
+    pub compacted_until: i64,
+    /// Segments that compaction wrote.
+    pub compacted_segments: usize,
+    /// Bytes of segments that compaction has not seen yet, if it is to see them.
+    pub dirty_bytes: u64,
     /// Idempotent producers that it remembers.
     pub producers: usize,
+    /// Places of its manifests and objects that do not check: it is not joined or compacted, and
+    /// what lies there is not served.
+    pub damaged: usize,
 }
 
 /// An object.

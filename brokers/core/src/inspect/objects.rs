@@ -56,6 +56,7 @@ impl Inspector<'_> {
         id: PartitionId,
         named: &mut BTreeMap<ObjectRef, Named>,
     ) -> Result<PartitionReport, InspectError> {
+        let damaged_before = self.report.damage.len();
         let mut names: BTreeSet<ManifestRef> = BTreeSet::new();
         for file_name in self.objects.list(&Manifest::folder(self.cluster, id)).await? {
             names.extend(Manifest::parse_file_name(&file_name));
@@ -80,6 +81,9 @@ impl Inspector<'_> {
         }
         let record = self.known.partitions.get(&id);
         let extents = record.map_or(&[][..], |record| &record.extents);
+        let current = current.unwrap_or_else(|| Manifest::empty(id));
+        let first_dirty = current.first_dirty_offset;
+        let dirty = current.segments.iter().filter(|segment| segment.end_offset > first_dirty);
         Ok(PartitionReport {
             topic_id: id.topic.simple().to_string(),
             topic: self.known.names.get(&id.topic).cloned(),
@@ -89,12 +93,16 @@ impl Inspector<'_> {
             extents: extents.iter().map(|extent| extent.incarnation).collect(),
             manifest: installed.map(Manifest::file_name),
             manifests: names.into_iter().map(Manifest::file_name).collect(),
-            log_start: current.as_ref().map_or(0, |manifest| manifest.log_start),
-            covered_end: current.as_ref().map_or(0, |manifest| manifest.covered_end),
-            segments: current.as_ref().map_or(0, |manifest| manifest.segments.len()),
-            dropped: current.as_ref().map_or(0, |manifest| manifest.dropped.len()),
-            bytes: current.as_ref().map_or(0, Manifest::bytes),
-            producers: current.as_ref().map_or(0, |manifest| manifest.producers.len()),
+            log_start: current.log_start,
+            covered_end: current.covered_end,
+            segments: current.segments.len(),
+            dropped: current.dropped.len(),
+            bytes: current.bytes(),
+            compacted_until: first_dirty,
+            compacted_segments: current.segments.iter().filter(|each| each.compacted).count(),
+            dirty_bytes: dirty.map(|segment| segment.bytes).sum(),
+            producers: current.producers.len(),
+            damaged: self.report.damage.len() - damaged_before,
         })
     }
 

@@ -33,6 +33,8 @@ pub(super) async fn join(
     let run = &manifest.segments[run];
     let batches = source.read(partition.id(), run).await?;
     tracing::debug!(partition = %partition.id(), segments = run.len(), "joins segments");
+    source.metrics().runs.inc();
+    source.metrics().written_bytes.inc_by(run.iter().map(|segment| segment.bytes).sum());
     rewriter.replace(partition, &manifest, run, &batches, false).await
 }
 
@@ -72,4 +74,61 @@ fn run_below(segments: &[Segment], range: Range<usize>, tier_bytes: u64) -> Opti
         }
     }
     (run.len() >= JOINED_MIN).then_some(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::log;
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn eight_small_segments_in_a_row_are_joined_and_fewer_are_not() {
+        assert_eq!(due_run(&log(&[KIB; 7])), None);
+        assert_eq!(due_run(&log(&[KIB; 8])), Some(0..8));
+        assert_eq!(due_run(&log(&[KIB; 30])), Some(0..30));
+        assert_eq!(due_run(&log(&[])), None);
+    }
+
+    #[test]
+    fn a_large_segment_ends_a_run() {
+        let mut sizes = vec![KIB; 7];
+        sizes.push(40 * MIB);
+        sizes.extend([KIB; 7]);
+        assert_eq!(due_run(&log(&sizes)), None);
+        sizes.push(KIB);
+        assert_eq!(due_run(&log(&sizes)), Some(8..16));
+        sizes.insert(0, KIB);
+        assert_eq!(due_run(&log(&sizes)), Some(0..8), "the oldest first");
+    }
+
+    #[test]
+    fn larger_segments_are_joined_with_their_like_up_to_a_size() {
+        assert_eq!(due_run(&log(&[64 * KIB; 8])), Some(0..8), "of the next tier");
+        let mut sizes = vec![600 * KIB; 3];
+        sizes.extend([KIB; 8]);
+        assert_eq!(due_run(&log(&sizes)), Some(3..11), "the lowest tier comes first");
+        assert_eq!(due_run(&log(&[4 * MIB - 1; 8])), Some(0..8));
+        assert_eq!(due_run(&log(&[4 * MIB; 8])), None);
+    }
+
+    #[test]
+    fn a_run_is_no_larger_than_an_object() {
+        assert_eq!(due_run(&log(&[3 * MIB; 20])), Some(0..10));
+    }
+
+    #[test]
+    fn what_compaction_has_seen_is_not_joined_with_what_it_has_not() {
+        let mut manifest = log(&[KIB; 14]);
+        manifest.first_dirty_offset = 70;
+        assert_eq!(due_run(&manifest), None);
+        manifest.first_dirty_offset = 80;
+        assert_eq!(due_run(&manifest), Some(0..8));
+        manifest.first_dirty_offset = 60;
+        assert_eq!(due_run(&manifest), Some(6..14));
+        manifest.first_dirty_offset = 65;
+        assert_eq!(due_run(&manifest), Some(6..14), "a part that it has seen does not count");
+    }
 }

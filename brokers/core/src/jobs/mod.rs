@@ -299,3 +299,31 @@ fn report(job: &str, outcome: Result<(), JobError>) {
         Err(error) => tracing::error!(job, %error, "job failed; what it was to delete stays"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cold::manifest::Manifest;
+    use crate::cold::segment::{ObjectRef, Segment};
+
+    /// A log of segments of these bytes, each of ten offsets.
+    pub(super) fn log(bytes: &[u64]) -> Manifest {
+        let segment = |(number, bytes): (u32, &u64)| Segment {
+            object: ObjectRef { incarnation: Incarnation(1), number: number.into() },
+            section_position: 0,
+            section_bytes: 0,
+            base_offset: 10 * i64::from(number),
+            end_offset: 10 * i64::from(number) + 10,
+            first_timestamp: 0,
+            max_timestamp: 0,
+            bytes: *bytes,
+            written_at_ms: 0,
+            compacted: false,
+        };
+        let segments: Vec<Segment> = (0..).zip(bytes).map(segment).collect();
+        let end = segments.last().map_or(0, |last| last.end_offset);
+        let (covered_end, last_stable_offset) = (end, end);
+        let id = PartitionId::new(TopicId::from_u128(1), 0);
+        Manifest { covered_end, last_stable_offset, segments, ..Manifest::empty(id) }
+    }
+}

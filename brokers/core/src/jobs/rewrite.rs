@@ -14,6 +14,7 @@ use crate::cold::ColdError;
 use crate::cold::manifest::Manifest;
 use crate::cold::segment::{ObjectRef, Segment, SegmentPlace, SegmentWriter};
 use crate::ids::PartitionId;
+use crate::metrics::RewriteMetrics;
 use crate::partition::Partition;
 use crate::records::{Batches, StoredBatch, Tail};
 use crate::rules::Rule;
@@ -154,15 +155,25 @@ impl Plan {
     }
 }
 
-/// Reads for jobs, no faster than they may.
+/// Reads for a job, no faster than all of them may together.
 pub(super) struct Source<'a> {
     context: &'a JobContext,
-    pace: Pace,
+    pace: &'a Pace,
+    metrics: &'a RewriteMetrics,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(context: &'a JobContext, bytes_per_s: u64) -> Self {
-        Self { context, pace: Pace::new(bytes_per_s.max(1)) }
+    pub(super) fn new(
+        context: &'a JobContext,
+        pace: &'a Pace,
+        metrics: &'a RewriteMetrics,
+    ) -> Self {
+        Self { context, pace, metrics }
+    }
+
+    /// What is counted of the job.
+    pub(super) fn metrics(&self) -> &RewriteMetrics {
+        self.metrics
     }
 
     /// Visits the batches of a segment in order, until `visit` has enough.
@@ -178,6 +189,7 @@ impl<'a> Source<'a> {
         let cold = &self.context.sources.cold;
         for chunk in cold.chunks(partition, segment).await?.iter() {
             let bytes = cold.read(segment.object, chunk).await?;
+            self.metrics.read_bytes.inc_by(bytes.len() as u64);
             self.pace.take(bytes.len() as u64).await;
             // Others go on before the batches are looked through.
             tokio::task::yield_now().await;

@@ -25,6 +25,11 @@ pub(super) struct KindLabel {
     pub(super) kind: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct JobLabel {
+    pub(super) job: &'static str,
+}
+
 /// A group's state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct StateLabel {

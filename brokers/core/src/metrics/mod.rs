@@ -19,12 +19,14 @@ use prometheus_client::registry::Registry;
 
 mod gauges;
 pub mod http;
+mod jobs;
 mod labels;
 mod lane;
 mod reads;
 mod requests;
 
 pub use gauges::{BrokerState, Gauges, ProcessGauges};
+pub use jobs::{JobMetrics, RewriteMetrics};
 pub use labels::StateLabel;
 use labels::{KindLabel, SourceLabel, TopicLabel};
 pub use lane::{CommitStage, LaneMetrics};
@@ -82,6 +84,8 @@ pub struct Metrics {
     pub lane: LaneMetrics,
     /// Of reading lanes and objects.
     pub blocks: BlockMetrics,
+    /// Of joining and compaction.
+    pub jobs: JobMetrics,
     /// What is looked up when somebody asks.
     pub gauges: Gauges,
 }
@@ -165,6 +169,7 @@ impl Metrics {
             requests: RequestMetrics::register(&mut registry),
             lane: LaneMetrics::register(&mut registry),
             blocks: BlockMetrics::register(&mut registry),
+            jobs: JobMetrics::register(&mut registry),
             gauges: Gauges::register(&mut registry),
             registry: Mutex::new(registry),
         }
@@ -290,6 +295,8 @@ mod tests {
         metrics.read(ReadSource::Cold, 5);
         metrics.lane.block_written("data", 4096);
         metrics.lane.commit_took(CommitStage::Token, Duration::from_micros(60));
+        metrics.jobs.compact.runs.inc();
+        metrics.jobs.dirty_percent_max.set(62.5);
         metrics.gauges.incarnation.set(7);
         let text = metrics.render();
         for line in [
@@ -299,6 +306,8 @@ mod tests {
             r#"freshet_read_bytes_total{source="cold"} 5"#,
             r#"freshet_lane_blocks_total{kind="data"} 1"#,
             r#"freshet_lane_commit_seconds_count{stage="token"} 1"#,
+            r#"freshet_rewrites_total{job="compact"} 1"#,
+            "kafka_log_logcleanermanager_max_dirty_percent 62.5",
             "freshet_incarnation 7",
             "# EOF",
         ] {

@@ -1,13 +1,17 @@
 //! Compaction and joining on the engine as a whole: what readers find afterwards, also after a
 //! restart, and that rewriting loses nothing that is written meanwhile.
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use freshet_core::engine::Engine;
+use freshet_core::inspect::{InspectOptions, PartitionReport, inspect};
+use freshet_core::metadata::SqliteStore;
 use freshet_core::partition::Partition;
 use freshet_core::records::{BatchBuilder, Compression};
 
-use crate::fixture::{Cluster, append, create_topic, eventually, open};
+use crate::fixture::{CLUSTER, Cluster, append, create_topic, eventually, open};
 
 const COMPACT: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
@@ -44,6 +48,22 @@ async fn table(partition: &Partition) -> Vec<(i64, String, Option<String>)> {
     found
 }
 
+/// What the inspector says of the partitions of a topic.
+async fn inspected(cluster: &Cluster, topic: &str) -> Vec<PartitionReport> {
+    let store = SqliteStore::open(&cluster.folder.path().join(cluster.metadata)).await.unwrap();
+    let options =
+        InspectOptions { verify: true, topic: Some(topic.to_owned()), ..InspectOptions::default() };
+    let report = inspect(&cluster.environment(), Arc::new(store), CLUSTER, &options).await;
+    report.unwrap().partitions
+}
+
+/// The value of a metric.
+fn metric(engine: &Engine, name: &str) -> u64 {
+    let page = engine.settings.metrics.render();
+    let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{name} is not in\n{page}")).parse().unwrap()
+}
+
 fn row(offset: i64, key: &str, value: Option<&str>) -> (i64, String, Option<String>) {
     (offset, key.to_owned(), value.map(str::to_owned))
 }
@@ -74,6 +94,80 @@ async fn the_newest_record_of_each_key_stays_at_its_offset() {
         table(&partition).await.first() == Some(&row(4, "a", Some("3")))
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_compaction_did_is_counted_and_inspected() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &COMPACT).await;
+    let partition = open(&engine, topic, 0);
+    for value in ["1", "2", "3"] {
+        write(&engine, &partition, &[("a", Some(value)), ("b", Some(value))]).await;
+    }
+    let expected = [row(4, "a", Some("3")), row(5, "b", Some("3"))];
+    eventually("superseded records go", async || table(&partition).await == expected).await;
+    eventually("the round ends", async || {
+        metric(&engine, "freshet_compaction_dropped_records_total") == 4
+            && metric(&engine, "freshet_compaction_backlog_bytes") == 0
+    })
+    .await;
+    assert!(metric(&engine, "freshet_rewrites_total{job=\"compact\"}") >= 1);
+    assert!(metric(&engine, "freshet_rewrite_read_bytes_total{job=\"compact\"}") > 0);
+    assert_eq!(metric(&engine, "kafka_log_logcleanermanager_uncleanable_partitions_count"), 0);
+    let report = &inspected(&cluster, "t").await[0];
+    assert_eq!((report.compacted_until, report.dirty_bytes, report.damaged), (6, 0, 0));
+    assert!(report.compacted_segments > 0);
+}
+
+#[tokio::test]
+async fn keys_that_find_no_room_take_more_rounds() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    // Room for one key.
+    cluster.settings.jobs.compaction_keys_bytes = 1;
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 1, &COMPACT).await;
+    let partition = open(&engine, topic, 0);
+    let keys = ["a", "b", "c", "d", "e"];
+    for value in ["1", "2", "3"] {
+        let records = keys.map(|key| (key, Some(value)));
+        write(&engine, &partition, &records).await;
+    }
+    let expected: Vec<_> =
+        (10..).zip(keys).map(|(offset, key)| row(offset, key, Some("3"))).collect();
+    eventually("superseded records go", async || table(&partition).await == expected).await;
+}
+
+#[tokio::test]
+async fn a_partition_with_a_damaged_segment_is_left_alone_and_named() {
+    let mut cluster = Cluster::new();
+    cluster.settings.hot_bytes = 0;
+    cluster.settings.jobs.rewrite_interval = Duration::from_secs(3600);
+    let engine = cluster.start().await;
+    let topic = create_topic(&engine, "t", 2, &COMPACT).await;
+    let (bad, good) = (open(&engine, topic, 0), open(&engine, topic, 1));
+    for partition in [&bad, &good] {
+        write(&engine, partition, &[("a", Some("1")), ("b", Some("1"))]).await;
+        write(&engine, partition, &[("a", Some("2"))]).await;
+    }
+    let damaged = bad.manifest().segments[0].object.key(CLUSTER);
+    drop(engine);
+    // Behind the head of the object its first chunk begins.
+    let file = std::fs::OpenOptions::new().write(true).open(cluster.bucket().join(damaged));
+    file.unwrap().write_all_at(b"!", 16 + 30).unwrap();
+    cluster.settings.jobs.rewrite_interval = Duration::from_millis(20);
+    let engine = cluster.start().await;
+    let good = open(&engine, topic, 1);
+    let expected = [row(1, "b", Some("1")), row(2, "a", Some("2"))];
+    eventually("the other is compacted", async || table(&good).await == expected).await;
+    let uncleanable = "kafka_log_logcleanermanager_uncleanable_partitions_count";
+    eventually("it is counted", async || metric(&engine, uncleanable) == 1).await;
+    assert_eq!(open(&engine, topic, 0).manifest().segments.len(), 2);
+    let reports = inspected(&cluster, "t").await;
+    let damage: Vec<_> = reports.iter().map(|each| (each.partition, each.damaged)).collect();
+    assert_eq!(damage, [(0, 1), (1, 0)]);
 }
 
 #[tokio::test]
@@ -127,7 +221,7 @@ async fn small_segments_of_many_partitions_are_joined_into_one_object() {
 async fn nothing_that_is_written_while_segments_are_rewritten_is_lost() {
     let mut cluster = Cluster::new();
     cluster.settings.hot_bytes = 0;
-    cluster.settings.jobs.rewrite_interval = std::time::Duration::from_millis(1);
+    cluster.settings.jobs.rewrite_interval = Duration::from_millis(1);
     let engine = cluster.start().await;
     let topic = create_topic(&engine, "t", 1, &COMPACT).await;
     let partition = open(&engine, topic, 0);

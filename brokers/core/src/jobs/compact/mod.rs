@@ -19,10 +19,10 @@ mod plan;
 mod transactions;
 
 pub use keys::KeyOffsets;
-pub use plan::{CompactionRules, DirtyRange, due};
+pub use plan::{Cleanable, CompactionRules, DirtyRange, cleanable, due};
 pub use transactions::Transactions;
 
-/// Compacts a partition where it is due; tells whether it was.
+/// Compacts a partition where it is due; tells how many records went then.
 ///
 /// # Errors
 /// [`JobError`]; what was not installed by then stays as it was.
@@ -33,33 +33,50 @@ pub(super) async fn compact(
     rules: CompactionRules,
     keys_bytes: usize,
     now_ms: i64,
-) -> Result<bool, JobError> {
+) -> Result<Option<u64>, JobError> {
     let manifest = partition.manifest();
-    let Some(range) = due(&manifest, rules, now_ms) else { return Ok(false) };
+    let Some(range) = due(&manifest, rules, now_ms) else { return Ok(None) };
     let keys = note_keys(source, partition, &manifest, range, keys_bytes).await?;
     let end = keys.end;
     let mut cleaner = Cleaner::new(&manifest, keys, rules.delete_retention_ms, now_ms);
-    let (mut before, mut after) = (0, 0);
+    let (mut before, mut after) = (Amount::default(), Amount::default());
     for run in runs(&manifest.segments, end) {
         let batches = source.read(partition.id(), run).await?;
-        before += size(&batches);
+        before.add(&batches);
         let cleaned = cleaner.clean(batches);
-        after += size(&cleaned.batches);
+        let kept = after.add(&cleaned.batches);
         if cleaned.changed {
+            source.metrics().written_bytes.inc_by(kept);
             let batches = &cleaned.batches;
             rewriter.replace(partition, &manifest, run, batches, true).await?;
         }
     }
     rewriter.is_clean(partition, &manifest, end);
+    source.metrics().runs.inc();
+    let dropped_records = before.records - after.records;
     tracing::info!(
-        partition = %partition.id(), topic = %partition.topic(), until = end, before, after,
-        "compacts"
+        partition = %partition.id(), topic = %partition.topic(), until = end,
+        before = before.bytes, after = after.bytes, dropped_records, "compacts"
     );
-    Ok(true)
+    Ok(Some(dropped_records))
 }
 
-fn size(batches: &[StoredBatch]) -> u64 {
-    batches.iter().map(|batch| batch.size_bytes() as u64).sum()
+/// How much there is of a log.
+#[derive(Default)]
+struct Amount {
+    bytes: u64,
+    records: u64,
+}
+
+impl Amount {
+    /// Adds batches; tells how many bytes they have.
+    fn add(&mut self, batches: &[StoredBatch]) -> u64 {
+        let bytes: u64 = batches.iter().map(|batch| batch.size_bytes() as u64).sum();
+        let records = batches.iter().map(|batch| batch.header().record_count);
+        self.records += records.map(|count| u64::try_from(count).unwrap_or(0)).sum::<u64>();
+        self.bytes += bytes;
+        bytes
+    }
 }
 
 /// Notes the newest offset of each key from the first dirty offset on, as far as memory goes.
@@ -70,15 +87,12 @@ async fn note_keys(
     range: DirtyRange,
     bytes_max: usize,
 ) -> Result<KeyOffsets, JobError> {
-    let mut keys = KeyOffsets::new(range.from, bytes_max);
+    let mut keys = KeyOffsets::new(range, bytes_max);
     let mut transactions = Transactions::new(&manifest.aborted);
     let dirty = manifest.segments.iter();
     let dirty = dirty.skip_while(|segment| segment.end_offset <= range.from);
     for segment in dirty.take_while(|segment| segment.end_offset <= range.until) {
-        let mut note = |batch: StoredBatch| {
-            note_batch(&mut keys, &mut transactions, &batch);
-            if keys.is_full() { Visit::Enough } else { Visit::More }
-        };
+        let mut note = |batch| note_batch(&mut keys, &mut transactions, &batch);
         if source.visit(partition.id(), segment, &mut note).await? == Visit::Enough {
             break;
         }
@@ -86,28 +100,39 @@ async fn note_keys(
     Ok(keys)
 }
 
-fn note_batch(keys: &mut KeyOffsets, transactions: &mut Transactions, batch: &StoredBatch) {
+/// Notes what a batch adds; the rest of the log is for the next round where there is no room.
+fn note_batch(
+    keys: &mut KeyOffsets,
+    transactions: &mut Transactions,
+    batch: &StoredBatch,
+) -> Visit {
     let header = batch.header();
-    let from = keys.end;
-    keys.end = keys.end.max(header.next_offset());
+    let (from, end) = (keys.end, header.next_offset());
+    keys.end = from.max(end);
     if header.is_control() {
         transactions.pass_marker(batch);
-        return;
+        return Visit::More;
     }
     if transactions.pass_records(batch) {
-        return;
+        return Visit::More;
     }
+    let mut no_room_at = None;
     let noted = batch.visit_facts(|record| {
         if let Some(key) = &record.key
             && record.offset >= from
+            && no_room_at.is_none()
+            && !keys.note(key, record.offset)
         {
-            keys.note(key, record.offset);
+            no_room_at = Some(record.offset);
         }
     });
     if let Err(error) = noted {
         // It stays as it is, for readers to judge.
         tracing::warn!(offset = header.base_offset, %error, "compaction passes a batch over");
     }
+    let Some(offset) = no_room_at else { return Visit::More };
+    keys.end = offset;
+    Visit::Enough
 }
 
 /// The segments that begin below `end`, in runs of adjacent ones that fit into an object.
@@ -224,3 +249,7 @@ fn record_stays(keys: &KeyOffsets, record: &RecordFacts, tombstones_expired: boo
     let Some(key) = &record.key else { return false };
     keys.is_newest(key, record.offset) && (record.has_value || !tombstones_expired)
 }
+
+#[cfg(test)]
+#[path = "compact_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! What is counted of joining and compaction.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::labels::JobLabel;
+
+/// What is counted of one job that writes segments anew.
+#[derive(Debug, Clone)]
+pub struct RewriteMetrics {
+    /// Partitions of which something was rewritten.
+    pub runs: Counter,
+    /// Bytes of segments that were read for that, each time they were.
+    pub read_bytes: Counter,
+    /// Bytes of record batches that were written for that.
+    pub written_bytes: Counter,
+}
+
+/// What is counted of joining and compaction.
+#[derive(Debug, Clone)]
+pub struct JobMetrics {
+    /// Of small segments.
+    pub join: RewriteMetrics,
+    /// Of compacted topics.
+    pub compact: RewriteMetrics,
+    /// Records that compaction took out.
+    pub dropped_records: Counter,
+    /// Bytes that compaction may see and has not seen yet, by the last round.
+    pub backlog_bytes: Gauge,
+    /// Partitions whose share of these is large enough that they are due, by the last round.
+    pub backlog_partitions: Gauge,
+    /// Of the partition with the largest share of these, by the last round.
+    pub dirty_percent_max: Gauge<f64, AtomicU64>,
+    /// Partitions that are left alone because a segment of theirs is damaged.
+    pub uncleanable_partitions: Gauge,
+}
+
+impl JobMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let mut family = |name: &str, help: &str| {
+            let family = Family::<JobLabel, Counter>::default();
+            registry.register(name, help, family.clone());
+            move |job| family.get_or_create_owned(&JobLabel { job })
+        };
+        let runs = family(
+            "freshet_rewrites",
+            "Partitions of which segments were rewritten, by `join` and `compact`",
+        );
+        let read = family("freshet_rewrite_read_bytes", "Bytes read to rewrite segments");
+        let written =
+            family("freshet_rewrite_written_bytes", "Bytes of record batches written anew");
+        let of = |job| RewriteMetrics {
+            runs: runs(job),
+            read_bytes: read(job),
+            written_bytes: written(job),
+        };
+        let metrics = Self {
+            join: of("join"),
+            compact: of("compact"),
+            dropped_records: Counter::default(),
+            backlog_bytes: Gauge::default(),
+            backlog_partitions: Gauge::default(),
+            dirty_percent_max: Gauge::default(),
+            uncleanable_partitions: Gauge::default(),
+        };
+        metrics.register_compaction(registry);
+        metrics
+    }
+
+    fn register_compaction(&self, registry: &mut Registry) {
+        registry.register(
+            "freshet_compaction_dropped_records",
+            "Records that compaction took out",
+            self.dropped_records.clone(),
+        );
+        registry.register(
+            "freshet_compaction_backlog_bytes",
+            "Bytes that compaction may see and has not seen yet",
+            self.backlog_bytes.clone(),
+        );
+        registry.register(
+            "freshet_compaction_backlog_partitions",
+            "Partitions that are due to be compacted",
+            self.backlog_partitions.clone(),
+        );
+        registry.register(
+            "kafka_log_logcleanermanager_max_dirty_percent",
+            "Largest share that compaction has not seen yet of what it may see of a partition",
+            self.dirty_percent_max.clone(),
+        );
+        registry.register(
+            "kafka_log_logcleanermanager_uncleanable_partitions_count",
+            "Partitions that are neither joined nor compacted because a segment is damaged",
+            self.uncleanable_partitions.clone(),
+        );
+    }
+}
