@@ -176,6 +176,10 @@ impl ObjectStore for HedgedStore {
         self.inner.list_half_made(folder).await
     }
 
+    fn puts_at_once(&self) -> usize {
+        self.inner.puts_at_once()
+    }
+
     fn metrics(&self) -> Option<&StoreMetrics> {
         Some(&self.metrics)
     }

@@ -1,10 +1,12 @@
 //! The object store: whole objects under keys, written once, read in ranges.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::env::{Disk, DiskError, is_draft};
 use crate::metrics::StoreMetrics;
@@ -49,12 +51,21 @@ pub trait ObjectStore: Send + Sync {
     /// removes it. None where the store cleans up after itself.
     async fn list_half_made(&self, folder: &str) -> StoreResult<Vec<String>>;
 
+    /// How many small objects are best put side by side: where each takes tens of milliseconds,
+    /// many.
+    fn puts_at_once(&self) -> usize {
+        64
+    }
+
     /// What is counted of it, where anything is.
     fn metrics(&self) -> Option<&StoreMetrics> {
         None
     }
 }
 
+/// As many as wait for the journal of a file system become durable by one commit of it; reads of
+/// clients are left threads of their own.
+const FOLDER_PUTS_AT_ONCE: usize = 24;
 /// How often a folder is made for an object.
 const PUBLISH_TRIES_MAX: usize = 3;
 /// Folders above an object that go with the last one in them: as many as one partition has.
@@ -63,12 +74,15 @@ const FOLDERS_OF_A_KEY: usize = 2;
 /// An object store in a directory.
 pub struct FolderStore {
     disk: Arc<dyn Disk>,
+    /// Folders of folders that are known to be durable: to sync one again costs a flush of the
+    /// device, and thousands of partitions have the same ones.
+    durable: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl FolderStore {
     /// Objects are files of `disk`, their keys its paths.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk }
+        Self { disk, durable: Mutex::new(BTreeSet::from([PathBuf::new()])) }
     }
 
     /// Makes the folder where there is none, again where it was emptied and removed this moment.
@@ -80,9 +94,39 @@ impl FolderStore {
                 published => return published,
             }
             if let Some(folder) = path.parent() {
-                self.disk.create_folders(folder).await?;
+                self.make_folder(folder).await?;
             }
         }
+    }
+
+    /// Makes a folder, durable with all that it lies in.
+    async fn make_folder(&self, folder: &Path) -> Result<(), DiskError> {
+        let unsure = folder.ancestors().take_while(|each| !self.is_durable(each));
+        let unsure: Vec<&Path> = unsure.collect();
+        // One that is known and missing was removed by another process.
+        let mut made = !unsure.is_empty();
+        for each in unsure.iter().rev() {
+            made = match self.disk.create_folder_exclusive(each).await {
+                Ok(()) => true,
+                // Whoever made it may not have come to syncing it, nor to what it lies in.
+                Err(DiskError::Exists(_) | DiskError::NotFound(_)) => false,
+                Err(error) => return Err(error),
+            };
+            if !made {
+                break;
+            }
+        }
+        // What was known to be durable may have been removed, and made anew, meanwhile.
+        let known = unsure.last().and_then(|highest| highest.parent());
+        if !made || known.is_some_and(|known| !self.is_durable(known)) {
+            self.disk.create_folders(folder).await?;
+        }
+        self.durable.lock().extend(unsure.into_iter().skip(1).map(Path::to_owned));
+        Ok(())
+    }
+
+    fn is_durable(&self, folder: &Path) -> bool {
+        self.durable.lock().contains(folder)
     }
 
     async fn names(&self, folder: &str) -> StoreResult<Vec<String>> {
@@ -141,10 +185,15 @@ impl ObjectStore for FolderStore {
         Ok(names)
     }
 
+    fn puts_at_once(&self) -> usize {
+        FOLDER_PUTS_AT_ONCE
+    }
+
     async fn delete(&self, key: &str) -> StoreResult<()> {
         let path = Path::new(key);
         self.disk.remove(path).await.map_err(|error| store_error(key, &error))?;
         for folder in path.ancestors().skip(1).take(FOLDERS_OF_A_KEY) {
+            self.durable.lock().remove(folder);
             // Most have something in them.
             if self.disk.remove_folder(folder).await.is_err() {
                 break;

@@ -16,9 +16,6 @@ use crate::lane::queue::InstallEffect;
 use crate::partition::Partition;
 use crate::rules::Rule;
 
-/// Manifests that are written side by side.
-const PUTS_AT_ONCE: usize = 8;
-
 /// The manifest that is to follow the one that counts; none where there is nothing to change.
 pub(super) type Change =
     Box<dyn FnOnce(&Manifest) -> Result<Option<Manifest>, JobError> + Send + Sync>;
@@ -63,7 +60,8 @@ impl JobContext {
             let published = self.publish_manifest(&partition, manifest).await?;
             Ok::<_, JobError>((partition, published))
         });
-        let published: Vec<_> = stream::iter(puts).buffered(PUTS_AT_ONCE).try_collect().await?;
+        let at_once = self.store.puts_at_once();
+        let published: Vec<_> = stream::iter(puts).buffered(at_once).try_collect().await?;
         if published.is_empty() { Ok(()) } else { self.install(published).await }
     }
 
