@@ -35,17 +35,19 @@ _MEMORY_HEAD = """
 
 What a broker takes is bounded by the sum of these, whatever its clients and its disk do, and by
 some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, and 128 MiB while
-segments are joined or compacted. Under a load that changes the allocator may keep as much again as
-is in use. Each is a [setting](broker-settings.md); [metrics](metrics.md) tell of the same parts.
+segments are joined or compacted. A request of one large batch among small ones takes half as much
+again until it is written. Under a load that changes the allocator may keep as much again as is in
+use. Each is a [setting](broker-settings.md); [metrics](metrics.md) tell of the same parts.
 
 | Memory | Setting | Default | What happens |
 |---|---|---|---|
 """
 _MIB = 1 << 20
-# What is held, by which setting, how many times, and what happens at the bound.
+# What is held, by which setting, how often that is taken, and what happens at the bound. What is
+# part of another row is taken no more than that.
 _MEMORY = (
-    ("Requests that are not answered", "limits.in_flight_bytes", 1, "Further ones are not read."),
-    ("Batches that wait for the disk", "lane.queue_bytes_max", 1, "Producers wait."),
+    ("Requests not answered or written", "limits.in_flight_bytes", 1, "Further ones are not read."),
+    ("Of these, what waits for the disk", "lane.queue_bytes_max", 0, "Producers wait."),
     ("The newest batches", "cache.hot_bytes", 1, "The oldest of them are read from storage."),
     ("Newest records on their way to clients", "limits.fetch_bytes", 1, "Fetches wait."),
     ("Older records on their way to clients", "limits.catch_up_fetch_bytes", 1, "Fetches wait."),
@@ -61,9 +63,9 @@ def memory_reference() -> str:
     parts, total = [_MEMORY_HEAD], 0
     for what, setting, times, effect in _MEMORY:
         section, _, name = setting.partition(".")
-        mib = int(settings[section][name]) * times // _MIB
-        total += mib
-        said = f"`{setting}`" if times == 1 else f"{times} × `{setting}`"
+        mib = int(settings[section][name]) * max(times, 1) // _MIB
+        total += mib if times else 0
+        said = f"`{setting}`" if times <= 1 else f"{times} × `{setting}`"
         parts.append(f"| {what} | {said} | {mib} MiB | {effect} |\n")
     parts.append(f"| All | | {total} MiB | |\n")
     return "".join(parts)

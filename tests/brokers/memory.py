@@ -46,14 +46,16 @@ PIPELINED = 16
 MIB = 1 << 20
 # Each budget, in bytes. Small ones, so that what is in none of them shows soon.
 IN_FLIGHT, FETCH_BYTES, HOT, LANE_FILE = 16 * MIB, 16 * MIB, 16 * MIB, 8 * MIB
-QUEUE, BLOCKS, CATCH_UP = 8 * MIB, 8 * MIB, 8 * MIB
+BLOCKS, CATCH_UP = 8 * MIB, 8 * MIB
+# A part of what is in flight.
+QUEUE = 8 * MIB
 # The file that is written and the one being split, as read and as the object made of it.
 SPLITTING = 3 * LANE_FILE
 # Frames that are read have room for their last piece; the allocator keeps some of what was freed.
 OVERHEAD = 1.5
 # Code, stacks, buffers of connections, indexes.
 BESIDES = 48 * MIB
-BUDGETS = IN_FLIGHT + QUEUE + FETCH_BYTES + CATCH_UP + HOT + BLOCKS + SPLITTING
+BUDGETS = IN_FLIGHT + FETCH_BYTES + CATCH_UP + HOT + BLOCKS + SPLITTING
 BUDGET = int(BUDGETS * OVERHEAD) + BESIDES
 
 SECTIONS = {

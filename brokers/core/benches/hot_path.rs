@@ -142,7 +142,7 @@ fn commits(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(batch.size_bytes() as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let acks = Acks::default();
+                let mut acks = Acks::new(None);
                 let staged = lane.stage(LaneBatch {
                     partition: partition(),
                     epoch: 3,

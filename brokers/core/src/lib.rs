@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod budget;
 pub mod cache;
 pub mod cold;
 pub mod configs;

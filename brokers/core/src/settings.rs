@@ -251,7 +251,7 @@ pub struct LimitSettings {
     pub in_flight_requests_per_connection: usize,
     /// Bytes of one connection's requests that are not answered yet.
     pub in_flight_bytes_per_connection: usize,
-    /// Bytes of all requests that are not answered yet.
+    /// Bytes of all requests that are not answered yet, or whose batches are not written yet.
     pub in_flight_bytes: usize,
     /// Bytes of records on their way to clients that read the newest ones.
     pub fetch_bytes: usize,

@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::sasl::Mechanism;
+use crate::budget::Budget;
 use crate::env::{Clock, Network, Randomness};
 use crate::metadata::MetadataStore;
 use crate::metadata::cell::{CellError, CellMetadata};
-use crate::server::{Budget, LogLimit};
+use crate::server::LogLimit;
 
 mod connection;
 mod frames;

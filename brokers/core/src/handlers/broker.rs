@@ -10,13 +10,13 @@ use super::producer_ids::ProducerIds;
 use crate::auth::acl::{AclIndex, AuthorizerSettings};
 use crate::auth::derivation::{Decoy, ITERATIONS_MIN};
 use crate::auth::types::AclBinding;
+use crate::budget::Budget;
 use crate::configs::{BrokerConfig, TopicConfig};
 use crate::engine::Engine;
 use crate::engine::configs::{BrokerConfigs, Derived};
 use crate::ids::TopicId;
 use crate::metadata::view::Topic;
 use crate::quota::QuotaManager;
-use crate::server::Budget;
 
 /// Passwords that are checked at a time: each costs milliseconds of a core.
 const VERIFICATIONS_AT_ONCE: usize = 2;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::context::RequestContext;
 use super::topics::NotServed;
 use crate::auth::types::Operation;
+use crate::budget::{Budget, Share};
 use crate::ids::TopicId;
 use crate::metadata::view::Topic;
 use crate::partition::read::{Fetched as Records, ReadError};
@@ -22,7 +23,6 @@ use crate::protocol::fetch::{
     FetchTopic, FetchTopicResponse,
 };
 use crate::protocol::leader::CurrentLeader;
-use crate::server::{Budget, Share};
 use crate::usage::Handing;
 
 /// From this version on topics are named by their ids.

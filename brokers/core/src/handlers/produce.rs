@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::context::RequestContext;
 use super::topics::{NotServed, patience};
 use crate::auth::types::{Operation, ResourceType};
+use crate::budget::RequestMemory;
 use crate::lane::ack::Acks;
 use crate::metadata::view::Topic;
 use crate::partition::Partition;
@@ -26,6 +27,14 @@ use crate::standing::Standing;
 const ADMIN_CLIENT_ID: &str = "__admin_client";
 /// From this version on topics are named by their ids.
 const TOPIC_IDS_FROM: i16 = 13;
+
+/// What a request came in.
+pub struct Frame {
+    /// Its length.
+    pub bytes: usize,
+    /// What it holds of the budgets; its batches hold that until they are written.
+    pub memory: Option<RequestMemory>,
+}
 
 /// A request whose batches are in the lane's queue, or refused.
 pub struct StagedProduce {
@@ -55,14 +64,11 @@ struct Answer {
 }
 
 /// Stages what may be appended. Does not wait.
-pub fn stage(
-    context: &RequestContext,
-    request: ProduceRequest,
-    frame_bytes: usize,
-) -> StagedProduce {
+pub fn stage(context: &RequestContext, request: ProduceRequest, frame: Frame) -> StagedProduce {
     let patience = patience(request.timeout_ms);
     let refusal = refuse_all(context, &request);
-    let stager = Stager { context, frame_bytes, refusal, acks: Acks::default() };
+    let Frame { bytes: frame_bytes, memory } = frame;
+    let mut stager = Stager { context, frame_bytes, refusal, acks: Acks::new(memory) };
     let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
     let throttle_time_ms = context.charge_produce(frame_bytes);
     let standing = context.broker().engine.standing.clone();
@@ -118,7 +124,7 @@ struct Stager<'a> {
 }
 
 impl Stager<'_> {
-    fn topic(&self, topic: ProduceTopic) -> StagedTopic {
+    fn topic(&mut self, topic: ProduceTopic) -> StagedTopic {
         let found = match &self.refusal {
             Some(refusal) => Err(refusal.clone()),
             None => self.find(&topic).map_err(Refusal::from),
@@ -155,7 +161,7 @@ impl Stager<'_> {
     }
 
     fn partition(
-        &self,
+        &mut self,
         topic: &Arc<Topic>,
         wanted: ProducePartition,
     ) -> Result<StagedPartition, ProducePartitionResponse> {
@@ -236,7 +242,7 @@ impl StagedProduce {
 
     /// Waits until what was staged is durable, or the client's patience or the instance ends. Gives
     /// the answer, and since when it could be given.
-    pub async fn acknowledge(self) -> (ProduceResponse, Option<Instant>) {
+    pub async fn acknowledge(mut self) -> (ProduceResponse, Option<Instant>) {
         let deadline = Instant::now() + self.patience;
         tokio::select! {
             biased;

@@ -149,7 +149,8 @@ impl Lane {
 
     /// Waits until the writer has taken so much that there is room for another batch, or until the
     /// lane takes nothing more. A disk that is slow makes producers slow, and no queue long: beyond
-    /// its bound the queue grows by at most what requests are in flight.
+    /// its bound the queue grows by at most what requests are in flight, which hold their part of
+    /// that budget until they are written.
     pub async fn room(&self) {
         loop {
             let shrunk = self.shrunk.notified();

@@ -164,7 +164,7 @@ impl Gauges {
             ),
             (
                 "freshet_in_flight_bytes",
-                "Bytes of requests not answered yet",
+                "Bytes of requests not answered, or whose batches are not written, yet",
                 &self.in_flight_bytes,
             ),
             (

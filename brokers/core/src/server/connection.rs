@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Server;
-use super::budget::Share;
 use super::reader::RequestReader;
 use super::service::{Outcome, Session};
 use super::writer::{Due, Queued, write_replies};
@@ -112,8 +111,8 @@ async fn read_requests(
                 Err(ended) => return ended,
             },
         };
-        let mut memory: Option<(Share, Share)> = Some(request.memory);
-        let due = match session.handle(request.frame).await {
+        let mut memory = Some(request.memory);
+        let due = match session.handle(request.frame, &mut memory).await {
             Outcome::Reply(reply) => Due::Now(reply),
             Outcome::Staged(reply) => Due::Later(reply),
             Outcome::Waiting(reply) => {

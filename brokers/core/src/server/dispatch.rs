@@ -16,6 +16,8 @@ use super::throttle::{Throttled, timed};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
 use crate::auth::types::{ScramCredential, ScramMechanism};
+use crate::budget::RequestMemory;
+use crate::handlers::produce::Frame;
 use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
 use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
 use crate::metadata::MetadataView;
@@ -142,7 +144,7 @@ impl Session for KafkaSession {
         self.mute.until()
     }
 
-    async fn handle(&mut self, frame: Bytes) -> Outcome {
+    async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome {
         if let Err(refusal) = self.count().await {
             return Outcome::Close(refusal.to_string());
         }
@@ -156,7 +158,7 @@ impl Session for KafkaSession {
                 let timer = requests.requests.arrived(header.api, frame_bytes);
                 let queued = self.wait_for_room(header.api).await;
                 let begun = Instant::now();
-                let outcome = self.dispatch(header, body, frame_bytes).await;
+                let outcome = self.dispatch(header, body, frame_bytes, memory).await;
                 outcome.map(|outcome| outcome.timed(timer, queued, begun.elapsed()))
             }
             Err(HeaderError::UnsupportedVersion {
@@ -191,6 +193,7 @@ impl KafkaSession {
         header: RequestHeader,
         body: Bytes,
         frame_bytes: usize,
+        memory: &mut Option<RequestMemory>,
     ) -> Result<Outcome, Refusal> {
         let RequestHeader { api, version, correlation_id, client_id } = header;
         let call = Call { api, version, correlation_id };
@@ -209,7 +212,9 @@ impl KafkaSession {
         let client = Arc::clone(&self.client);
         let context = RequestContext { client, client_id, api_version: version, throttling };
         match api {
-            ApiKey::Produce => produce(&context, call, body, frame_bytes),
+            ApiKey::Produce => {
+                produce(&context, call, body, Frame { bytes: frame_bytes, memory: memory.take() })
+            }
             ApiKey::Fetch => fetch(context, call, body),
             _ => control(context, call, body).await,
         }
@@ -281,14 +286,14 @@ fn produce(
     context: &RequestContext,
     call: Call,
     body: Bytes,
-    frame_bytes: usize,
+    frame: Frame,
 ) -> Result<Outcome, Refusal> {
     let api = call.api;
     let request =
         ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
     let wants_answer = request.acks != 0;
     let started = context.throttling.is_some().then(Instant::now);
-    let mut staged = handlers::produce::stage(context, request, frame_bytes);
+    let mut staged = handlers::produce::stage(context, request, frame);
     if let Some(started) = started {
         staged.throttle(context.charge_request(started.elapsed()));
     }

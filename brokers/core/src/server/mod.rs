@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::budget::Budget;
 use crate::protocol::frame::{REQUEST_BYTES_MAX, UNAUTHENTICATED_BYTES_MAX};
 use crate::standing::Standing;
 
 mod accept;
-mod budget;
 pub(crate) mod call;
 mod connection;
 pub mod dispatch;
@@ -28,7 +28,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use budget::{Budget, Share};
 pub use log_limit::LogLimit;
 pub use service::{LinkService, Outcome, Peer, Reply, Service, Session};
 
@@ -121,7 +120,7 @@ impl Server {
         self.connections.lock().linked
     }
 
-    /// Bytes of requests that are not answered yet.
+    /// Bytes of requests that are not answered yet, or whose batches are not written yet.
     pub fn in_flight_bytes(&self) -> usize {
         self.budget.used_bytes()
     }

@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ServerLimits;
-use super::budget::{Budget, Share};
 use super::connection::Ended;
+use crate::budget::{Budget, RequestMemory};
 use crate::protocol::frame::{announced_length, read_body};
 
 /// Small requests that arrive together are read together.
@@ -26,10 +26,10 @@ pub(super) struct RequestReader<R> {
     authenticated_by: Instant,
 }
 
-/// A request, and its share of the budgets.
+/// A request, and its shares of the budgets.
 pub(super) struct Request {
     pub(super) frame: Bytes,
-    pub(super) memory: (Share, Share),
+    pub(super) memory: RequestMemory,
 }
 
 impl<R: AsyncRead + Unpin> RequestReader<R> {

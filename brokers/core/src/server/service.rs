@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::throttle::timed;
+use crate::budget::RequestMemory;
 use crate::env::Stream;
 use crate::link::LinkError;
 use crate::metrics::RequestTimer;
@@ -70,8 +71,9 @@ pub trait Session: Send + 'static {
     }
 
     /// Takes one frame. The next is read only when this has returned; it is not dropped before,
-    /// unless the server is or the time to drain is over.
-    async fn handle(&mut self, frame: Bytes) -> Outcome;
+    /// unless the server is or the time to drain is over. `memory` is what the frame holds of the
+    /// budgets until it is answered; what keeps the frame for longer takes it along.
+    async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome;
 }
 
 /// An answer.

@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Outcome, Reply, Server, ServerLimits, Service, Session};
+use crate::budget::RequestMemory;
 use crate::env::{Listener, Stream};
 use crate::standing::Standing;
 
@@ -35,12 +36,13 @@ impl Listener for GivenStreams {
 
 /// What a scripted session does with a frame, by its first byte: `e` echoes, `s` stages an answer
 /// that the test gives, `w` waits for one, `p` panics, `l` answers for the last time, `c` closes,
-/// `n` stages an empty answer, `a` authenticates.
+/// `n` stages an empty answer, `a` authenticates, `k` echoes and keeps its share of the budgets.
 #[derive(Clone, Default)]
 struct Script {
     awaited: Arc<Mutex<VecDeque<oneshot::Sender<Bytes>>>>,
     dropped: Arc<AtomicUsize>,
     written: Arc<AtomicUsize>,
+    kept: Arc<Mutex<Vec<RequestMemory>>>,
     needs_authentication: bool,
 }
 
@@ -100,8 +102,12 @@ impl Session for Scripted {
         self.authenticated
     }
 
-    async fn handle(&mut self, frame: Bytes) -> Outcome {
+    async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome {
         match frame[0] {
+            b'k' => {
+                self.script.kept.lock().extend(memory.take());
+                Outcome::Reply(self.script.reply(&frame))
+            }
             b'e' => Outcome::Reply(self.script.reply(&frame)),
             b's' => Outcome::Staged(Box::pin(self.script.later())),
             b'w' => Outcome::Waiting(Box::pin(self.script.later())),
@@ -390,6 +396,26 @@ async fn requests_in_flight_are_bounded_by_bytes_and_by_number() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     // Three have a place; the writer awaits one more.
     assert_eq!(harness.script.awaited.lock().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_outlives_its_answer_holds_its_share_of_the_budgets() {
+    let limits = ServerLimits { in_flight_bytes_total: 4 << 10, ..limits() };
+    let harness = Harness::new(limits, Script::default());
+    let (mut one, mut two) = (harness.client(), harness.client());
+    let large = format!("k{}", "x".repeat(4095));
+    one.send(&large).await;
+    assert_eq!(one.receive().await, large);
+    drop(one);
+    while harness.server.connections() > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(harness.server.in_flight_bytes(), 4 << 10);
+    two.send("s").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(harness.script.awaited.lock().is_empty(), "nothing more is read");
+    harness.script.kept.lock().clear();
+    harness.awaited(1).await;
 }
 
 #[tokio::test(start_paused = true)]

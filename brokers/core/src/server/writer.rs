@@ -10,9 +10,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::budget::Share;
 use super::connection::Ended;
 use super::service::Reply;
+use crate::budget::RequestMemory;
 
 /// An answer that is there or will come.
 pub(super) enum Due {
@@ -23,7 +23,7 @@ pub(super) enum Due {
 /// An answer in its place in the queue, with what its request holds until it is known.
 pub(super) struct Queued {
     pub(super) due: Due,
-    pub(super) memory: Option<(Share, Share)>,
+    pub(super) memory: Option<RequestMemory>,
 }
 
 /// Sends answers until the queue ends. `patience` is how long the client may take nothing.

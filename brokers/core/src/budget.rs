@@ -14,6 +14,9 @@ pub struct Budget {
     total: u32,
 }
 
+/// A request's shares: of what its connection may hold, and of what all connections may.
+pub type RequestMemory = (Share, Share);
+
 /// A part of a budget; given back when dropped.
 #[derive(Debug)]
 pub struct Share(OwnedSemaphorePermit);
