@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Ends:
-    """How a broker ended lately, in a row: `unserved` without having served, `short` soon after."""
+    """How a broker ended lately, in a row: `unserved` without having served, `short` soon after.
+
+    `stood_down` is how often it did so by itself, since it last served for long.
+    """
 
     unserved: int = 0
     short: int = 0
+    stood_down: int = 0
 
 
 @dataclass(frozen=True)
@@ -19,25 +23,33 @@ class Backoff:
 
     A broker that never served waits up to `max_s`. One that served does somebody good as soon as it
     is back, so it waits at most `served_max_s`; and where it served for `quiet_s` it counts as
-    sound, and its end as a first one.
+    sound, and its end as a first one. One that stands down again and again does nobody any good
+    (its disk fails, or it is full): from `stand_downs_max` on it waits like one that never served.
     """
 
     first_s: float = 0.1
     max_s: float = 30.0
     served_max_s: float = 0.25
     quiet_s: float = 5.0
+    stand_downs_max: int = 3
 
-    def after(self, ends: Ends, served_s: float | None) -> Ends:
+    def after(self, ends: Ends, served_s: float | None, *, stood_down: bool = False) -> Ends:
         """One more end, of a broker that served so long, or None where it did not serve."""
         if served_s is None:
-            return Ends(ends.unserved + 1, ends.short)
-        return Ends(0, 1 if served_s >= self.quiet_s else ends.short + 1)
+            return replace(ends, unserved=ends.unserved + 1)
+        before = Ends() if served_s >= self.quiet_s else ends
+        return Ends(short=before.short + 1, stood_down=before.stood_down + stood_down)
+
+    def keeps_standing_down(self, ends: Ends) -> bool:
+        """Whether starting it again at once is no use."""
+        return ends.stood_down >= self.stand_downs_max
 
     def pause_s(self, ends: Ends) -> float:
         """Seconds to wait before the next start."""
         if ends.unserved:
             return min(self._doubled(ends.unserved), self.max_s)
-        return min(self._doubled(ends.short), self.served_max_s)
+        longest_s = self.max_s if self.keeps_standing_down(ends) else self.served_max_s
+        return min(self._doubled(ends.short), longest_s)
 
     def _doubled(self, count: int) -> float:
         # Bounded before the power is taken: a broker may fail for months.

@@ -3,7 +3,8 @@
 A broker that ends is another incarnation milliseconds later, where a platform would take seconds to
 start a container. What is started is `python -m brokers serve`; what this process adds is small: it
 passes the request to stop on, waits for every child that it inherits, and gives up only where
-another start is no use.
+another start is no use, or where a broker keeps standing down: the platform then starts this
+process again, with longer and longer pauses.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Runner:
         self._status: int | None = None
 
     def run(self) -> int:
-        """Runs until SIGTERM or SIGINT; gives the status to exit with."""
+        """Runs until SIGTERM or SIGINT, or until it gives up; gives the status to exit with."""
         use_all_files()
         wakeups, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -123,9 +124,16 @@ class Runner:
             return
         now = time.monotonic()
         served_s = None if self._served_at is None else now - self._served_at
-        self._ends = self._backoff.after(self._ends, served_s)
+        stood_down = child.returncode == EXIT_STOOD_DOWN
+        self._ends = self._backoff.after(self._ends, served_s, stood_down=stood_down)
+        if stood_down and self._backoff.keeps_standing_down(self._ends):
+            self._status = EXIT_STOOD_DOWN
+            sys.stderr.write(
+                f"the broker stood down {self._ends.stood_down} times in a row, and is given up\n"
+            )
+            return
         pause_s = self._backoff.pause_s(self._ends)
-        if child.returncode == EXIT_STOOD_DOWN:
+        if stood_down:
             pause_s = max(pause_s, STOOD_DOWN_PAUSE_S)
         self._start_at = now + pause_s
         sys.stderr.write(

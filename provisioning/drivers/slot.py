@@ -27,11 +27,12 @@ RETRY_S = 1.0
 # Exit statuses of `python -m brokers serve`, see `brokers/server.py`.
 EXIT_NOT_STARTED = 1
 EXIT_USAGE = 2
+EXIT_STOOD_DOWN = 3
 EXITS = {
     0: "stopped",
     EXIT_NOT_STARTED: "did not start",
     EXIT_USAGE: "refused its settings",
-    3: "stood down",
+    EXIT_STOOD_DOWN: "stood down",
 }
 
 
@@ -235,7 +236,8 @@ class Slot:
             command = [*self._options.command, str(self._files.settings)]
             self._process = spawn(command, output=self._files.output, errors=self._files.log)
         except (OSError, ConfigError) as error:
-            self._on_failure(f"did not start: {error}", served_s=None)
+            self._ends = self._options.backoff.after(self._ends, None)
+            self._on_failure(f"did not start: {error}")
             return
         self._started_at, self._served_at = _now(), None
         self._stop_sent_at, self._asked, self._killed, self._endpoints = None, False, "", None
@@ -298,11 +300,13 @@ class Slot:
             self.restarts += 1
             said = f": {self._log.last_line}" if status in {EXIT_NOT_STARTED, EXIT_USAGE} else ""
             self._failed = status == EXIT_USAGE
-            self._on_failure(self._killed or f"{_how(status)}{said}", served_s=served_s)
+            stood_down = status == EXIT_STOOD_DOWN
+            backoff = self._options.backoff
+            self._ends = backoff.after(self._ends, served_s, stood_down=stood_down)
+            self._on_failure(self._killed or f"{_how(status)}{said}")
         self._changed()
 
-    def _on_failure(self, message: str, *, served_s: float | None) -> None:
-        self._ends = self._options.backoff.after(self._ends, served_s)
+    def _on_failure(self, message: str) -> None:
         pause_s = self._options.backoff.pause_s(self._ends)
         self._waiting_until = _now() + pause_s
         self._message = message

@@ -110,6 +110,24 @@ def test_a_broker_that_another_took_over_from_leaves_it_time(settings):
         assert is_healthy(metrics_of(process))
 
 
+STANDS_DOWN = "print('ready bootstrap=- metrics=- link=-', flush=True); raise SystemExit(3)"
+
+
+def test_a_broker_that_keeps_standing_down_is_left_to_whoever_runs_it():
+    runs = (
+        "import sys\n"
+        "from brokers import run\n"
+        "run.STOOD_DOWN_PAUSE_S = 0.01\n"
+        f'sys.exit(run.Runner([sys.executable, "-c", {STANDS_DOWN!r}]).run())\n'
+    )
+    command = [sys.executable, "-c", runs]
+    ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 3
+    assert ended.stdout.count("ready ") == 3
+    assert ended.stderr.count("is started again") == 2
+    assert "stood down 3 times in a row" in ended.stderr
+
+
 def test_settings_that_are_refused_end_it(settings):
     settings.write_text("[storage]\ncolour = 'red'\n")
     with running(settings) as process:
