@@ -16,6 +16,9 @@ pub enum Rule {
     StopAtSealedEnd,
     /// 3: a hole before something that was durable is damage, not an end.
     GapIsDamage,
+    /// 3: a block counts only with the number that is due: behind it lie blocks of the file's
+    /// former life.
+    CountWhatIsDue,
     /// 4: after a failed write or sync the engine instance ends.
     UnknownMeansStop,
     /// 6: the token is read once more between publishing and deleting.
@@ -26,6 +29,8 @@ pub enum Rule {
     EditWhatCounts,
     /// 6: the sweeper spares objects that are being made.
     SpareNewObjects,
+    /// 6: readers forget a lane file before it is used again.
+    ForgetBeforeReuse,
     /// 7: a metadata transaction compares that the incarnation is live.
     IncarnationIsLive,
     /// 8: a read that promises freshness waits for a token check begun after it arrived.
@@ -38,18 +43,20 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::SyncBeforeAck,
         Self::TokenBeforeAck,
         Self::FenceBeforeSeal,
         Self::SealUnsureBlocks,
         Self::StopAtSealedEnd,
         Self::GapIsDamage,
+        Self::CountWhatIsDue,
         Self::UnknownMeansStop,
         Self::CheckBeforeDelete,
         Self::InstallBeforeUse,
         Self::EditWhatCounts,
         Self::SpareNewObjects,
+        Self::ForgetBeforeReuse,
         Self::IncarnationIsLive,
         Self::FreshReads,
         Self::DuplicateWaits,

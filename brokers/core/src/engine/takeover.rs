@@ -16,7 +16,7 @@ use crate::lane::index::{ManifestRef, decode_checkpoint, decode_data, decode_ins
 use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
-use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers};
+use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, Looks, file_numbers};
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use crate::partition::load::TailBatch;
@@ -230,8 +230,20 @@ impl Claimant<'_> {
     /// knows any more which manifests count.
     ///
     /// # Errors
-    /// Damage, or what the disk says.
+    /// Damage, also at another look, or what the disk says.
     pub async fn survey(&self, claim: &Claim) -> Result<Estate, StartError> {
+        let mut looks = Looks::default();
+        loop {
+            let found = self.survey_once(claim).await;
+            match &found {
+                Err(error) if looks.again(error) => {}
+                _ => return Ok(found?),
+            }
+            looks.pause().await;
+        }
+    }
+
+    async fn survey_once(&self, claim: &Claim) -> Result<Estate, LaneError> {
         let mut estate = Estate::default();
         let disk = self.environment.disk.as_ref();
         let newest = claim.lanes.iter().rev().find(|(_, end)| end.sequence > 0);
@@ -244,12 +256,12 @@ impl Claimant<'_> {
             })
             .buffered(LISTS_AT_ONCE);
         while let Some((incarnation, end, paths, names)) = listed.next().await {
-            let files = file_numbers(&names.map_err(LaneError::from)?, "wal");
+            let files = file_numbers(&names?, "wal");
             let lost = newest.is_some_and(|(newest, _)| *newest == incarnation)
                 && !files.contains(&end.file);
             if lost && self.rules.hold(Rule::ScanStorageAtStart) {
                 let what = "the lane's last file is missing; restore it";
-                return Err(LaneError::damaged(incarnation, end.file, 0, what).into());
+                return Err(LaneError::damaged(incarnation, end.file, 0, what));
             }
             if files.is_empty() {
                 continue;

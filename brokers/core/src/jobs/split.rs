@@ -206,7 +206,9 @@ impl Splitter {
             context.token.check().await?;
         }
         let file = LaneFile::Wal(number);
-        context.sources.lanes.forget(incarnation, file);
+        if context.sources.rules.hold(Rule::ForgetBeforeReuse) {
+            context.sources.lanes.forget(incarnation, file);
+        }
         if incarnation == context.incarnation {
             return Ok(context.lane.retire(number).await?);
         }

@@ -2,6 +2,7 @@
 //! and whose fence-checked end is the only commit point. See `README.md` in this folder.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::env::DiskError;
 use crate::ids::Incarnation;
@@ -45,6 +46,35 @@ pub enum LaneError {
     /// The lane was closed and takes nothing more.
     #[error("lane {0} is closed")]
     Closed(Incarnation),
+}
+
+/// Looks at a lane of somebody else. A broker that was fenced in the midst of giving a file another
+/// name may still come to it, and whoever looks just then misses the file under both.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    again: u32,
+}
+
+impl Looks {
+    const AGAIN_MAX: u32 = 2;
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    /// Whether what was found may be otherwise after a pause.
+    pub(crate) fn again(&mut self, error: &LaneError) -> bool {
+        let missed = matches!(error, LaneError::Damaged { .. })
+            || matches!(error, LaneError::Disk(DiskError::NotFound(_)));
+        if !missed || self.again == Self::AGAIN_MAX {
+            return false;
+        }
+        self.again += 1;
+        tracing::warn!(%error, "a lane is looked at again");
+        true
+    }
+
+    /// Gives what is under way time to arrive.
+    pub(crate) async fn pause(&self) {
+        tokio::time::sleep(Self::PAUSE).await;
+    }
 }
 
 impl LaneError {

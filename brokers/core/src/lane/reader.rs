@@ -183,6 +183,7 @@ pub async fn replay(
     let sealed = read_seal(disk, paths, incarnation).await?.map(|seal| seal.blocks);
     let mut sealed = sealed.unwrap_or_default();
     let (mut due, mut nonce) = (None, None);
+    let only_due = rules.hold(Rule::CountWhatIsDue);
     let within = |sequence: u64| sequence <= end.sequence || !rules.hold(Rule::StopAtSealedEnd);
     let names = disk.list(&paths.folder()).await?;
     for number in file_numbers(&names, "wal") {
@@ -204,6 +205,7 @@ pub async fn replay(
                 let head = Head::of(file, position, &raw, block.header);
                 ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
+                let due = due.filter(|_| only_due);
                 let Here::Block(head) = walk.take(due).await? else { break };
                 let position = head.position;
                 ReplayedBlock::new(head, LaneFile::Wal(number), position)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::block::{Block, BlockError, BlockHeader, is_of_lane};
 use super::heads::{Head, HeadWalk, Here, begins};
-use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
+use super::{LaneEnd, LaneError, LaneFile, LanePaths, Looks, file_numbers};
 use crate::env::Disk;
 use crate::ids::Incarnation;
 use crate::rules::{Rule, Rules};
@@ -117,8 +117,26 @@ pub async fn read_file(
 /// says were durable.
 ///
 /// # Errors
-/// [`LaneError::Damaged`] where something durable is missing: such a lane is never sealed there.
+/// [`LaneError::Damaged`] where something durable is missing, also at another look: such a lane is
+/// never sealed there.
 pub async fn scan_tail(
+    disk: &dyn Disk,
+    paths: &LanePaths,
+    incarnation: Incarnation,
+    rules: Rules,
+) -> Result<TailScan, LaneError> {
+    let mut looks = Looks::default();
+    loop {
+        let found = scan_once(disk, paths, incarnation, rules).await;
+        match &found {
+            Err(error) if looks.again(error) => {}
+            _ => return found,
+        }
+        looks.pause().await;
+    }
+}
+
+async fn scan_once(
     disk: &dyn Disk,
     paths: &LanePaths,
     incarnation: Incarnation,
@@ -135,7 +153,7 @@ pub async fn scan_tail(
         // Which block begins the first file cannot be told; a later file without one before it
         // follows nothing.
         let follows = first == Some(number) || scan.due.is_some();
-        if follows && scan.take_all(&mut walk).await? {
+        if follows && scan.take_all(&mut walk, rules).await? {
             last = Some(walk);
         } else {
             suspects.push(walk);
@@ -182,9 +200,10 @@ impl Scan {
     }
 
     /// Takes every block that follows in this file; says whether there was any.
-    async fn take_all(&mut self, walk: &mut HeadWalk) -> Result<bool, LaneError> {
+    async fn take_all(&mut self, walk: &mut HeadWalk, rules: Rules) -> Result<bool, LaneError> {
         let mut any = false;
-        while let Here::Block(head) = walk.take(self.due).await? {
+        let only_due = rules.hold(Rule::CountWhatIsDue);
+        while let Here::Block(head) = walk.take(self.due.filter(|_| only_due)).await? {
             any = true;
             self.nonce = Some(head.header.nonce);
             self.due = Some(head.header.sequence + 1);

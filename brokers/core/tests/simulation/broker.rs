@@ -75,6 +75,8 @@ pub struct Status {
     pub leading: AtomicBool,
     pub ended: AtomicBool,
     pub reason: Mutex<String>,
+    /// What a reader of a lane found damaged.
+    pub damage: Mutex<Option<String>>,
 }
 
 /// A broker as clients and the keeper see it.
@@ -87,17 +89,21 @@ pub struct BrokerHandle {
 }
 
 pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
-    // Blocks in memory would hide what was deleted.
-    let block_bytes = if rules.hold(Rule::CheckBeforeDelete) { 96 << 10 } else { 0 };
+    // Blocks in memory would hide what was deleted, or written over.
+    let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
+    let block_bytes = if hides { 96 << 10 } else { 0 };
+    // Files are used again while slow reads of them are under way, and all is read off them.
+    let reads_files = !rules.hold(Rule::ForgetBeforeReuse);
+    let (roll_after_ms, hot_bytes) = if reads_files { (40, 0) } else { (150, 2 << 10) };
     EngineSettings {
         lane: LaneSettings {
             file_bytes_first: 16 << 10,
             file_bytes_max: 32 << 10,
-            roll_after: Duration::from_millis(150),
+            roll_after: Duration::from_millis(roll_after_ms),
             write_bytes_max: 16 << 10,
             ..LaneSettings::default()
         },
-        hot_bytes: 2 << 10,
+        hot_bytes,
         reads: ReadSettings { block_bytes, ..ReadSettings::default() },
         jobs,
         offsets_partitions: 2,
@@ -131,7 +137,7 @@ pub async fn run(
                     () = stop.notified() => engine.stop().await,
                     envelope = mailbox.recv() => {
                         let Some(envelope) = envelope else { break };
-                        tokio::spawn(answer(Arc::clone(&engine), envelope));
+                        tokio::spawn(answer(Arc::clone(&engine), Arc::clone(&status), envelope));
                     }
                 }
             }
@@ -141,8 +147,8 @@ pub async fn run(
     status.ended.store(true, Ordering::Relaxed);
 }
 
-async fn answer(engine: Arc<Engine>, envelope: Envelope) {
-    let outcome = serve(&engine, envelope.ask).await;
+async fn answer(engine: Arc<Engine>, status: Arc<Status>, envelope: Envelope) {
+    let outcome = serve(&engine, &status, envelope.ask).await;
     // The client may have given up waiting.
     let _ = envelope.reply.send(outcome.unwrap_or_else(Answer::Failed));
 }
@@ -154,7 +160,7 @@ fn find(engine: &Engine, topic: &str, index: i32) -> Result<Arc<Partition>, Resp
     engine.partitions.get(id).ok_or(ResponseError::NotLeaderOrFollower)
 }
 
-async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> {
+async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer, ResponseError> {
     match ask {
         Ask::Produce { topic, index, batch } => {
             let partition = find(engine, &topic, index)?;
@@ -172,6 +178,13 @@ async fn serve(engine: &Arc<Engine>, ask: Ask) -> Result<Answer, ResponseError> 
             if matches!(read, Err(ReadError::OutOfRange(_))) {
                 engine.fresh().await?;
                 read = partition.read(offset, 8 << 10, true).await;
+            }
+            if let Err(ReadError::Storage(what)) = &read
+                && what.starts_with("lane")
+                && what.contains("damaged")
+            {
+                // Whoever asked may have given up waiting.
+                *status.damage.lock() = Some(what.clone());
             }
             let batches = read.map_err(|error| error.code())?.batches().collect();
             Ok(Answer::Read { batches, from_segments })

@@ -116,6 +116,10 @@ impl Profile {
             Rule::SpareNewObjects => {
                 (vec![BucketFull], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
+            Rule::ForgetBeforeReuse => {
+                (vec![Metered], DiskFaults { slow: 60, ..DiskFaults::none() })
+            }
+            Rule::CountWhatIsDue => (vec![Crash], DiskFaults::none()),
             Rule::CheckBeforeDelete => {
                 (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
@@ -126,6 +130,8 @@ impl Profile {
             Rule::IncarnationIsLive => 300,
             // Long enough for many rounds of the sweeper, in one of which a zombie is caught.
             Rule::CheckBeforeDelete => 6000,
+            // Long enough for files that are used again.
+            Rule::CountWhatIsDue | Rule::ForgetBeforeReuse => 4000,
             _ => everything.trouble_ms,
         };
         let jobs = match rule {
@@ -138,6 +144,8 @@ impl Profile {
             },
             _ => everything.jobs,
         };
+        let pause_ms_max =
+            if rule == Rule::CountWhatIsDue { 2000 } else { everything.pause_ms_max };
         let stale_per_mille =
             if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
         Self {
@@ -145,9 +153,9 @@ impl Profile {
             disk,
             metadata: MetadataFaults::default(),
             trouble_ms,
+            pause_ms_max,
             stale_per_mille,
             jobs,
-            ..everything
         }
     }
 }

@@ -132,11 +132,13 @@ mod removed_rules {
         seal_without_copies_is_found: SealUnsureBlocks;
         reading_past_the_sealed_end_is_found: StopAtSealedEnd;
         taking_a_gap_for_an_end_is_found: GapIsDamage;
+        counting_blocks_of_a_former_life_is_found: CountWhatIsDue;
         going_on_after_a_failed_sync_is_found: UnknownMeansStop;
         deleting_without_a_check_is_found: CheckBeforeDelete;
         using_a_manifest_before_its_install_is_found: InstallBeforeUse;
         changing_a_manifest_that_counts_no_more_is_found: EditWhatCounts;
         sweeping_objects_that_are_being_made_is_found: SpareNewObjects;
+        reading_a_file_that_is_used_again_is_found: ForgetBeforeReuse;
         metadata_writes_of_the_dead_are_found: IncarnationIsLive;
         stale_answers_to_fresh_reads_are_found: FreshReads;
         acking_a_duplicate_early_is_found: DuplicateWaits;

@@ -301,6 +301,13 @@ impl Simulation {
     }
 
     fn keep(&mut self) {
+        for broker in &self.brokers {
+            let damage = broker.status.damage.lock().take().filter(|_| !self.rotted);
+            if let Some(damage) = damage {
+                self.checker
+                    .violate(format!("a reader found damage where there is none: {damage}"));
+            }
+        }
         let ended: Vec<_> = self
             .brokers
             .iter()

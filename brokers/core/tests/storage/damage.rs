@@ -1,5 +1,7 @@
 //! A gap is not an end: what was durable and cannot be read stops everybody, loudly.
 
+use std::time::Duration;
+
 use freshet_core::ids::Incarnation;
 use freshet_core::lane::reader::replay;
 use freshet_core::lane::{LaneEnd, LaneError, LanePaths};
@@ -62,6 +64,23 @@ async fn a_missing_file_between_others_is_damage() {
     let (paths, _) = lane_of_files(&folder, false).await;
     std::fs::remove_file(folder.path(&wal(&paths, 1))).unwrap();
     assert_never_sealed(&folder, &paths).await;
+}
+
+/// The clock moves on when all others wait: the first look is over by then.
+#[tokio::test(start_paused = true)]
+async fn a_file_that_gets_its_name_late_is_no_damage() {
+    let folder = Folder::new();
+    let (paths, _) = lane_of_files(&folder, false).await;
+    let file = folder.path(&wal(&paths, 1));
+    let elsewhere = file.with_extension("spare");
+    std::fs::rename(&file, &elsewhere).unwrap();
+    let arrives = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        std::fs::rename(&elsewhere, &file).unwrap();
+    };
+    let (sealed, ()) = tokio::join!(fence_and_seal(&folder.disk, &paths, 1), arrives);
+    let end = sealed.unwrap().end;
+    assert_eq!(read(&folder, &paths, end).await.unwrap() as u64, end.sequence);
 }
 
 #[tokio::test]
