@@ -5,6 +5,7 @@ import subprocess
 import threading
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.brokers.numbers import TOPIC, Numbers, make_topic, read_all
 from tests.clients.servers import BrokerServer
@@ -16,6 +17,8 @@ STOOD_DOWN = 3
 LANE = {"file_bytes_first": 1 << 18, "file_bytes_max": 1 << 18, "roll_after_ms": 300}
 # Enough for what is written faster than it is split.
 TMPFS_BYTES = 256 << 20
+# Records that are written while nothing is left.
+FEW = 4
 
 
 def end_a_broker(own, dfs, trouble, said=""):
@@ -70,6 +73,13 @@ def small_file_system(folder):
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+def fill(file):
+    """Takes what is left of a file system."""
+    with contextlib.suppress(OSError):  # full
+        while True:
+            file.write(bytes(1 << 12))
+
+
 @contextlib.contextmanager
 def filled(folder):
     """Meanwhile nothing is left in a file system, and nothing that becomes free stays so."""
@@ -96,3 +106,26 @@ def test_broker_on_a_full_file_system_ends_and_the_next_has_every_acked_record(t
     folder = tmp_path / "dfs"
     with small_file_system(folder):
         end_a_broker(tmp_path / "broker", folder, filled(folder), said="no space left")
+
+
+def test_broker_on_a_full_file_system_stops_cleanly(tmp_path):
+    folder = tmp_path / "dfs"
+    with small_file_system(folder):
+        filler = folder / "filler"
+        broker = BrokerServer(tmp_path / "broker", storage={"dfs": folder}, lane=LANE)
+        with broker:
+            make_topic(broker.bootstrap, TOPIC)
+            with Numbers(broker.bootstrap) as numbers:
+                numbers.wait_for_more()
+            with filler.open("wb", buffering=0) as file:
+                fill(file)
+            producer = Producer({"bootstrap.servers": broker.bootstrap})
+            for _ in range(FEW):
+                producer.produce(TOPIC, str(numbers.acked).encode(), partition=0)
+                assert producer.flush(30) == 0
+                numbers.acked += 1
+            assert broker.stop() == 0
+            assert "stopped cleanly" in broker.log.read_text()
+        filler.unlink()
+        with broker:
+            assert read_all(broker.bootstrap, numbers.acked) == list(range(numbers.acked))

@@ -10,6 +10,7 @@ use super::publish::{Change, Edit};
 use super::{BadRecords, JobContext, JobError};
 use crate::cold::manifest::Manifest;
 use crate::cold::segment::{ObjectRef, Segment, SegmentWriter};
+use crate::env::DiskError;
 use crate::ids::{Incarnation, PartitionId};
 use crate::lane::leftover::Leftover;
 use crate::lane::writer::RolledFile;
@@ -192,7 +193,14 @@ impl Splitter {
     pub async fn retire(&self, leftover: &Leftover) -> Result<(), JobError> {
         let context = &self.context;
         let paths = context.lane_paths(leftover.incarnation);
-        leftover.publish(context.disk.as_ref(), &paths).await?;
+        let published = leftover.publish(context.disk.as_ref(), &paths).await;
+        if matches!(published, Err(LaneError::Disk(DiskError::NoSpace(_))))
+            && context.lane.make_room().await?
+        {
+            leftover.publish(context.disk.as_ref(), &paths).await?;
+        } else {
+            published?;
+        }
         self.remove(leftover.incarnation, leftover.file).await
     }
 

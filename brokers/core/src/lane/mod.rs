@@ -197,6 +197,11 @@ impl LanePaths {
         self.folder.join(format!("{number:012}.spare"))
     }
 
+    /// A file that is kept for the end of the lane. It holds nothing.
+    pub fn reserve(&self) -> PathBuf {
+        self.folder.join("reserve.spare")
+    }
+
     /// What is left of a file of blocks for the meter.
     pub fn leftover(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number:012}.idx"))

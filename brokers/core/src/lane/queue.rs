@@ -180,6 +180,15 @@ impl Lane {
         self.spares.retire(number, file_size(&self.settings, number)).await
     }
 
+    /// Gives up the files that wait to be used again, where the disk is full; says whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn make_room(&self) -> Result<bool, LaneError> {
+        Ok(self.spares.make_room().await?)
+    }
+
     /// Items that wait for the writer.
     pub fn waiting(&self) -> usize {
         self.queue.lock().items.len()

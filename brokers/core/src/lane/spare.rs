@@ -6,7 +6,11 @@
 //! former life. Behind what was written since there still lie whole blocks of that life: their
 //! sequence numbers are below all that a reader expects there, and so is what they say was
 //! durable.
+//!
+//! One more file is kept that no records go into: the reserve, in which a lane goes on to its clean
+//! end where the disk has no room for another file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +22,10 @@ use crate::env::{Disk, DiskError, DiskResult, File};
 
 /// More are removed.
 const SPARES_MAX: usize = 2;
+
+/// The reserve takes the last checkpoint, the install records of what is split at the end, and the
+/// end: 100 bytes for each of 10,000 partitions, twice.
+const RESERVE_BYTES: u64 = 2 << 20;
 
 /// The spares of one's own lane.
 pub(super) struct Spares {
@@ -31,6 +39,10 @@ pub(super) struct Spares {
 #[derive(Default)]
 struct Kept {
     numbers: Vec<u64>,
+    /// Whether there is a reserve.
+    reserve: bool,
+    /// The file that was made of it, which is smaller than others.
+    made_of_reserve: Option<u64>,
     closed: bool,
 }
 
@@ -39,12 +51,63 @@ impl Spares {
         Self { disk, paths, bytes, kept: Mutex::default() }
     }
 
+    /// Bytes of the reserve.
+    pub(super) fn reserve_bytes(&self) -> u64 {
+        self.bytes.min(RESERVE_BYTES)
+    }
+
+    /// Makes the reserve where there is none. Not called by two at once.
+    pub(super) async fn keep_reserve(&self) -> DiskResult<()> {
+        {
+            let kept = self.kept.lock();
+            if kept.reserve || kept.closed || kept.made_of_reserve.is_some() {
+                return Ok(());
+            }
+        }
+        self.disk.create(&self.paths.reserve(), self.reserve_bytes()).await?;
+        self.kept.lock().reserve = true;
+        Ok(())
+    }
+
+    /// Makes the `number`th file of the reserve; `None` where there is none.
+    pub(super) async fn use_reserve(&self, number: u64) -> DiskResult<Option<Arc<dyn File>>> {
+        {
+            let mut kept = self.kept.lock();
+            if !std::mem::take(&mut kept.reserve) {
+                return Ok(None);
+            }
+            kept.made_of_reserve = Some(number);
+        }
+        let reserve = self.paths.reserve();
+        let file = self.disk.open(&reserve).await?;
+        self.begin(file, &reserve, number).await.map(Some)
+    }
+
+    /// Gives up what is kept, so that its room can be used; says whether there was anything.
+    pub(super) async fn make_room(&self) -> DiskResult<bool> {
+        let (numbers, reserve) = {
+            let mut kept = self.kept.lock();
+            let numbers = std::mem::take(&mut kept.numbers);
+            // What is needed for the end goes last.
+            let reserve = numbers.is_empty() && std::mem::take(&mut kept.reserve);
+            (numbers, reserve)
+        };
+        let reserve = reserve.then(|| self.paths.reserve());
+        let spares = numbers.iter().map(|number| self.paths.spare(*number));
+        let paths: Vec<_> = spares.chain(reserve).collect();
+        for path in &paths {
+            self.disk.remove(path).await?;
+        }
+        Ok(!paths.is_empty())
+    }
+
     /// Keeps a file of `bytes` that holds nothing that anybody needs, or removes it.
     pub(super) async fn retire(&self, number: u64, bytes: u64) -> Result<(), LaneError> {
         let path = self.paths.file(LaneFile::Wal(number));
         let wanted = {
             let kept = self.kept.lock();
-            bytes == self.bytes && !kept.closed && kept.numbers.len() < SPARES_MAX
+            let whole = bytes == self.bytes && kept.made_of_reserve != Some(number);
+            whole && !kept.closed && kept.numbers.len() < SPARES_MAX
         };
         if !wanted {
             return Ok(self.disk.remove(&path).await?);
@@ -79,22 +142,27 @@ impl Spares {
             Err(DiskError::NotFound(_)) => return self.disk.create(&path, bytes).await,
             opened => opened?,
         };
+        self.begin(file, &spare, number).await
+    }
+
+    /// Makes a file that is open under another name the `number`th.
+    async fn begin(
+        &self,
+        file: Arc<dyn File>,
+        name: &Path,
+        number: u64,
+    ) -> DiskResult<Arc<dyn File>> {
+        let path = self.paths.file(LaneFile::Wal(number));
         file.write_and_sync(0, vec![Bytes::from_static(&[0; ALIGNMENT])]).await?;
-        self.disk.rename(&spare, &path).await?;
+        self.disk.rename(name, &path).await?;
         self.disk.make_durable(&path).await?;
         Ok(file)
     }
 
     /// Removes them all, and keeps none from now on.
     pub(super) async fn remove_all(&self) -> Result<(), LaneError> {
-        let numbers = {
-            let mut kept = self.kept.lock();
-            kept.closed = true;
-            std::mem::take(&mut kept.numbers)
-        };
-        for number in numbers {
-            self.disk.remove(&self.paths.spare(number)).await?;
-        }
+        self.kept.lock().closed = true;
+        while self.make_room().await? {}
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode};
+use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode, span};
 use super::index::{InstallEntry, encode_checkpoint, encode_data, encode_installs, encode_usage};
 use super::leftover::{BlockSummary, Leftover};
 use super::queue::{DurableBatch, Lane};
@@ -217,11 +217,13 @@ impl Writer {
                 self.close(done).await?;
                 return Ok(());
             }
-            let due = self.current.used_since.is_some_and(|since| {
-                !write.roll.is_empty() || since.elapsed() >= self.parts.settings.roll_after
-            });
+            let asked = !write.roll.is_empty();
+            let due = self
+                .current
+                .used_since
+                .is_some_and(|since| asked || since.elapsed() >= self.parts.settings.roll_after);
             if due {
-                self.roll().await?;
+                self.roll_early(asked).await?;
             }
             for done in write.roll.drain(..) {
                 // Whoever asked may have given up waiting.
@@ -413,14 +415,38 @@ impl Writer {
         );
     }
 
-    /// Ends the file and goes on in the next, whose checkpoint makes every block of this one sure.
+    /// Ends the file and goes on in the next.
     async fn roll(&mut self) -> Result<(), LaneError> {
         let file = self.next_file().await?;
+        let size = file_size(&self.parts.settings, self.current.number + 1);
+        self.go_on_in(file, size).await
+    }
+
+    /// Ends the file before it is full. On a full disk it is used on, unless somebody asked for its
+    /// end because the lane is to end: what follows then finds room in the reserve.
+    async fn roll_early(&mut self, asked: bool) -> Result<(), LaneError> {
         let number = self.current.number + 1;
-        let ended = std::mem::replace(
-            &mut self.current,
-            OpenFile::new(number, file, file_size(&self.parts.settings, number)),
-        );
+        match self.next_file().await {
+            Err(DiskError::NoSpace(what)) if asked => {
+                let reserve = self.lane.spares.use_reserve(number).await?;
+                let file = reserve.ok_or(DiskError::NoSpace(what))?;
+                tracing::warn!("the disk is full: the lane goes on to its end in what was kept");
+                self.go_on_in(file, self.lane.spares.reserve_bytes()).await
+            }
+            Err(DiskError::NoSpace(what)) => {
+                tracing::warn!(what, "no room for the next file: this one is used on");
+                self.current.used_since = Some(Instant::now());
+                self.prepare_next();
+                Ok(())
+            }
+            made => self.go_on_in(made?, file_size(&self.parts.settings, number)).await,
+        }
+    }
+
+    /// Goes on in another file, whose checkpoint makes every block of this one sure.
+    async fn go_on_in(&mut self, file: Arc<dyn File>, size: u64) -> Result<(), LaneError> {
+        let number = self.current.number + 1;
+        let ended = std::mem::replace(&mut self.current, OpenFile::new(number, file, size));
         let last_sequence = self.sequence;
         self.write_checkpoint().await?;
         self.prepare_next();
@@ -445,7 +471,12 @@ impl Writer {
         let number = self.current.number + 1;
         let size = file_size(&self.parts.settings, number);
         let spares = Arc::clone(&self.lane.spares);
-        let preparing = tokio::spawn(async move { spares.make_file(number, size).await });
+        let preparing = tokio::spawn(async move {
+            if let Err(error) = spares.keep_reserve().await {
+                tracing::warn!(%error, "nothing is kept for the end of the lane");
+            }
+            spares.make_file(number, size).await
+        });
         self.next = Some(AbortOnDropHandle::new(preparing));
     }
 
@@ -470,6 +501,9 @@ impl Writer {
     }
 
     async fn close(&mut self, done: oneshot::Sender<LaneEnd>) -> Result<(), LaneError> {
+        if self.current.position + span(0) as u64 > self.current.size {
+            self.roll_early(true).await?;
+        }
         // Before the lane has its end, after which a successor removes its files: one that was made
         // later would stand alone, and look as if its checkpoint were lost.
         if let Some(prepared) = self.next.take()

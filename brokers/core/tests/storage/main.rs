@@ -12,6 +12,7 @@ mod disk;
 mod engine;
 mod fixture;
 mod formats;
+mod full_disk;
 mod garbage;
 mod jobs;
 mod lane;
