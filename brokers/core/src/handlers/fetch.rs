@@ -420,7 +420,7 @@ impl Fetch<'_> {
             let response = match come.read {
                 Ok((read, share)) => {
                     wanted_partition.is_older = read.bytes > 0;
-                    self.with_records(request, read, share, wanted_partition.is_older)
+                    self.with_records(request, read, share, true)
                 }
                 Err(error) => self.failure(request, partition, error.code()),
             };

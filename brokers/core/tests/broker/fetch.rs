@@ -252,6 +252,29 @@ async fn the_newest_records_do_not_wait_for_older_ones() {
 }
 
 #[tokio::test]
+async fn an_older_batch_that_has_no_room_is_left_for_the_next_fetch() {
+    let setup = Setup { hot_bytes: Some(0), ..Setup::default() };
+    let broker = TestBroker::with(setup).await;
+    let mut client = broker.client();
+    client.create_topic("t", 3, &[]).await;
+    for index in 0..3 {
+        client.produce("t", index, batch(&["a", "b"])).await;
+    }
+    // A reader at the end of one partition, whose first batch of another is given whatever its size.
+    let mut small = fetch("t", &[(0, 2), (1, 0), (2, 0)]).with_max_wait_ms(i32::MAX);
+    for wanted in &mut small.topics[0].partitions {
+        wanted.partition_max_bytes = 10;
+    }
+    let both = i32::try_from(2 * batch(&["a", "b"]).len()).unwrap();
+    let response = client.call(11, small.clone()).await;
+    let found: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
+    assert_eq!(found, [vec![], vec![(0, 1)], vec![]]);
+    let response = client.call(11, small.with_min_bytes(both).with_max_wait_ms(50)).await;
+    let found: Vec<_> = response.responses[0].partitions.iter().map(offsets).collect();
+    assert_eq!(found, [vec![], vec![(0, 1)], vec![]]);
+}
+
+#[tokio::test]
 async fn older_records_come_from_lanes_and_segments() {
     let setup = Setup { hot_bytes: Some(0), ..Setup::default() };
     let broker = TestBroker::with(setup).await;
