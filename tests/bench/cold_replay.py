@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from tests.bench import machine, paced, proc
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
-from tests.bench.generators import Load, Producing, run_librdkafka
+from tests.bench.generators import Load, Producing, run_light
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
@@ -68,7 +68,7 @@ def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
         records = round(HISTORY_RECORDS * scale)
         create_topic(side, HISTORY, HISTORY_PARTITIONS)
         create_topic(side, OTHER, paced.Shape(100, 1024).partitions)
-        run_librdkafka(Load(side.bootstrap, HISTORY, records, HISTORY_RECORD_BYTES, HISTORY_BATCH))
+        run_light(Load(side.bootstrap, HISTORY, records, HISTORY_RECORD_BYTES, HISTORY_BATCH))
         paced.warm_up(side, TAIL, round(TAIL_RATE * SECONDS * scale), TAIL_RATE)
         settle(side)
         figures = _beside_replay(side, records, disk_mib_per_s / 2, SECONDS * scale)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from tests.bench import proc
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
-from tests.bench.generators import Load, run_consumer_performance, run_librdkafka
+from tests.bench.generators import Load, run_consumer_performance, run_light
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
@@ -66,7 +66,7 @@ def _measure(name: str, scale: float) -> Figures:
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         create_topic(side, STORED, PARTITIONS)
         create_topic(side, FOLLOWED, PARTITIONS)
-        run_librdkafka(Load(side.bootstrap, STORED, records, RECORD_BYTES))
+        run_light(Load(side.bootstrap, STORED, records, RECORD_BYTES))
         settle(side)
         side.stop()
         start_and_open(side, {STORED: PARTITIONS, FOLLOWED: PARTITIONS})
@@ -122,7 +122,7 @@ def _follow(side: Side, rate: int, readers: int) -> float:
         else None
     )
     try:
-        run_librdkafka(Load(side.bootstrap, FOLLOWED, records, RECORD_BYTES, rate=rate))
+        run_light(Load(side.bootstrap, FOLLOWED, records, RECORD_BYTES, rate=rate))
         if consuming is not None:
             consuming.result()
     finally:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 
 from tests.bench import proc
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_light
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
@@ -69,12 +69,12 @@ def settle(side: Side) -> None:
 def _measure(name: str, records: int) -> Figures:
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
         create_topic(side, TOPIC, PARTITIONS)
-        run_librdkafka(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
+        run_light(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
         consume(Reading(side.bootstrap, TOPIC, PARTITIONS, WARM_UP_RECORDS))
         settle(side)
         load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES)
         before = proc.usage(side.pids)
-        produced = run_librdkafka(load)
+        produced = run_light(load)
         settle(side)
         used = proc.usage(side.pids).since(before)
         before = proc.usage(side.pids)

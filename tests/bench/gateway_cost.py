@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from brokers.metadata import BrokerStatus, ClusterStatus
 from brokers.secrets import link_secret
 from tests.bench import machine, proc
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_light
 from tests.bench.report import Report, progress, spread
 from tests.bench.service import CLUSTER, Service
 from tests.bench.sides import (
@@ -124,13 +124,13 @@ def _unthrottled(door: Door, way: str, samples: dict[str, list[float]]) -> float
     admin = AdminClient(door.login(way))
     for outcome in admin.create_topics([NewTopic(f"cost-{way}", PARTITIONS)]).values():
         outcome.result()
-    run_librdkafka(_load(door, way, WARM_UP_RECORDS))
+    run_light(_load(door, way, WARM_UP_RECORDS))
     pids = [*door.broker.pids, door.gateway_pid]
     proc.wait_for_rest(pids)
     load = _load(door, way, RECORDS)
     gib = load.total_bytes / 2**30
     before = [proc.usage([pid]) for pid in pids]
-    produced = run_librdkafka(load)
+    produced = run_light(load)
     proc.wait_for_rest(pids)
     figures = {"mib_per_s": produced.mib_per_s, **_cpu("produced", pids, before, gib)}
     before = [proc.usage([pid]) for pid in pids]
@@ -174,7 +174,7 @@ def _read(door: Door, way: str) -> int:
 
 def _paced(door: Door, way: str, rate: int, samples: dict[str, list[float]]) -> None:
     proc.wait_for_rest([*door.broker.pids, door.gateway_pid])
-    paced = run_librdkafka(_load(door, way, rate * PACED_SECONDS, rate))
+    paced = run_light(_load(door, way, rate * PACED_SECONDS, rate))
     for key in ("p50_ms", "p99_ms", "p999_ms"):
         samples[f"paced_{key}"].append(getattr(paced, key))
     progress(f"  {way} at {rate}/s: p50 {paced.p50_ms} ms, p99 {paced.p99_ms} ms")

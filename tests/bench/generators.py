@@ -1,4 +1,5 @@
-"""Load generators: Kafka's own ProducerPerformance, and a light one on librdkafka (`produce.c`)."""
+"""Load generators: Kafka's own ProducerPerformance, a light one on librdkafka (`produce.c`), and
+one that sends each record as a request of its own (`trickle.c`)."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ PERCENTILES = re.compile(r"50th = (?P<p50>\d+), 99th = (?P<p99>\d+), 99\.9th = (
 class Load:
     """What is to be produced: `records` of `record_bytes` each, to one topic.
 
-    `settings` are librdkafka's, for its generator only, and win over what that sets itself; so are
-    the rest. `rate` is in records a second, where 0 is as fast as it goes; with a rate, latencies
+    The rest is not for Kafka's generator. `settings` are librdkafka's, and win over what its
+    generator sets itself; `one_by_one` has each record be a request, without librdkafka. `rate` is in records a second, where 0 is as fast as it goes; with a rate, latencies
     count from the moment at which a record was due. `producers` take turns. `stamp` puts that
     moment into each record, for whoever reads it. Latencies of the first `skip_ms` do not count.
     """
@@ -43,6 +44,7 @@ class Load:
     records: int
     record_bytes: int
     settings: Mapping[str, object] = field(default_factory=dict)
+    one_by_one: bool = False
     rate: int = 0
     producers: int = 1
     stamp: bool = False
@@ -63,35 +65,40 @@ class Produced:
     p99_ms: float
     p999_ms: float
     generator_cpu_share: float
-    # Only librdkafka's: the longest time between two acknowledgements, the slowest record.
+    # Not of Kafka's generator: the longest time between two acknowledgements, the slowest record.
     gap_max_ms: float = 0.0
     max_ms: float = 0.0
     seconds: float = 0.0
 
 
+LIBRDKAFKA_SETTINGS = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "linger.ms": "1",
+    "batch.size": BATCH_BYTES,
+    # Kafka's own limit of a request's records: one batch and its header.
+    "message.max.bytes": BATCH_BYTES + 12,
+    "compression.codec": "none",
+    "queue.buffering.max.messages": 200_000,
+    "queue.buffering.max.kbytes": 256 * 1024,
+}
+
+
 class Producing:
-    """The light generator at work."""
+    """A light generator at work."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         settings = {
-            "acks": "all",
-            "enable.idempotence": "true",
-            "linger.ms": "1",
-            "batch.size": BATCH_BYTES,
-            # Kafka's own limit of a request's records: one batch and its header.
-            "message.max.bytes": BATCH_BYTES + 12,
-            "compression.codec": "none",
-            "queue.buffering.max.messages": 200_000,
-            "queue.buffering.max.kbytes": 256 * 1024,
-            **load.settings,
+            **({} if load.one_by_one else {**LIBRDKAFKA_SETTINGS, **load.settings}),
             "rate": load.rate,
             "producers": load.producers,
             "stamp": int(load.stamp),
             "skip_ms": load.skip_ms,
         }
         arguments = (load.bootstrap, load.topic, load.records, load.record_bytes)
-        self._program = Program("produce", arguments, settings)
+        program = "trickle" if load.one_by_one else "produce"
+        self._program = Program(program, arguments, settings)
 
     def result(self) -> Produced:
         """Waits for the end. Raises `RuntimeError` if a record was not acknowledged."""
@@ -112,8 +119,8 @@ class Producing:
         self._program.close()
 
 
-def run_librdkafka(load: Load) -> Produced:
-    """Produces with the light generator. Raises `RuntimeError` if a record was not acknowledged."""
+def run_light(load: Load) -> Produced:
+    """Produces with a light generator. Raises `RuntimeError` if a record was not acknowledged."""
     return Producing(load).result()
 
 
@@ -183,6 +190,6 @@ def run_end_to_end_latency(bootstrap: str, topic: str, records: int, size: int) 
 
 
 GENERATORS: dict[str, Callable[[Load], Produced]] = {
-    "librdkafka": run_librdkafka,
+    "librdkafka": run_light,
     "java": run_producer_performance,
 }

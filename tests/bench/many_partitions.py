@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from tests.bench import paced, proc
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_light
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, Side, chosen, running
@@ -98,6 +98,6 @@ def _active(side: Side, many: int, seconds: float) -> Figures:
     proc.wait_for_rest(side.pids)
     shape = paced.Shape(max(1, many // 100), FEW.record_bytes, settings=FEW.settings)
     create_topic(side, "active", shape.partitions)
-    run_librdkafka(Load(side.bootstrap, "active", round(RATE * seconds), 1024, rate=RATE))
+    run_light(Load(side.bootstrap, "active", round(RATE * seconds), 1024, rate=RATE))
     figures = paced.play(side, shape, RATE, seconds, "active")
     return {f"many_{key}": figures[key] for key in ("p50_ms", "p99_ms", "p999_ms")}

@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from brokers.config import overrides_of
 from brokers.metadata import CellStore, ClusterSpec
 from tests.bench import machine, proc
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_light
 from tests.bench.report import Report, progress, spread
 from tests.bench.sides import (
     BROKER_CPU,
@@ -177,7 +177,7 @@ def _measure(*, metered: bool) -> dict[str, float]:
     try:
         side.broker.start()
         _create_topic(side.broker.bootstrap)
-        run_librdkafka(Load(side.broker.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
+        run_light(Load(side.broker.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
         if metered:
             side.start_agent()
         proc.wait_for_rest([*side.broker.pids, *side.agent_pids])
@@ -185,7 +185,7 @@ def _measure(*, metered: bool) -> dict[str, float]:
         gib = load.total_bytes / 2**30
         began = time.monotonic()
         broker, agent = proc.usage(side.broker.pids), proc.usage(side.agent_pids)
-        produced = run_librdkafka(load)
+        produced = run_light(load)
         _read(side.broker.bootstrap)
         if metered:
             side.wait_until_recorded(time.time_ns() // 1_000_000)

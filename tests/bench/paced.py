@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tests.bench import proc
-from tests.bench.generators import Load, run_librdkafka
+from tests.bench.generators import Load, run_light
 from tests.bench.readers import Consuming, Reading
 from tests.bench.report import progress
 from tests.bench.rounds import Figures, Rounds
@@ -34,11 +34,12 @@ STEPS_MAX = 12
 
 @dataclass(frozen=True)
 class Shape:
-    """How records are sent. `settings` are librdkafka's."""
+    """How records are sent; see `Load`."""
 
     partitions: int
     record_bytes: int
     producers: int = 1
+    one_by_one: bool = False
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -48,7 +49,7 @@ def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
     Gives the records a second that it took: without `rate`, as many as the side could.
     """
     create_topic(side, TOPIC, shape.partitions)
-    produced = run_librdkafka(_load(side, shape, records, rate))
+    produced = run_light(_load(side, shape, records, rate))
     proc.wait_for_rest(side.pids)
     return records / produced.seconds
 
@@ -69,7 +70,7 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
     )
     before, began = proc.usage(side.pids), time.monotonic()
     try:
-        produced = run_librdkafka(_load(side, shape, records, rate, topic))
+        produced = run_light(_load(side, shape, records, rate, topic))
         consumed = reader.result()
     finally:
         reader.close()
@@ -108,7 +109,7 @@ def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
     """The highest rate, in steps of 15 %, that a side holds in a shape, in records a second."""
     with running(name) as side:
         warm_up(side, shape, warm_up_records)
-        again = run_librdkafka(_load(side, shape, warm_up_records, 0))
+        again = run_light(_load(side, shape, warm_up_records, 0))
         rate = warm_up_records / again.seconds
         for _ in range(STEPS_MAX):
             proc.wait_for_rest(side.pids)
@@ -131,6 +132,7 @@ def _load(side: Side, shape: Shape, records: int, rate: int, topic: str = TOPIC)
         records,
         shape.record_bytes,
         shape.settings,
+        shape.one_by_one,
         rate,
         shape.producers,
         stamp=True,

@@ -20,17 +20,7 @@ SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
 # The others are saturated far below: see the rate that kafka3 holds.
 SIDES_AT_FULL_RATE = ("freshet", "kafka1")
 ROUNDS = 5
-SHAPE = paced.Shape(
-    partitions=100,
-    record_bytes=1024,
-    producers=100,
-    settings={
-        "linger.ms": 0,
-        "batch.num.messages": 1,
-        # Where a rate is not reached, what waits is told soon, and takes no memory.
-        "queue.buffering.max.messages": 1000,
-    },
-)
+SHAPE = paced.Shape(partitions=100, record_bytes=1024, producers=100, one_by_one=True)
 FULL_RATE = 10_000
 SECONDS = 30.0
 WARM_UP_SECONDS = 10.0

@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.bench import proc
 from tests.bench.flame import KERNEL_MARK, flame_graph
-from tests.bench.generators import Load, Producing, run_librdkafka
+from tests.bench.generators import Load, Producing, run_light
 from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report, progress
 from tests.bench.sides import FRESHET, FreshetSide
@@ -162,7 +162,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     try:
         side.start()
         create_topic(side, TOPIC, PARTITIONS)
-        run_librdkafka(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
+        run_light(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
         perf, cpu_seconds, gib = play(side, scale)
     finally:
         side.close()
@@ -195,8 +195,15 @@ def _produce(side: FreshetSide, scale: float) -> Played:
 
 def _fragmented(side: FreshetSide, scale: float) -> Played:
     records = round(FRAGMENTED_RATE * PACED_SECONDS * scale)
-    shape: dict[str, Any] = {"linger.ms": 0, "batch.num.messages": 1}
-    load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, shape, FRAGMENTED_RATE, 100)
+    load = Load(
+        side.bootstrap,
+        TOPIC,
+        records,
+        RECORD_BYTES,
+        one_by_one=True,
+        rate=FRAGMENTED_RATE,
+        producers=100,
+    )
     return _under_perf(side, "fragmented", [load])
 
 
@@ -211,7 +218,7 @@ def _tail(side: FreshetSide, scale: float) -> Played:
 
 def _storage(side: FreshetSide, scale: float) -> Played:
     records = round(RECORDS * scale)
-    run_librdkafka(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
+    run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
     side.stop()
     side.start()
     whole = Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS)

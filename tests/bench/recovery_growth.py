@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
-from tests.bench.generators import Load, Producing, run_librdkafka
+from tests.bench.generators import Load, Producing, run_light
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running
@@ -88,7 +88,7 @@ def _measure(name: str, sizes: Sequence[float]) -> Figures:
             while grown < size:
                 piece = min(1.0, size - grown)
                 records = round(piece * GIB / RECORD_BYTES)
-                run_librdkafka(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
+                run_light(Load(side.bootstrap, TOPIC, records, RECORD_BYTES))
                 grown += piece
                 if isinstance(side, FreshetSide) and sizes[-1] > SPARSE_FROM_GIB:
                     settle(side)
