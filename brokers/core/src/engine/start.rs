@@ -24,10 +24,10 @@ use crate::env::Environment;
 use crate::jobs::inherit::{DeadLane, Inherited};
 use crate::jobs::publish::Turns;
 use crate::jobs::{JobContext, JobMessage};
-use crate::lane::LanePaths;
 use crate::lane::queue::Lane;
 use crate::lane::reader::LaneReader;
 use crate::lane::writer::WriterParts;
+use crate::lane::{LaneError, LanePaths};
 use crate::metadata::cluster::{ClusterFacts, ClusterMetadata, Fence};
 use crate::metadata::schema::ClusterRecord;
 use crate::metadata::store::{MetadataStore, ScopedStore};
@@ -72,6 +72,9 @@ impl Engine {
         let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
         let run_jobs =
             crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
+        // A file of the lane is a hundred thousand batches: clients are answered meanwhile.
+        let run_jobs = watched(taken.standing.clone(), run_jobs.boxed()).boxed();
+        let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
         let descriptors = taken.descriptors(&settings);
         let standing = taken.standing.clone();
         let guarded = settings.rules.hold(Rule::IncarnationIsLive);
@@ -82,7 +85,7 @@ impl Engine {
             writer,
             spawn(follow(taken.follower, standing.clone()).boxed()),
             spawn(keeper.run(load_groups).boxed()),
-            spawn(run_jobs.boxed()),
+            jobs_task,
             spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
             spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
             spawn(forget.boxed()),
@@ -317,10 +320,12 @@ async fn sweep_topics(metadata: Arc<ClusterMetadata>, guard: Option<Fence>) {
 }
 
 /// Runs a task whose panic ends the instance: the rest would only seem to live.
+async fn watched(standing: Standing, task: BoxFuture<'static, ()>) {
+    if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+        standing.stand_down("a task of the engine panicked");
+    }
+}
+
 fn spawn(standing: Standing, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            standing.stand_down("a task of the engine panicked");
-        }
-    }))
+    AbortOnDropHandle::new(tokio::spawn(watched(standing, task)))
 }

@@ -142,6 +142,12 @@ pub trait Disk: Send + Sync {
     fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
         Ok(AbortOnDropHandle::new(tokio::spawn(task)))
     }
+
+    /// Runs a task that computes for long between its operations where it holds up nobody: on a
+    /// thread of its own, if there are threads. Dropping the handle ends it.
+    fn set_aside(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
+        Ok(AbortOnDropHandle::new(tokio::spawn(task)))
+    }
 }
 
 /// A connection's byte stream.

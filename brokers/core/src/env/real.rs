@@ -18,7 +18,8 @@ use crate::cold::location::open_bucket;
 
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
-    direct, draft_name, thread,
+    direct, draft_name,
+    thread::{self, Files},
 };
 
 impl Environment {
@@ -238,13 +239,25 @@ impl Disk for FolderDisk {
     }
 
     fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
-        // A runtime of one thread is a test's: its clock may stand still, and moves on when nothing
-        // but threads that it does not know of are at work.
-        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return Ok(AbortOnDropHandle::new(tokio::spawn(task)));
-        }
-        thread::run("lane", task).map_err(|error| disk_error("a thread", &error))
+        on_own_thread("lane", Files::Inline, task)
     }
+
+    fn set_aside(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
+        on_own_thread("jobs", Files::Elsewhere, task)
+    }
+}
+
+fn on_own_thread(
+    name: &str,
+    files: Files,
+    task: BoxFuture<'static, ()>,
+) -> DiskResult<AbortOnDropHandle<()>> {
+    // A runtime of one thread is a test's: its clock may stand still, and moves on when nothing
+    // but threads that it does not know of are at work.
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Ok(AbortOnDropHandle::new(tokio::spawn(task)));
+    }
+    thread::run(name, files, task).map_err(|error| disk_error("a thread", &error))
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -40,6 +41,19 @@ pub struct Splitter {
     split: VecDeque<Leftover>,
     /// Whole lane files, for as long as one split needs them.
     files: BTreeMap<(Incarnation, LaneFile), Bytes>,
+    /// Between so many batches and the next.
+    pause: Duration,
+}
+
+/// Batches that are split in one go: a fraction of a millisecond.
+const BATCHES_AT_ONCE: usize = 256;
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// Clients whose batches are small need most of a processor: a file of those is split little by
+/// little, in half of the time in which the next one fills.
+fn pause(filled_in: Duration, batches: usize) -> Duration {
+    let pauses = u32::try_from(batches / BATCHES_AT_ONCE).unwrap_or(u32::MAX);
+    (filled_in / 2).checked_div(pauses).unwrap_or_default().min(PAUSE_MAX)
 }
 
 /// What one partition adds to an object.
@@ -51,7 +65,7 @@ struct Addition {
 impl Splitter {
     /// A splitter that has nothing to do yet.
     pub fn new(context: Arc<JobContext>) -> Self {
-        Self { context, split: VecDeque::new(), files: BTreeMap::new() }
+        Self { context, split: VecDeque::new(), files: BTreeMap::new(), pause: Duration::ZERO }
     }
 
     /// What it works with.
@@ -70,7 +84,11 @@ impl Splitter {
             epoch: entry.epoch,
             spot: entry.spot,
         });
-        self.split(entries.collect()).await?;
+        let entries: Vec<_> = entries.collect();
+        self.pause = pause(file.filled_in, entries.len());
+        let outcome = self.split(entries).await;
+        self.pause = Duration::ZERO;
+        outcome?;
         if self.split.back().is_none_or(|last| last.file < file.leftover.file) {
             self.split.push_back(file.leftover.clone());
         }
@@ -93,7 +111,10 @@ impl Splitter {
         let mut object = self.context.new_object();
         let mut writer = SegmentWriter::new(object.name());
         let mut additions: Vec<Addition> = Vec::new();
-        for entry in entries {
+        for (number, entry) in entries.iter().enumerate() {
+            if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !self.pause.is_zero() {
+                tokio::time::sleep(self.pause).await;
+            }
             let Some(partition) = self.context.partitions.get(entry.partition) else { continue };
             if entry.base_offset < partition.manifest().covered_end {
                 continue;
@@ -256,4 +277,17 @@ fn extend(
     // Records may have been deleted before they were split.
     manifest.start_at(manifest.log_start, now_ms);
     Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_many_batches_is_split_in_half_the_time_that_it_took_to_fill_at_most() {
+        let second = Duration::from_secs(1);
+        assert_eq!(pause(second, 256 * 1000), second / 2000);
+        assert_eq!(pause(60 * second, 256 * 100), PAUSE_MAX, "what trickles in waits for nothing");
+        assert_eq!(pause(second, 255), Duration::ZERO, "a few large batches are one go");
+    }
 }

@@ -87,7 +87,13 @@ pub struct RolledFile {
     pub entries: Vec<RolledEntry>,
     /// What stays of it once they are split.
     pub leftover: Leftover,
+    /// How long it took to fill.
+    pub filled_in: Duration,
 }
+
+/// Batches with which a file is full, however small they are: a limit on those that are not split yet
+/// must have room for a file that fills while two wait.
+pub const FILE_BATCHES_MAX: usize = 32_768;
 
 /// What a writer is made of.
 pub struct WriterParts {
@@ -269,7 +275,8 @@ impl Writer {
     async fn commit(&mut self, write: &mut Write) -> Result<(), LaneError> {
         let queued = write.since.map(|since| since.elapsed()).unwrap_or_default();
         let room = write.room();
-        let full = self.current.position + room > self.current.size;
+        let full = self.current.position + room > self.current.size
+            || self.current.entries.len() >= FILE_BATCHES_MAX;
         if full && self.current.position > self.current.checkpoint_end {
             self.roll().await?;
         }
@@ -487,7 +494,8 @@ impl Writer {
             sequences: (ended.first_sequence, last_sequence),
             blocks: ended.blocks,
         };
-        (self.parts.rolled)(RolledFile { entries: ended.entries, leftover });
+        let filled_in = ended.used_since.map(|since| since.elapsed()).unwrap_or_default();
+        (self.parts.rolled)(RolledFile { entries: ended.entries, leftover, filled_in });
     }
 
     async fn write_checkpoint(&mut self) -> Result<(), LaneError> {

@@ -20,6 +20,7 @@ use crate::lane::ack::AckShare;
 use crate::lane::index::ManifestRef;
 use crate::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::lane::reader::LaneReader;
+use crate::lane::writer::FILE_BATCHES_MAX;
 use crate::metrics::{Metrics, TopicMetrics};
 use crate::records::{StoredBatch, ValidatedBatch};
 use crate::rules::{Rule, Rules};
@@ -72,6 +73,9 @@ pub struct Backlog {
 
 /// Bytes of index that unsplit batches may have.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
+
+// Else producers would wait for a file that only they can fill.
+const _: () = assert!(3 * FILE_BATCHES_MAX * size_of::<Unsplit>() <= BACKLOG_BYTES_MAX);
 
 impl Backlog {
     /// How many there are.

@@ -10,7 +10,7 @@ use freshet_core::lane::index::{InstallEntry, ManifestRef, decode_checkpoint, de
 use freshet_core::lane::leftover::Leftover;
 use freshet_core::lane::reader::{LaneReader, replay};
 use freshet_core::lane::token::{OwnerToken, fence};
-use freshet_core::lane::writer::LaneSettings;
+use freshet_core::lane::writer::{FILE_BATCHES_MAX, LaneSettings};
 use freshet_core::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
 use freshet_core::rules::Rules;
 
@@ -75,6 +75,21 @@ async fn what_arrives_together_is_written_together_in_order_and_cut() {
     let writes = kinds.iter().filter(|kind| **kind == BlockKind::Data).count();
     let in_a_write = (4 << 10) / stored(0, 500).size_bytes();
     assert_eq!(writes, 100_usize.div_ceil(in_a_write), "{in_a_write} batches fit a write");
+}
+
+#[tokio::test]
+async fn a_file_is_ended_when_it_holds_many_batches_however_small() {
+    let folder = Folder::new();
+    let lane = OpenLane::start(&folder.disk, 1, LaneSettings::default()).await;
+    let batches = 2 * FILE_BATCHES_MAX;
+    for offset in 0..i64::try_from(batches).unwrap() {
+        lane.stage(stored(offset, 1));
+    }
+    lane.recorder.wait_for(batches).await;
+    let rolled = lane.rolled.lock();
+    let held: Vec<_> = rolled.iter().map(|file| file.entries.len()).collect();
+    let in_a_write = LaneSettings::default().write_bytes_max / stored(0, 1).size_bytes();
+    assert!(!held.is_empty() && held[0] <= FILE_BATCHES_MAX + in_a_write, "{held:?}");
 }
 
 /// Splits nothing, but puts a file aside as the splitter does.
