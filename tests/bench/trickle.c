@@ -1,12 +1,12 @@
 // A load of many small requests: many producers, each record a request of its own. It speaks the
-// protocol itself, from one thread, since a hundred producers of librdkafka are four hundred threads,
+// protocol itself, from one thread: a hundred producers of librdkafka are four hundred threads,
 // whose turns on one CPU would be measured instead of a broker. Producers are idempotent, have a
 // connection per broker, and as many requests under way on it as Kafka's own allow. librdkafka is
 // asked for who leads what, once. Prints one JSON line, the same as `produce.c`.
 //
 // usage: trickle BOOTSTRAP TOPIC RECORDS RECORD_SIZE [NAME=NUMBER]...
-//        rate=N       so many records a second, and latencies count from when a record was due; 0 is
-//                     as many as are answered
+//        rate=N       so many records a second, and latencies count from when a record was due;
+//                     0 is as many as are answered
 //        producers=N  so many, in turn; each record goes to a partition drawn anew
 //        stamp=1      each record begins with the moment at which it was due (8 bytes, ns)
 //        skip_ms=N    latencies of the first so many milliseconds are not kept
@@ -240,7 +240,8 @@ static void send_all(int socket, const struct request *request) {
   if (sent != (ssize_t)request->length) fail("send", sent < 0 ? strerror(errno) : "in part");
 }
 
-static void send_record(struct load *load, struct producer *producer, struct connection *connection) {
+static void send_record(struct load *load, struct producer *producer,
+                        struct connection *connection) {
   const struct waiting *record =
       &connection->queue[(connection->first + connection->under_way) % WAITING_MAX];
   uint8_t *bytes = load->request.bytes, *batch = bytes + load->batch_at;

@@ -91,8 +91,8 @@ pub struct RolledFile {
     pub filled_in: Duration,
 }
 
-/// Batches with which a file is full, however small they are: a limit on those that are not split yet
-/// must have room for a file that fills while two wait.
+/// Batches with which a file is full, however small they are: the limit on those that are not split
+/// yet has room for a file that fills while two wait.
 pub const FILE_BATCHES_MAX: usize = 32_768;
 
 /// What a writer is made of.

@@ -260,7 +260,7 @@ async fn an_older_batch_that_has_no_room_is_left_for_the_next_fetch() {
     for index in 0..3 {
         client.produce("t", index, batch(&["a", "b"])).await;
     }
-    // A reader at the end of one partition, whose first batch of another is given whatever its size.
+    // Of a reader at the end of one partition; the first batch of another has any size.
     let mut small = fetch("t", &[(0, 2), (1, 0), (2, 0)]).with_max_wait_ms(i32::MAX);
     for wanted in &mut small.topics[0].partitions {
         wanted.partition_max_bytes = 10;
