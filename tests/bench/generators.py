@@ -45,11 +45,11 @@ class Load:
     records: int
     record_bytes: int
     settings: Mapping[str, object] = field(default_factory=dict)
-    one_by_one: bool = False
     rate: int = 0
     producers: int = 1
     stamp: bool = False
     skip_ms: int = 0
+    one_by_one: bool = False
 
     @property
     def total_bytes(self) -> int:

@@ -132,9 +132,9 @@ def _load(side: Side, shape: Shape, records: int, rate: int, topic: str = TOPIC)
         records,
         shape.record_bytes,
         shape.settings,
-        shape.one_by_one,
         rate,
         shape.producers,
         stamp=True,
         skip_ms=1000 * SKIP_S if rate else 0,
+        one_by_one=shape.one_by_one,
     )

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from tests.bench import proc
 from tests.bench.flame import KERNEL_MARK, flame_graph

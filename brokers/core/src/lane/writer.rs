@@ -169,6 +169,8 @@ struct OpenFile {
     /// When the first batch or counter was written to it.
     used_since: Option<Instant>,
     entries: Vec<RolledEntry>,
+    /// With so many it is full.
+    batches_max: usize,
     blocks: Vec<BlockSummary>,
 }
 
@@ -183,6 +185,7 @@ impl OpenFile {
             checkpoint_end: 0,
             used_since: None,
             entries: Vec::new(),
+            batches_max: FILE_BATCHES_MAX,
             blocks: Vec::new(),
         }
     }
@@ -224,10 +227,11 @@ impl Writer {
                 return Ok(());
             }
             let asked = !write.roll.is_empty();
-            let due = self
-                .current
-                .used_since
-                .is_some_and(|since| asked || since.elapsed() >= self.parts.settings.roll_after);
+            let due = self.current.used_since.is_some_and(|since| {
+                asked
+                    || since.elapsed() >= self.parts.settings.roll_after
+                    || self.current.entries.len() >= self.current.batches_max
+            });
             if due {
                 self.roll_early(asked).await?;
             }
@@ -275,8 +279,7 @@ impl Writer {
     async fn commit(&mut self, write: &mut Write) -> Result<(), LaneError> {
         let queued = write.since.map(|since| since.elapsed()).unwrap_or_default();
         let room = write.room();
-        let full = self.current.position + room > self.current.size
-            || self.current.entries.len() >= FILE_BATCHES_MAX;
+        let full = self.current.position + room > self.current.size;
         if full && self.current.position > self.current.checkpoint_end {
             self.roll().await?;
         }
@@ -443,6 +446,7 @@ impl Writer {
             Err(DiskError::NoSpace(what)) => {
                 tracing::warn!(what, "no room for the next file: this one is used on");
                 self.current.used_since = Some(Instant::now());
+                self.current.batches_max = self.current.entries.len() + FILE_BATCHES_MAX;
                 self.prepare_next();
                 Ok(())
             }
