@@ -16,6 +16,10 @@ use crate::lane::queue::InstallEffect;
 use crate::partition::Partition;
 use crate::rules::Rule;
 
+/// Of manifests that are put, so many go one after another, where not too few go side by side then.
+const PUTS_IN_A_ROW: usize = 64;
+const PUTS_AT_ONCE_MIN: usize = 4;
+
 /// The manifest that is to follow the one that counts; none where there is nothing to change.
 pub(super) type Change =
     Box<dyn FnOnce(&Manifest) -> Result<Option<Manifest>, JobError> + Send + Sync>;
@@ -60,7 +64,7 @@ impl JobContext {
             let published = self.publish_manifest(&partition, manifest).await?;
             Ok::<_, JobError>((partition, published))
         });
-        let at_once = self.store.puts_at_once();
+        let at_once = puts_at_once(puts.len(), self.store.puts_at_once());
         let published: Vec<_> = stream::iter(puts).buffered(at_once).try_collect().await?;
         if published.is_empty() { Ok(()) } else { self.install(published).await }
     }
@@ -135,6 +139,11 @@ impl JobContext {
     }
 }
 
+/// A round of thousands is to end; one of few leaves the processor to clients.
+fn puts_at_once(puts: usize, best: usize) -> usize {
+    (puts / PUTS_IN_A_ROW).clamp(PUTS_AT_ONCE_MIN.min(best), best)
+}
+
 fn next_name(partition: &Partition) -> ManifestRef {
     let epoch = partition.epoch();
     let number = match partition.manifest_name() {
@@ -142,4 +151,17 @@ fn next_name(partition: &Partition) -> ManifestRef {
         _ => 0,
     };
     ManifestRef { epoch, number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_of_thousands_is_put_faster_than_one_of_a_few() {
+        assert_eq!(puts_at_once(1, 24), 4);
+        assert_eq!(puts_at_once(640, 24), 10);
+        assert_eq!(puts_at_once(10_000, 24), 24);
+        assert_eq!(puts_at_once(1, 2), 2, "never more than the store is given");
+    }
 }
