@@ -36,7 +36,7 @@ class Visitor:
 
     def assert_no_complaints(self) -> None:
         """Nothing was thrown, and the server failed at nothing."""
-        assert self.complaints == []
+        assert not self.complaints, self.complaints
 
     def open(self, path: str) -> None:
         """Goes to an address of the console and waits for its frame."""
