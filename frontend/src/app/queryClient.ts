@@ -3,8 +3,12 @@ import { isStatus } from "@/lib/api/client";
 import { keys } from "@/lib/api/keys";
 import { Problem } from "@/lib/api/problem";
 
-/** What the server refused stays refused; what did not arrive is worth another try. */
+/**
+ * What the server refused stays refused; what did not arrive is worth another try. So is what came
+ * with the key that the session had just before it got another one.
+ */
 function worthRetry(failures: number, error: Error): boolean {
+  if (isStatus(error, 401)) return failures < 1;
   if (error instanceof Problem && error.status >= 400 && error.status < 500) return false;
   return failures < 2;
 }
