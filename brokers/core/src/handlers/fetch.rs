@@ -8,7 +8,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::context::RequestContext;
 use super::topics::NotServed;
@@ -29,6 +29,8 @@ use crate::usage::Handing;
 const TOPIC_IDS_FROM: i16 = 13;
 /// From this version on errors name the leader and its address.
 const LEADERS_FROM: i16 = 16;
+/// How long after the first older records others still belong to one answer.
+const FOLLOWS_WITHIN: Duration = Duration::from_millis(10);
 /// Session epochs that ask for everything, so that no session is needed (KIP-227).
 const FULL_FETCH_EPOCHS: [i32; 2] = [-1, 0];
 
@@ -231,6 +233,9 @@ impl Fetch<'_> {
             self.memory.older.shrink();
             let enough = self.memory.bytes() >= bytes_min;
             let enough = enough || self.has_failed || self.wanted.is_empty();
+            if enough && self.memory.newest.bytes == 0 {
+                self.take_what_follows(&mut all_coming, deadline).await;
+            }
             if enough || Instant::now() >= deadline {
                 return self.answer_rest();
             }
@@ -244,6 +249,16 @@ impl Fetch<'_> {
                 () = sleep_until(deadline) => {}
             }
         }
+    }
+
+    /// Takes what comes from storage soon after the first of it: a client with one request under way
+    /// gets as many partitions at a time as it asked for, and not one.
+    async fn take_what_follows(&mut self, all_coming: &mut AllComing, deadline: Instant) {
+        let until = deadline.min(Instant::now() + FOLLOWS_WITHIN);
+        while let Ok(Some(come)) = timeout_at(until, all_coming.next()).await {
+            self.take(come);
+        }
+        self.memory.older.shrink();
     }
 
     /// Reads every partition that may have more than when it was last read.
