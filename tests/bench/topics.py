@@ -19,7 +19,10 @@ RETRY_S = 0.02
 
 
 def create_topic(side: Side, topic: str, partitions: int) -> None:
-    """Creates a topic, replicated as the side does it."""
+    """Creates a topic, replicated as the side does it, and waits until all of it is led.
+
+    Raises `RuntimeError` if it is not in time.
+    """
     new = NewTopic(topic, partitions, side.replication)
     # The client has to live until its answers are there.
     admin = _admin(side)
@@ -28,6 +31,7 @@ def create_topic(side: Side, topic: str, partitions: int) -> None:
     )
     for outcome in outcomes.values():
         outcome.result()
+    _wait_until_open(admin, {topic: partitions})
 
 
 def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
@@ -37,15 +41,22 @@ def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
     """
     began = time.monotonic()
     side.start()
-    admin, clock = _admin(side), threading.Event()
-    while (asked_s := _ask_all(admin, topics)) is None:
-        if time.monotonic() - began > OPEN_SECONDS_MAX:
-            message = "not every partition was opened"
-            raise RuntimeError(message)
-        clock.wait(RETRY_S)
+    admin = _admin(side)
+    asked_s = _wait_until_open(admin, topics)
     opened_s = time.monotonic() - began
     # What asking itself takes is no part of opening.
     return opened_s - min(asked_s, _ask_all(admin, topics) or asked_s)
+
+
+def _wait_until_open(admin: AdminClient, topics: Mapping[str, int]) -> float:
+    """Asks until every partition tells its end; gives the seconds that it took the last time."""
+    clock, until = threading.Event(), time.monotonic() + OPEN_SECONDS_MAX
+    while (asked_s := _ask_all(admin, topics)) is None:
+        if time.monotonic() > until:
+            message = "not every partition was opened"
+            raise RuntimeError(message)
+        clock.wait(RETRY_S)
+    return asked_s
 
 
 def _admin(side: Side) -> AdminClient:

@@ -251,8 +251,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// Takes what comes from storage soon after the first of it: a client with one request under way
-    /// gets as many partitions at a time as it asked for, and not one.
+    /// Takes what comes from storage soon after the first of it: a client with one request under
+    /// way gets as many partitions at a time as it asked for, and not one.
     async fn take_what_follows(&mut self, all_coming: &mut AllComing, deadline: Instant) {
         let until = deadline.min(Instant::now() + FOLLOWS_WITHIN);
         while let Ok(Some(come)) = timeout_at(until, all_coming.next()).await {
