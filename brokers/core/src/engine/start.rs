@@ -72,7 +72,7 @@ impl Engine {
         let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
         let run_jobs =
             crate::jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
-        // A file of the lane is a hundred thousand batches: clients are answered meanwhile.
+        // They compute for long at a time: clients are answered meanwhile.
         let run_jobs = watched(taken.standing.clone(), run_jobs.boxed()).boxed();
         let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
         let descriptors = taken.descriptors(&settings);
@@ -319,7 +319,7 @@ async fn sweep_topics(metadata: Arc<ClusterMetadata>, guard: Option<Fence>) {
     }
 }
 
-/// Runs a task whose panic ends the instance: the rest would only seem to live.
+/// A task whose panic ends the instance: the rest would only seem to live.
 async fn watched(standing: Standing, task: BoxFuture<'static, ()>) {
     if AssertUnwindSafe(task).catch_unwind().await.is_err() {
         standing.stand_down("a task of the engine panicked");

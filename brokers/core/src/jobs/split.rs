@@ -41,8 +41,6 @@ pub struct Splitter {
     split: VecDeque<Leftover>,
     /// Whole lane files, for as long as one split needs them.
     files: BTreeMap<(Incarnation, LaneFile), Bytes>,
-    /// Between so many batches and the next.
-    pause: Duration,
 }
 
 /// Batches that are split in one go: a fraction of a millisecond.
@@ -65,7 +63,7 @@ struct Addition {
 impl Splitter {
     /// A splitter that has nothing to do yet.
     pub fn new(context: Arc<JobContext>) -> Self {
-        Self { context, split: VecDeque::new(), files: BTreeMap::new(), pause: Duration::ZERO }
+        Self { context, split: VecDeque::new(), files: BTreeMap::new() }
     }
 
     /// What it works with.
@@ -85,10 +83,8 @@ impl Splitter {
             spot: entry.spot,
         });
         let entries: Vec<_> = entries.collect();
-        self.pause = pause(file.filled_in, entries.len());
-        let outcome = self.split(entries).await;
-        self.pause = Duration::ZERO;
-        outcome?;
+        let pause = pause(file.filled_in, entries.len());
+        self.split_with_pauses(entries, pause).await?;
         if self.split.back().is_none_or(|last| last.file < file.leftover.file) {
             self.split.push_back(file.leftover.clone());
         }
@@ -100,20 +96,32 @@ impl Splitter {
     ///
     /// # Errors
     /// [`JobError`]; nothing was deleted.
-    pub async fn split(&mut self, mut entries: Vec<SplitEntry>) -> Result<(), JobError> {
+    pub async fn split(&mut self, entries: Vec<SplitEntry>) -> Result<(), JobError> {
+        self.split_with_pauses(entries, Duration::ZERO).await
+    }
+
+    async fn split_with_pauses(
+        &mut self,
+        mut entries: Vec<SplitEntry>,
+        pause: Duration,
+    ) -> Result<(), JobError> {
         entries.sort_by_key(|entry| (entry.partition, entry.base_offset));
-        let outcome = self.split_sorted(&entries).await;
+        let outcome = self.split_sorted(&entries, pause).await;
         self.files.clear();
         outcome
     }
 
-    async fn split_sorted(&mut self, entries: &[SplitEntry]) -> Result<(), JobError> {
+    async fn split_sorted(
+        &mut self,
+        entries: &[SplitEntry],
+        pause: Duration,
+    ) -> Result<(), JobError> {
         let mut object = self.context.new_object();
         let mut writer = SegmentWriter::new(object.name());
         let mut additions: Vec<Addition> = Vec::new();
         for (number, entry) in entries.iter().enumerate() {
-            if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !self.pause.is_zero() {
-                tokio::time::sleep(self.pause).await;
+            if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !pause.is_zero() {
+                tokio::time::sleep(pause).await;
             }
             let Some(partition) = self.context.partitions.get(entry.partition) else { continue };
             if entry.base_offset < partition.manifest().covered_end {
