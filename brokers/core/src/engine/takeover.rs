@@ -16,7 +16,7 @@ use crate::lane::index::{ManifestRef, decode_checkpoint, decode_data, decode_ins
 use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
-use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, Looks, file_numbers};
+use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers, look_again};
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
 use crate::partition::load::TailBatch;
@@ -232,15 +232,7 @@ impl Claimant<'_> {
     /// # Errors
     /// Damage, also at another look, or what the disk says.
     pub async fn survey(&self, claim: &Claim) -> Result<Estate, StartError> {
-        let mut looks = Looks::default();
-        loop {
-            let found = self.survey_once(claim).await;
-            match &found {
-                Err(error) if looks.again(error) => {}
-                _ => return Ok(found?),
-            }
-            looks.pause().await;
-        }
+        Ok(look_again(|| self.survey_once(claim)).await?)
     }
 
     async fn survey_once(&self, claim: &Claim) -> Result<Estate, LaneError> {

@@ -48,33 +48,28 @@ pub enum LaneError {
     Closed(Incarnation),
 }
 
-/// Looks at a lane of somebody else. A broker that was fenced in the midst of giving a file another
-/// name may still come to it, and whoever looks just then misses the file under both.
-#[derive(Debug, Default)]
-pub(crate) struct Looks {
-    again: u32,
-}
-
-impl Looks {
+/// Looks at a lane of somebody else, again where something is missing. A broker that was fenced in
+/// the midst of giving a file another name may still come to it, and whoever looks just then misses
+/// the file under both.
+///
+/// # Errors
+/// What the last look found.
+pub(crate) async fn look_again<T, F>(look: impl Fn() -> F) -> Result<T, LaneError>
+where
+    F: Future<Output = Result<T, LaneError>>,
+{
     const AGAIN_MAX: u32 = 2;
     const PAUSE: Duration = Duration::from_millis(100);
-
-    /// Whether what was found may be otherwise after a pause.
-    pub(crate) fn again(&mut self, error: &LaneError) -> bool {
-        let missed = matches!(error, LaneError::Damaged { .. })
-            || matches!(error, LaneError::Disk(DiskError::NotFound(_)));
-        if !missed || self.again == Self::AGAIN_MAX {
-            return false;
+    for _ in 0..AGAIN_MAX {
+        match look().await {
+            Err(error @ (LaneError::Damaged { .. } | LaneError::Disk(DiskError::NotFound(_)))) => {
+                tracing::warn!(%error, "a lane is looked at again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            found => return found,
         }
-        self.again += 1;
-        tracing::warn!(%error, "a lane is looked at again");
-        true
     }
-
-    /// Gives what is under way time to arrive.
-    pub(crate) async fn pause(&self) {
-        tokio::time::sleep(Self::PAUSE).await;
-    }
+    look().await
 }
 
 impl LaneError {

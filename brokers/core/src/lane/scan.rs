@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::block::{Block, BlockError, BlockHeader, is_of_lane};
 use super::heads::{Head, HeadWalk, Here, begins};
-use super::{LaneEnd, LaneError, LaneFile, LanePaths, Looks, file_numbers};
+use super::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers, look_again};
 use crate::env::Disk;
 use crate::ids::Incarnation;
 use crate::rules::{Rule, Rules};
@@ -125,15 +125,7 @@ pub async fn scan_tail(
     incarnation: Incarnation,
     rules: Rules,
 ) -> Result<TailScan, LaneError> {
-    let mut looks = Looks::default();
-    loop {
-        let found = scan_once(disk, paths, incarnation, rules).await;
-        match &found {
-            Err(error) if looks.again(error) => {}
-            _ => return found,
-        }
-        looks.pause().await;
-    }
+    look_again(|| scan_once(disk, paths, incarnation, rules)).await
 }
 
 async fn scan_once(
