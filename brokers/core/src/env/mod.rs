@@ -120,12 +120,12 @@ pub trait Disk: Send + Sync {
     /// absent" that POSIX has).
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()>;
 
-    /// Makes a file and its name durable, whoever created it: one who was faster may not have come
+    /// Makes a file or folder and its name durable, whoever created it: one who was faster may not have come
     /// to that yet.
     async fn make_durable(&self, path: &Path) -> DiskResult<()>;
 
-    /// Gives a file another name, in the place of what bears it. Durable only after
-    /// [`Disk::make_durable`]; whoever has the file open keeps it.
+    /// Gives a file another name, in the place of what bears it, or a folder one that nothing
+    /// bears. Durable only after [`Disk::make_durable`]; whoever has a file open keeps it.
     async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()>;
 
     /// Removes a name. Absent is not an error.

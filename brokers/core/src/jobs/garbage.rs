@@ -4,20 +4,22 @@
 //! A lane goes once its broker has ended, no partition's extent names it, its records are in
 //! segments (no file with blocks is left), and the meter has said in the lane itself that it has
 //! recorded all of it, or has had as long for that as it was given: where nobody meters, nobody
-//! would say it ever. Two rounds in a row must find it so. The newest lane of all is one's own and
-//! stays, so numbers of incarnations are never given twice, whatever backup the metadata store
-//! comes back from.
+//! would say it ever. Two rounds in a row must find it so. Its folder goes under another name in
+//! one step before it is emptied: its broker may still live, and make a file in what is half gone.
+//! The newest lane of all is one's own and stays, so numbers of incarnations are never given twice,
+//! whatever backup the metadata store comes back from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{JobContext, JobError};
 use crate::cold::manifest::Manifest;
-use crate::env::is_draft;
+use crate::env::{DiskError, is_draft};
 use crate::ids::{Incarnation, TopicId};
-use crate::lane::{LaneError, METERED, file_numbers};
+use crate::lane::{LaneError, LanePaths, METERED, REMOVED};
 use crate::rules::Rule;
 
 /// The mark of a deleted topic is kept for this long: the meter, which counts what the topic used
@@ -73,11 +75,12 @@ impl Garbage {
         }
         let empty = self.empty_lanes(context, remains).await?;
         for incarnation in self.empty_lanes.intersection(&empty) {
-            remove_lane(context, *incarnation).await?;
+            take_away(context, *incarnation).await?;
             remains.forget_incarnation(*incarnation).await.map_err(JobError::Metadata)?;
             tracing::info!(lane = incarnation.0, "removed what was left of a lane");
         }
         self.empty_lanes = empty;
+        clear_removed(context).await?;
         let gone = gone_topics(context, remains).await?;
         let forgotten: BTreeSet<_> = self.gone_topics.intersection(&gone).copied().collect();
         self.gone_topics = gone;
@@ -106,10 +109,13 @@ impl Garbage {
                 continue;
             }
             let goes = |name: &str| known.contains(&(incarnation, name.to_owned()));
-            let names = remove_files(context, incarnation, goes).await?;
-            let metered = names.iter().any(|name| name == METERED)
+            let folder = context.lane_paths(incarnation).folder();
+            let names = remove_files(context, &folder, goes).await?;
+            // Without a name in it, it was taken away by one who did not come to forget it.
+            let metered = names.is_empty()
+                || names.iter().any(|name| name == METERED)
                 || given_up_before_ms.is_some_and(|before_ms| ended_at_ms < before_ms);
-            if metered && file_numbers(&names, "wal").is_empty() {
+            if metered && names.iter().all(|name| may_go(name)) {
                 empty.insert(incarnation);
             }
             let rests = names.into_iter().filter(|name| is_rest(name));
@@ -128,26 +134,41 @@ fn is_rest(name: &str) -> bool {
     has_ending(name, "spare") || is_draft(name)
 }
 
-/// Removes a lane's folder. A file of a name that is none of a lane's keeps it.
-async fn remove_lane(context: &JobContext, incarnation: Incarnation) -> Result<(), JobError> {
-    let goes =
-        |name: &str| is_rest(name) || has_ending(name, "idx") || name == "SEAL" || name == "OWNER";
-    remove_files(context, incarnation, goes).await?;
-    // Last, so that a round that was cut short is followed by another.
-    remove_files(context, incarnation, |name| name == METERED).await?;
-    check_token(context).await?;
-    let folder = context.lane_paths(incarnation).folder();
-    Ok(context.disk.remove_folder(&folder).await.map_err(LaneError::from)?)
+/// Whether a file keeps no lane: none with blocks does go, nor one that is none of a lane's.
+fn may_go(name: &str) -> bool {
+    is_rest(name) || has_ending(name, "idx") || ["SEAL", "OWNER", METERED].contains(&name)
 }
 
-/// Removes some files of a lane; gives the names of all that were there.
+/// Gives a lane's folder the name of one that is removed.
+async fn take_away(context: &JobContext, incarnation: Incarnation) -> Result<(), JobError> {
+    check_token(context).await?;
+    let paths = context.lane_paths(incarnation);
+    match context.disk.rename(&paths.folder(), &paths.removed()).await {
+        Err(DiskError::NotFound(_)) => return Ok(()),
+        renamed => renamed.map_err(LaneError::from)?,
+    }
+    Ok(context.disk.make_durable(&paths.removed()).await.map_err(LaneError::from)?)
+}
+
+/// Removes the folders that were taken away, also by one who did not come to this.
+async fn clear_removed(context: &JobContext) -> Result<(), JobError> {
+    let lanes = LanePaths::lanes(&context.cluster);
+    let names = context.disk.list(&lanes).await.map_err(LaneError::from)?;
+    for name in names.iter().filter(|name| name.starts_with(REMOVED)) {
+        let folder = lanes.join(name);
+        remove_files(context, &folder, |_| true).await?;
+        context.disk.remove_folder(&folder).await.map_err(LaneError::from)?;
+    }
+    Ok(())
+}
+
+/// Removes some files of a folder; gives the names of all that were there.
 async fn remove_files(
     context: &JobContext,
-    incarnation: Incarnation,
+    folder: &Path,
     goes: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, JobError> {
-    let folder = context.lane_paths(incarnation).folder();
-    let names = context.disk.list(&folder).await.map_err(LaneError::from)?;
+    let names = context.disk.list(folder).await.map_err(LaneError::from)?;
     for name in names.iter().filter(|name| goes(name)) {
         check_token(context).await?;
         context.disk.remove(&folder.join(name)).await.map_err(LaneError::from)?;

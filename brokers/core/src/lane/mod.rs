@@ -142,6 +142,9 @@ pub struct LaneEnd {
 /// The name under which the meter says that it has recorded all of a lane.
 pub const METERED: &str = "METERED";
 
+/// What the name of a lane's folder begins with once nobody needs the lane. It holds nothing.
+pub const REMOVED: &str = "removed-";
+
 /// Names of a lane's files, from the root of the shared file system.
 #[derive(Debug, Clone)]
 pub struct LanePaths {
@@ -162,6 +165,12 @@ impl LanePaths {
     /// The lane's folder.
     pub fn folder(&self) -> PathBuf {
         self.folder.clone()
+    }
+
+    /// The lane's folder, once it is removed and is yet to be emptied.
+    pub fn removed(&self) -> PathBuf {
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        self.folder.with_file_name(format!("{REMOVED}{name}"))
     }
 
     /// The owner token.

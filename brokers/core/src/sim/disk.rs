@@ -317,16 +317,23 @@ impl Server {
             Operation::Create(path, content) => self.create(host, path, content),
             Operation::Open(path) => self.open(host, &path),
             Operation::Rename(from, to) => {
-                let absent = DiskError::NotFound(text(&from));
-                let name = self.names.remove(&from).ok_or(absent)?;
-                let (made_by, made_at_ms) = (host, self.now_ms);
-                self.names.insert(to.clone(), Name { made_by, made_at_ms, ..name });
+                if !self.folders.contains(&from) && !self.names.contains_key(&from) {
+                    return Err(DiskError::NotFound(text(&from)));
+                }
+                self.rename(&from, &to);
+                if let Some(name) = self.names.get_mut(&to) {
+                    (name.made_by, name.made_at_ms) = (host, self.now_ms);
+                }
                 self.reused += u64::from(to.extension().is_some_and(|ending| ending == "wal"));
                 self.renames.push((from, to));
                 Ok(Reply::Done)
             }
             Operation::MakeDurable(path) => {
-                let opened = self.open(host, &path)?;
+                let opened = if self.folders.contains(&path) {
+                    Reply::Done
+                } else {
+                    self.open(host, &path)?
+                };
                 // A folder is synced as a whole.
                 self.renames.retain(|(from, _)| from.parent() != path.parent());
                 Ok(opened)
@@ -352,11 +359,24 @@ impl Server {
         let kept = usize::try_from(kept).expect("few renames");
         for (from, to) in self.renames.split_off(kept).into_iter().rev() {
             // It may have been removed meanwhile.
-            if let Some(name) = self.names.remove(&to) {
-                self.names.insert(from, name);
-            }
+            self.rename(&to, &from);
         }
         self.renames.clear();
+    }
+
+    /// Gives a file or a folder another name, if there is one.
+    fn rename(&mut self, from: &Path, to: &Path) {
+        let place = |path: &Path| match path.strip_prefix(from) {
+            Ok(below) if below.as_os_str().is_empty() => to.to_owned(),
+            Ok(below) => to.join(below),
+            Err(_) => path.to_owned(),
+        };
+        let (moved, stays): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.names)
+            .into_iter()
+            .partition(|(path, _)| path.starts_with(from));
+        self.names = stays;
+        self.names.extend(moved.into_iter().map(|(path, name)| (place(&path), name)));
+        self.folders = std::mem::take(&mut self.folders).iter().map(|path| place(path)).collect();
     }
 
     fn inode(&self, inode: u64) -> DiskResult<&Inode> {

@@ -90,6 +90,19 @@ async fn renaming(disk: &dyn Disk) {
     let found = disk.open(to).await.unwrap().read_at(0, 3).await.unwrap();
     assert_eq!(found, "new", "who has it open writes on");
     disk.remove(to).await.unwrap();
+    let (from, to) = (Path::new("a/lane"), Path::new("a/removed"));
+    let absent = disk.rename(from, to).await;
+    assert!(matches!(absent, Err(DiskError::NotFound(_))), "{absent:?}");
+    disk.create_folder_exclusive(from).await.unwrap();
+    let open = disk.create(&from.join("file"), 3).await.unwrap();
+    disk.rename(from, to).await.unwrap();
+    disk.make_durable(to).await.unwrap();
+    let late = disk.create(&from.join("late"), 3).await.err();
+    assert!(matches!(late, Some(DiskError::NotFound(_))), "the folder is gone: {late:?}");
+    open.write_and_sync(0, vec![Bytes::from_static(b"new")]).await.unwrap();
+    assert_eq!(disk.list(to).await.unwrap(), ["file"]);
+    disk.remove(&to.join("file")).await.unwrap();
+    disk.remove_folder(to).await.unwrap();
 }
 
 async fn removal(disk: &dyn Disk) {

@@ -70,9 +70,15 @@ async fn a_dead_lane_goes_once_the_meter_has_recorded_all_of_it() {
     assert!(!reader.mark_metered(CLUSTER, Incarnation(2)).await.unwrap(), "it has records");
     eventually("the lane goes", async || !first.exists()).await;
     eventually("its record goes", async || !knows(&engine, 1).await).await;
+    let removed = cluster.dfs().join(LanePaths::new(CLUSTER, Incarnation(1)).removed());
+    eventually("its folder goes", async || !removed.exists()).await;
     drop(engine);
+    // As one leaves it who is killed while it empties the folder.
+    std::fs::create_dir(&removed).unwrap();
+    std::fs::write(removed.join("000000000007.wal"), b"x").unwrap();
     let engine = cluster.start().await;
     assert_eq!(engine.incarnation, Incarnation(3));
+    eventually("its folder goes", async || !removed.exists()).await;
     assert_eq!(read_all(&open(&engine, topic, 0), 0).await.len(), 3);
 }
 
