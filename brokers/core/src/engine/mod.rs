@@ -200,7 +200,8 @@ impl Engine {
         let (done, deleted) = oneshot::channel();
         self.jobs.send(JobMessage::DeleteRecords(wanted, done)).map_err(|_| ended)?;
         match deleted.await {
-            Ok(Ok(())) => Ok(()),
+            // Where nothing was to change, a broker that was superseded could say so too.
+            Ok(Ok(())) => self.fresh().await,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "records are not deleted");
                 let down = self.standing.is_down();
