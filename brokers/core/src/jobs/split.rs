@@ -249,8 +249,11 @@ impl Splitter {
         if incarnation == context.incarnation {
             return Ok(context.lane.retire(number).await?);
         }
-        let path = context.lane_paths(incarnation).file(file);
-        Ok(context.disk.remove(&path).await.map_err(LaneError::from)?)
+        let paths = context.lane_paths(incarnation);
+        context.disk.remove(&paths.file(file)).await.map_err(LaneError::from)?;
+        // Its own broker may just have given it another name. Files go in order: one that came back
+        // when a later one has gone would look like damage.
+        Ok(context.disk.make_durable(&paths.folder()).await.map_err(LaneError::from)?)
     }
 }
 

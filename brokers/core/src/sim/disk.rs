@@ -335,7 +335,8 @@ impl Server {
                     self.open(host, &path)?
                 };
                 // A folder is synced as a whole.
-                self.renames.retain(|(from, _)| from.parent() != path.parent());
+                let synced = [path.parent(), Some(path.as_path())];
+                self.renames.retain(|(from, _)| !synced.contains(&from.parent()));
                 Ok(opened)
             }
             Operation::Remove(path) => {
