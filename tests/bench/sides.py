@@ -125,6 +125,7 @@ class FreshetSide:
             f'storage.bucket = "{self.folder}/bucket"',
             f'storage.metadata = "{self.folder}/metadata.sqlite"',
             'storage.cluster = "bench"',
+            "groups.initial_rebalance_delay_ms = 0",  # as the peer's
             f'listener.kafka = "127.0.0.1:{self._port}"',
             f'listener.metrics = "{self.metrics_address}"',
         ]

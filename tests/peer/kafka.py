@@ -193,7 +193,8 @@ class Peer:
             self._settings(node).write_text(self._properties(node))
             java_tool(
                 "kafka.tools.StorageTool",
-                *("format", "--cluster-id", cluster_id, "--config", str(self._settings(node))),
+                # In one word: an id may begin with a hyphen.
+                *("format", f"--cluster-id={cluster_id}", "--config", str(self._settings(node))),
             )
 
     def _properties(self, node: int) -> str:

@@ -41,9 +41,14 @@ impl Budget {
         Arc::clone(&self.units).try_acquire_many_owned(wanted).ok().map(Share)
     }
 
+    /// Bytes that may be held at a time.
+    pub fn total_bytes(&self) -> usize {
+        self.total as usize * UNIT_BYTES
+    }
+
     /// Bytes that are held now.
     pub fn used_bytes(&self) -> usize {
-        (self.total as usize - self.units.available_permits()) * UNIT_BYTES
+        self.total_bytes() - self.units.available_permits() * UNIT_BYTES
     }
 }
 

@@ -276,7 +276,7 @@ impl Default for LimitSettings {
             in_flight_bytes_per_connection: 16 << 20,
             in_flight_bytes: 256 << 20,
             fetch_bytes: 256 << 20,
-            catch_up_fetch_bytes: 128 << 20,
+            catch_up_fetch_bytes: 64 << 20,
             drain_timeout_ms: 2_000,
         }
     }

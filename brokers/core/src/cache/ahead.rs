@@ -74,10 +74,12 @@ impl Followers {
         Self { waiting: Mutex::default(), window_max, windows_total }
     }
 
-    /// The largest window that a reader may have now.
+    /// The largest window that a reader may have now; none where there are so many that each would
+    /// push out what was read for the others.
     pub fn window_max(&self) -> u64 {
         let readers = self.waiting.lock().len() as u64;
-        self.window_max.min(self.windows_total / readers.max(1))
+        let share = self.windows_total / readers.max(1);
+        if share < WINDOW_FIRST { 0 } else { self.window_max.min(share) }
     }
 
     /// The reader that goes on at this offset, or a new one. Those that have stopped are forgotten.
@@ -171,6 +173,10 @@ mod tests {
             follow(&followers, reader * 100..reader * 100 + 10);
         }
         assert_eq!(followers.window_max(), MIB);
+        for reader in 8..17 {
+            follow(&followers, reader * 100..reader * 100 + 1);
+        }
+        assert_eq!(followers.window_max(), 0, "too many to read ahead of any");
     }
 
     #[tokio::test(start_paused = true)]

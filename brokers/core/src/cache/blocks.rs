@@ -1,9 +1,10 @@
 //! Blocks of lane files and objects in memory, for whoever reads behind the newest batches.
 //!
-//! Storage is read in runs of whole pages, up to 8 MiB and never across a multiple of that, so that
-//! readers at one place ask for the same: each run once, whoever needs it (single flight). All runs
-//! together keep within a budget of bytes, which counts a run as long as any slice of it lives. A
-//! run that finds no room is read for its reader alone and not kept.
+//! Storage is read in runs of up to 8 MiB, never across a multiple of that: of what somebody wants,
+//! where that is long, or else of whole pages. Readers at one place ask for the same, and each run
+//! is read once, whoever needs it (single flight). All runs together keep within a budget of bytes,
+//! which counts a run as long as any slice of it lives. A run that finds no room is read for its
+//! reader alone and not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -28,8 +29,10 @@ use crate::ids::Incarnation;
 use crate::lane::{LaneError, LaneFile};
 use crate::metrics::BlockMetrics;
 
-/// Runs begin and end at multiples of this, or at the end of what may be read.
+/// Short runs begin and end at multiples of this, or at the end of what may be read.
 pub const PAGE_BYTES: u64 = 512 << 10;
+/// Runs of at least so many bytes are not short.
+const LONG_BYTES: u64 = 256 << 10;
 /// A run does not go beyond the next multiple of this.
 pub const FRAME_BYTES: u64 = 8 << 20;
 /// Runs that are read at a time for background work.
@@ -336,8 +339,8 @@ impl BlockCache {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Reads a range. What is missing is loaded with what lies around it: from the page before it
-    /// to the page behind `reach`, but nothing at or behind `limit`.
+    /// Reads a range. What is missing is loaded with what follows up to `reach`, and where that is
+    /// short with what lies around it, but with nothing at or behind `limit`.
     ///
     /// # Errors
     /// The loader's.
@@ -359,7 +362,8 @@ impl BlockCache {
                 let first = state.pieces(source, &(position..range.end)).into_iter().next();
                 match first.expect("the range is not empty") {
                     Piece::Missing(gap) => {
-                        let around = around(&gap, reach.clamp(range.end, limit), limit);
+                        let reach = reach.clamp(range.end, limit);
+                        let around = frame_of(widen(gap.start..reach, limit), gap.start);
                         let begun = self.begin(&mut state, loader, source, &around, gap.start);
                         begun.map(Piece::Loading)
                     }
@@ -547,35 +551,46 @@ impl State {
     }
 }
 
-/// The run that is loaded where a reader finds `gap` missing.
-fn around(gap: &Range<u64>, reach: u64, limit: u64) -> Range<u64> {
-    let start = gap.start / PAGE_BYTES * PAGE_BYTES;
-    let frame_end = (gap.start / FRAME_BYTES + 1) * FRAME_BYTES;
-    let end = gap.end.max(reach).next_multiple_of(PAGE_BYTES).min(frame_end).min(limit);
-    start..end
+/// What is loaded for a range.
+fn widen(range: Range<u64>, limit: u64) -> Range<u64> {
+    if range.end - range.start >= LONG_BYTES {
+        return range;
+    }
+    let start = range.start / PAGE_BYTES * PAGE_BYTES;
+    start..range.end.next_multiple_of(PAGE_BYTES).min(limit)
 }
 
-/// Whole pages with all of the ranges, cut at frames.
+/// What of a range lies in the frame with `place`.
+fn frame_of(range: Range<u64>, place: u64) -> Range<u64> {
+    let frame = place / FRAME_BYTES * FRAME_BYTES;
+    range.start.max(frame)..range.end.min(frame + FRAME_BYTES)
+}
+
+/// What is loaded for ranges that are in order, cut at frames.
 fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
-    let mut spans: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        let start = range.start / PAGE_BYTES * PAGE_BYTES;
-        let end = range.end.next_multiple_of(PAGE_BYTES).min(limit);
-        match spans.last_mut() {
-            Some(last) if last.end >= start => last.end = last.end.max(end),
-            _ => spans.push(start..end),
-        }
-    }
+    let wide = joined(ranges.iter().cloned()).into_iter().map(|range| widen(range, limit));
     let mut runs = Vec::new();
-    for span in spans {
+    for span in joined(wide) {
         let mut start = span.start;
         while start < span.end {
-            let frame_end = (start / FRAME_BYTES + 1) * FRAME_BYTES;
-            runs.push(start..span.end.min(frame_end));
-            start = frame_end;
+            let run = frame_of(start..span.end, start);
+            start = run.end;
+            runs.push(run);
         }
     }
     runs
+}
+
+/// Ranges in order, of which those that touch are one.
+fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 fn found(runs: &[Arc<Run>], range: &Range<u64>) -> Found {
@@ -585,11 +600,11 @@ fn found(runs: &[Arc<Run>], range: &Range<u64>) -> Found {
         return Found { bytes: Bytes::from_owner(lent), run: Some((run, range.start)) };
     }
     let length = usize::try_from(range.end - range.start).expect("what is read fits memory");
-    let mut joined = BytesMut::with_capacity(length);
+    let mut bytes = BytesMut::with_capacity(length);
     for run in runs {
-        joined.extend_from_slice(run.part(range));
+        bytes.extend_from_slice(run.part(range));
     }
-    Found { bytes: joined.freeze(), run: None }
+    Found { bytes: bytes.freeze(), run: None }
 }
 
 #[cfg(test)]

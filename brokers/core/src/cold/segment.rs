@@ -24,8 +24,8 @@ const VERSION: u16 = 1;
 const HEADER_BYTES: usize = 16;
 const CHUNK_ROW_BYTES: usize = 48;
 const SECTION_HEADER_BYTES: usize = 24;
-/// A chunk is cut here.
-const CHUNK_BYTES_MAX: u64 = 1 << 20;
+/// A chunk is cut here, so that of a longer one all is one batch.
+const CHUNK_BYTES_MAX: u64 = 128 << 10;
 
 /// Names an object: who wrote it, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,6 +123,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Whether all of it is one batch, of which a part is of no use.
+    pub fn is_one_batch(&self) -> bool {
+        self.length > CHUNK_BYTES_MAX
+    }
+
     /// Its bytes in an object of which records reach up to `limit`.
     ///
     /// # Errors

@@ -3,14 +3,15 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -447,18 +448,17 @@ fn pwritev(file: &fs::File, position: u64, slices: &[IoSlice<'_>]) -> io::Result
 }
 
 fn read_fully_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
-    let mut buffer = BytesMut::zeroed(length);
-    let mut filled = 0;
-    while filled < length {
-        match file.read_at(&mut buffer[filled..], position + filled as u64) {
+    let mut buffer = Vec::with_capacity(length);
+    while buffer.len() < length {
+        let from = position + buffer.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut buffer), from) {
             Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    buffer.truncate(filled);
-    Ok(buffer.freeze())
+    buffer.truncate(length);
+    Ok(Bytes::from(buffer))
 }
 
 /// Whether a file system's files may change without this machine's cache knowing.

@@ -47,7 +47,7 @@ impl Default for BrokerSettings {
             authorizer: None,
             scram_iterations: ITERATIONS_MIN,
             fetch_memory_bytes: 256 << 20,
-            catch_up_memory_bytes: 128 << 20,
+            catch_up_memory_bytes: 64 << 20,
             inline_crypto: false,
         }
     }

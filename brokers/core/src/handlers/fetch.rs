@@ -31,6 +31,9 @@ const TOPIC_IDS_FROM: i16 = 13;
 const LEADERS_FROM: i16 = 16;
 /// How long after the first older records others still belong to one answer.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(10);
+/// Of the memory for older records one answer takes no more than this part: a client that reads
+/// slowly holds what it was given, and others catch up meanwhile.
+const CATCH_UP_SHARES_MIN: usize = 4;
 /// Session epochs that ask for everything, so that no session is needed (KIP-227).
 const FULL_FETCH_EPOCHS: [i32; 2] = [-1, 0];
 
@@ -408,11 +411,13 @@ impl Fetch<'_> {
         partition: &Arc<Partition>,
     ) -> Option<FromStorage> {
         let is_first = self.memory.bytes() + self.expected == 0;
-        let room = self.room(request);
+        let budget = &self.context.broker().catch_up_memory;
+        let share_max = budget.total_bytes() / CATCH_UP_SHARES_MIN;
+        let left = share_max.saturating_sub(self.memory.older.bytes + self.expected);
+        let room = self.room(request).min(left);
         if room == 0 && !is_first {
             return None;
         }
-        let budget = &self.context.broker().catch_up_memory;
         let share = budget.try_acquire(room);
         if share.is_none() && !is_first {
             return None;

@@ -245,8 +245,13 @@ impl Partition {
         };
         let first = chunks.partition_point(|chunk| chunk.end_offset <= wanted.offset);
         let mut gathering = wanted.gathering();
+        let end = chunks.last().map_or(0, |last| last.position.saturating_add(last.length));
         for chunk in &chunks[first..] {
-            let reach = chunk.position.saturating_add(wanted.bytes_max as u64);
+            let some_fits = gathering.is_empty() && !chunk.is_one_batch();
+            if !some_fits && !gathering.takes_whole(chunk.length) {
+                break;
+            }
+            let reach = chunk.position.saturating_add(wanted.bytes_max as u64).min(end);
             let read = match self.sources.cold.fetch(segment, chunk, reach).await {
                 Ok(read) => read,
                 Err(error) => return error.into(),

@@ -55,6 +55,16 @@ impl Gathering {
         self.full
     }
 
+    /// Whether batches of so many bytes would all be taken.
+    pub(super) fn takes_whole(&self, bytes: u64) -> bool {
+        self.takes(self.bytes, usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Whether nothing was taken yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// Where the next read goes on.
     pub(super) fn next_offset(&self) -> i64 {
         self.next_offset
@@ -105,7 +115,7 @@ impl Gathering {
     }
 
     fn takes(&self, so_far: usize, more: usize) -> bool {
-        so_far + more <= self.bytes_max || (so_far == 0 && self.whole_first)
+        so_far.saturating_add(more) <= self.bytes_max || (so_far == 0 && self.whole_first)
     }
 }
 

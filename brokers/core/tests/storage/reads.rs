@@ -21,7 +21,11 @@ use crate::fixture::{
 const VALUE_BYTES: usize = 60_000;
 
 fn batch(number: i64) -> BatchBuilder {
-    let value = vec![u8::try_from(number % 251).unwrap(); VALUE_BYTES];
+    batch_of(number, VALUE_BYTES)
+}
+
+fn batch_of(number: i64, value_bytes: usize) -> BatchBuilder {
+    let value = vec![u8::try_from(number % 251).unwrap(); value_bytes];
     BatchBuilder::new(0).record(1_700_000_000_000, None, Some(&value))
 }
 
@@ -94,6 +98,28 @@ async fn a_reader_that_goes_on_has_segments_read_in_blocks() {
     split(&engine, &partition).await;
     assert_eq!(follow(&partition).await, batches);
     assert_read_in_blocks(&engine, batches);
+}
+
+#[tokio::test]
+async fn nothing_is_read_of_a_large_batch_that_does_not_fit() {
+    let (_cluster, engine, partition) = written(0).await;
+    let (batches, value_bytes) = (20, 200_000);
+    for number in 0..batches {
+        append(&engine, &partition, batch_of(number, value_bytes)).await;
+    }
+    split(&engine, &partition).await;
+    let fits_none = partition.read(0, value_bytes / 2, false).await.unwrap();
+    assert_eq!(fits_none.bytes, 0);
+    let mut bytes = 0;
+    for offset in 0..batches {
+        let read = partition.read(offset, value_bytes * 3 / 2, true).await.unwrap();
+        assert_eq!(read.batches().count(), 1);
+        bytes += read.bytes as u64;
+    }
+    let served = ["memory", "storage"].map(|source| {
+        counted(&engine, &format!("freshet_block_served_bytes_total{{source=\"{source}\"}}"))
+    });
+    assert_eq!(served.iter().sum::<u64>(), bytes);
 }
 
 #[tokio::test]
