@@ -1,4 +1,4 @@
-// What both load generators on librdkafka share: the clock, settings, percentiles, CPU time.
+// What all generators share: the clock, settings, percentiles, CPU time.
 
 #ifndef FRESHET_GENERATOR_H
 #define FRESHET_GENERATOR_H

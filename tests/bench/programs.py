@@ -17,7 +17,6 @@ from tests.peer.processes import bound_command
 
 HERE = Path(__file__).parent
 BUILD = ROOT / ".bench" / "build"
-SHARED = HERE / "generator.h"
 RUN_SECONDS_MAX = 3600.0
 READY = "ready\n"
 
@@ -25,7 +24,8 @@ READY = "ready\n"
 def build_program(name: str) -> Path:
     """Compiles `<name>.c` unless this version of it is compiled already."""
     source = HERE / f"{name}.c"
-    digest = hashlib.sha256(source.read_bytes() + SHARED.read_bytes()).hexdigest()[:12]
+    parts = [source, *sorted(HERE.glob("*.h"))]
+    digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
     program = BUILD / f"{name}-{digest}"
     if not program.exists():
         BUILD.mkdir(parents=True, exist_ok=True)

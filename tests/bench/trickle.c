@@ -11,7 +11,7 @@
 //        stamp=1      each record begins with the moment at which it was due (8 bytes, ns)
 //        skip_ms=N    latencies of the first so many milliseconds are not kept
 
-#include "generator.h"
+#include "producing.h"
 
 #include <endian.h>
 #include <netdb.h>
@@ -23,10 +23,8 @@ enum {
   UNDER_WAY_MAX = 5,
   WAITING_MAX = 1000,
   EVENTS_MAX = 256,
-  REST_SECONDS_MAX = 120,
   OPEN_SECONDS_MAX = 30,
   ANSWER_BYTES_MAX = 4096,
-  STAMP_BYTES = 8,
   PRODUCE = 0,
   PRODUCE_VERSION = 7,
   INIT_PRODUCER_ID = 22,
@@ -39,10 +37,6 @@ enum {
   MAX_TIMESTAMP_AT = 35,
   BASE_SEQUENCE_AT = 53,
   BATCH_HEADER_BYTES = 61,
-};
-
-struct options {
-  uint64_t records, size, rate, producers, stamp, skip_ms;
 };
 
 struct waiting {
@@ -80,9 +74,8 @@ struct load {
   struct producer *producers;
   struct request request;
   size_t batch_at, partition_at, value_at;
-  struct latencies latencies;
-  uint64_t kept_from_ns, done, sent, errors, last_ns, gap_max_ns;
-  char first_error[TEXT_MAX];
+  struct outcome outcome;
+  uint64_t sent;
   int epoll;
 };
 
@@ -218,12 +211,8 @@ static void make_request(struct load *load) {
   add_8(request, 0), add_varint(request, 0), add_varint(request, 0), add_varint(request, -1);
   add_varint(request, value);
   load->value_at = request->length;
-  // Bytes that do not compress, the same in every run (xorshift).
-  uint64_t state = 88172645463325252ULL;
-  for (size_t i = 0; i < size; i++) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    add_8(request, (int8_t)state);
-  }
+  fill((char *)request->bytes + request->length, size);
+  request->length += size;
   add_varint(request, 0);
   close_request(request);
 }
@@ -268,19 +257,13 @@ static void send_waiting(struct load *load, struct producer *producer,
 static void take_answer(struct load *load, struct connection *connection, const uint8_t *answer) {
   // Length, correlation, one topic by name, one partition by index.
   int16_t error = read_16(answer + 8 + 4 + 2 + strlen(load->topic) + 4 + 4);
-  uint64_t now = now_ns(), due_ns = connection->queue[connection->first].due_ns;
+  uint64_t due_ns = connection->queue[connection->first].due_ns;
   connection->first = (connection->first + 1) % WAITING_MAX;
   connection->count--, connection->under_way--;
-  load->done++;
-  if (error) {
-    if (load->errors++ == 0)
-      snprintf(load->first_error, TEXT_MAX, "%s", rd_kafka_err2str((rd_kafka_resp_err_t)error));
-    return;
-  }
-  if (due_ns >= load->kept_from_ns) keep(&load->latencies, due_ns, now);
-  if (load->last_ns && now - load->last_ns > load->gap_max_ns)
-    load->gap_max_ns = now - load->last_ns;
-  load->last_ns = now;
+  if (error)
+    note_error(&load->outcome, (rd_kafka_resp_err_t)error);
+  else
+    note_delivered(&load->outcome, due_ns);
 }
 
 static void receive(struct load *load, struct connection *connection) {
@@ -317,18 +300,20 @@ static void serve_until(struct load *load, uint64_t moment_ns) {
   }
 }
 
-static void send_all_records(struct load *load) {
+static void send_all_records(void *opaque) {
+  struct load *load = opaque;
   const struct options *options = &load->options;
-  uint64_t began_ns = now_ns(), drawn = 88172645463325252ULL;
+  const struct outcome *outcome = &load->outcome;
+  uint64_t began_ns = now_ns();
+  struct drawn drawn = FIRST_DRAWN;
   while (load->sent < options->records) {
     uint64_t due_ns = now_ns();
     if (options->rate) {
-      due_ns = began_ns + (uint64_t)((double)load->sent * NS_PER_S / (double)options->rate);
+      due_ns = due_ns_of(options, began_ns, load->sent);
       while (due_ns > now_ns()) serve_until(load, due_ns);
     }
     struct producer *producer = &load->producers[load->sent % options->producers];
-    drawn ^= drawn << 13, drawn ^= drawn >> 7, drawn ^= drawn << 17;
-    uint32_t partition = (uint32_t)(drawn % load->partitions);
+    uint32_t partition = (uint32_t)(draw(&drawn) % load->partitions);
     struct connection *connection = &producer->connections[load->leaders[partition]];
     uint32_t room = options->rate ? WAITING_MAX : UNDER_WAY_MAX;
     while (connection->count == room) serve_until(load, now_ns() + NS_PER_MS);
@@ -340,7 +325,7 @@ static void send_all_records(struct load *load) {
     if (load->sent % 16 == 0) serve_until(load, 0);
   }
   uint64_t until_ns = now_ns() + (uint64_t)REST_SECONDS_MAX * NS_PER_S;
-  while (load->done < options->records) {
+  while (outcome->delivered + outcome->errors < options->records) {
     if (now_ns() > until_ns) fail("flush", "records were not answered in time");
     serve_until(load, now_ns() + NS_PER_MS);
   }
@@ -432,43 +417,13 @@ static void open_all(struct load *load, const char *bootstrap) {
   rd_kafka_metadata_destroy(metadata);
 }
 
-static void print_result(struct load *load, double seconds, double cpu) {
-  printf("{\"delivered\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"first_error\": \"%s\", ",
-         load->done - load->errors, load->errors, load->first_error);
-  print_latencies(&load->latencies);
-  printf("\"gap_max_ms\": %.3f, \"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
-         (double)load->gap_max_ns / NS_PER_MS, seconds, cpu);
-}
-
-static bool take_own_option(const char *text, struct options *options) {
-  return take_option(text, "rate", &options->rate) ||
-         take_option(text, "producers", &options->producers) ||
-         take_option(text, "stamp", &options->stamp) ||
-         take_option(text, "skip_ms", &options->skip_ms);
-}
-
 int main(int argc, char **argv) {
-  if (argc < 5) fail("usage", "trickle BOOTSTRAP TOPIC RECORDS RECORD_SIZE [NAME=NUMBER]...");
-  struct options options = {strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), 0, 1, 0, 0};
-  for (int i = 5; i < argc; i++)
-    if (!take_own_option(argv[i], &options)) fail(argv[i], "no such option");
-  if (options.producers == 0) fail("producers", "at least one");
-  if (options.stamp && options.size < STAMP_BYTES) fail("stamp", "records are too small");
+  struct options options = options_of(argc, argv), ignored;
+  for (int i = OWN_ARGUMENTS; i < argc; i++)
+    if (!take_own_option(argv[i], &ignored)) fail(argv[i], "no such option");
   make_crc_table();
-  struct load load = {.options = options,
-                      .topic = argv[2],
-                      .latencies = {allocate(options.records, 4), 0, options.records}};
+  struct load load = {.options = options, .topic = argv[2], .outcome = outcome_of(&options)};
   make_request(&load);
   open_all(&load, argv[1]);
-
-  double cpu_before = cpu_seconds();
-  uint64_t began_ns = now_ns();
-  load.kept_from_ns = began_ns + options.skip_ms * NS_PER_MS;
-  send_all_records(&load);
-  double seconds = (double)(now_ns() - began_ns) / NS_PER_S;
-  double cpu = cpu_seconds() - cpu_before;
-
-  print_result(&load, seconds, cpu);
-  fflush(stdout);
-  _Exit(load.errors != 0);
+  _Exit(measure(&load.outcome, &options, send_all_records, &load));
 }

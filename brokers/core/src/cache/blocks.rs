@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::pace::Pace;
+use super::runs::{FRAME_BYTES, frame_of, runs, widen};
 use crate::cold::ColdError;
 use crate::cold::segment::ObjectRef;
 use crate::cold::store::StoreError;
@@ -29,12 +30,6 @@ use crate::ids::Incarnation;
 use crate::lane::{LaneError, LaneFile};
 use crate::metrics::BlockMetrics;
 
-/// Short runs begin and end at multiples of this, or at the end of what may be read.
-pub const PAGE_BYTES: u64 = 512 << 10;
-/// Runs of at least so many bytes are not short.
-const LONG_BYTES: u64 = 256 << 10;
-/// A run does not go beyond the next multiple of this.
-pub const FRAME_BYTES: u64 = 8 << 20;
 /// Runs that are read at a time for background work.
 const BACKGROUND_AT_ONCE: usize = 2;
 /// A failure is told to whoever comes within this time; then storage is asked again.
@@ -549,48 +544,6 @@ impl State {
         let end = after.map_or(u64::MAX, |((_, start), _)| *start).min(wanted.end);
         start..end
     }
-}
-
-/// What is loaded for a range.
-fn widen(range: Range<u64>, limit: u64) -> Range<u64> {
-    if range.end - range.start >= LONG_BYTES {
-        return range;
-    }
-    let start = range.start / PAGE_BYTES * PAGE_BYTES;
-    start..range.end.next_multiple_of(PAGE_BYTES).min(limit)
-}
-
-/// What of a range lies in the frame with `place`.
-fn frame_of(range: Range<u64>, place: u64) -> Range<u64> {
-    let frame = place / FRAME_BYTES * FRAME_BYTES;
-    range.start.max(frame)..range.end.min(frame + FRAME_BYTES)
-}
-
-/// What is loaded for ranges that are in order, cut at frames.
-fn runs(ranges: &[Range<u64>], limit: u64) -> Vec<Range<u64>> {
-    let wide = joined(ranges.iter().cloned()).into_iter().map(|range| widen(range, limit));
-    let mut runs = Vec::new();
-    for span in joined(wide) {
-        let mut start = span.start;
-        while start < span.end {
-            let run = frame_of(start..span.end, start);
-            start = run.end;
-            runs.push(run);
-        }
-    }
-    runs
-}
-
-/// Ranges in order, of which those that touch are one.
-fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut joined: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }
 
 fn found(runs: &[Arc<Run>], range: &Range<u64>) -> Found {

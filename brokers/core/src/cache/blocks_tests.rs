@@ -5,6 +5,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::*;
+use crate::cache::runs::PAGE_BYTES;
 
 const MIB: u64 = 1 << 20;
 const SOURCE: Source = Source::Lane(Incarnation(1), LaneFile::Wal(0));
@@ -212,16 +213,4 @@ async fn a_place_is_checked_once_while_it_is_in_memory() {
     let found = cache.read(&loader, SOURCE, 5..10, 10, END).await.unwrap();
     assert!(found.check_once(|_| Err(())).is_err());
     assert!(found.check_once(|_| Err(())).is_err(), "what failed was not checked");
-}
-
-#[test]
-fn short_ranges_become_runs_of_pages_and_none_crosses_a_frame() {
-    let page = PAGE_BYTES;
-    assert_eq!(runs(&[], END), Vec::<Range<u64>>::new());
-    assert_eq!(runs(&[10..20, 30..40, page..page + 1], END), [0..2 * page]);
-    assert_eq!(runs(&[10..20, 20..page], END), [10..page], "no more than what is wanted");
-    assert_eq!(runs(&[10..20, 30..page + 1], END), [0..page + 1]);
-    assert_eq!(runs(&[0..1, 5 * page..5 * page + 1], END), [0..page, 5 * page..6 * page]);
-    assert_eq!(runs(&[0..20 * MIB], END), [0..8 * MIB, 8 * MIB..16 * MIB, 16 * MIB..20 * MIB]);
-    assert_eq!(runs(&[0..1], 7), [0..7]);
 }

@@ -14,6 +14,7 @@ pub mod blocks;
 pub(crate) mod flight;
 pub(crate) mod pace;
 pub(crate) mod recent;
+mod runs;
 
 /// Whoever holds hot batches.
 pub trait HotHolder: Send + Sync {

@@ -120,8 +120,8 @@ pub trait Disk: Send + Sync {
     /// absent" that POSIX has).
     async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()>;
 
-    /// Makes a file or folder and its name durable, whoever created it: one who was faster may not have come
-    /// to that yet.
+    /// Makes a file or folder and its name durable, whoever created it: one who was faster may not
+    /// have come to that yet.
     async fn make_durable(&self, path: &Path) -> DiskResult<()>;
 
     /// Gives a file another name, in the place of what bears it, or a folder one that nothing

@@ -27,3 +27,4 @@ mod samples;
 mod seal;
 mod shelf;
 mod usage;
+mod watched;

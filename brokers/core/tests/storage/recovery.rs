@@ -1,13 +1,11 @@
 //! What a successor reads of a dead lane: headers and indexes, the unsure blocks in full, and
 //! nothing of what files held in an earlier life.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use freshet_core::env::{Disk, DiskResult, File};
+use freshet_core::env::Disk;
 use freshet_core::ids::Incarnation;
 use freshet_core::lane::block::{ALIGNMENT, BlockHeader, HEADER_BYTES};
 use freshet_core::lane::reader::replay;
@@ -18,86 +16,15 @@ use freshet_core::lane::{LaneEnd, LaneError, LanePaths};
 use freshet_core::rules::Rules;
 
 use crate::fixture::{Folder, OpenLane, fence_and_seal, randomness, small_files, wal};
+use crate::watched::{Watched, Watcher};
 
-/// A disk that counts the bytes that are read of it.
-struct Counting {
-    disk: Arc<dyn Disk>,
-    read: Arc<AtomicU64>,
-}
+/// Counts the bytes that are read of a disk.
+#[derive(Default)]
+struct Counting(AtomicU64);
 
-struct CountingFile {
-    file: Arc<dyn File>,
-    read: Arc<AtomicU64>,
-}
-
-#[async_trait]
-impl Disk for Counting {
-    async fn create_folders(&self, path: &Path) -> DiskResult<()> {
-        self.disk.create_folders(path).await
-    }
-
-    async fn create_folder_exclusive(&self, path: &Path) -> DiskResult<()> {
-        self.disk.create_folder_exclusive(path).await
-    }
-
-    async fn create(&self, path: &Path, zeros: u64) -> DiskResult<Arc<dyn File>> {
-        self.disk.create(path, zeros).await
-    }
-
-    async fn open(&self, path: &Path) -> DiskResult<Arc<dyn File>> {
-        let file = self.disk.open(path).await?;
-        Ok(Arc::new(CountingFile { file, read: Arc::clone(&self.read) }))
-    }
-
-    async fn publish(&self, path: &Path, pieces: Vec<Bytes>) -> DiskResult<()> {
-        self.disk.publish(path, pieces).await
-    }
-
-    async fn make_durable(&self, path: &Path) -> DiskResult<()> {
-        self.disk.make_durable(path).await
-    }
-
-    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
-        self.disk.rename(from, to).await
-    }
-
-    async fn remove(&self, path: &Path) -> DiskResult<()> {
-        self.disk.remove(path).await
-    }
-
-    async fn remove_folder(&self, path: &Path) -> DiskResult<()> {
-        self.disk.remove_folder(path).await
-    }
-
-    async fn list(&self, path: &Path) -> DiskResult<Vec<String>> {
-        self.disk.list(path).await
-    }
-}
-
-#[async_trait]
-impl File for CountingFile {
-    async fn write_at(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
-        self.file.write_at(position, pieces).await
-    }
-
-    async fn sync(&self) -> DiskResult<()> {
-        self.file.sync().await
-    }
-
-    async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        let bytes = self.file.read_at(position, length).await?;
-        self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Ok(bytes)
-    }
-
-    async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        let bytes = self.file.read_uncached_at(position, length).await?;
-        self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Ok(bytes)
-    }
-
-    async fn size(&self) -> DiskResult<u64> {
-        self.file.size().await
+impl Watcher for Counting {
+    fn has_read(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -124,19 +51,19 @@ async fn records_that_are_surely_durable_are_not_read() {
     lane.write_one_by_one(0..30, RECORD_BYTES).await;
     let (paths, _) = lane.crash().await;
     fence(folder.disk.as_ref(), &paths, Incarnation(99), randomness().as_ref()).await.unwrap();
-    let read = Arc::new(AtomicU64::new(0));
-    let disk = Counting { disk: Arc::clone(&folder.disk), read: Arc::clone(&read) };
+    let read = Arc::new(Counting::default());
+    let disk = Watched::new(&folder.disk, &read);
     let sealed = seal(&disk, &paths, Incarnation(1), Rules::full()).await.unwrap();
     // The rest of the last file and the one made ahead are looked through for proofs of damage,
     // and the last block is read for its copy, and again with that.
     let rests = 2 * (12 << 20) + 4 * RECORD_BYTES as u64;
-    let sealing = read.swap(0, Ordering::Relaxed);
+    let sealing = read.0.swap(0, Ordering::Relaxed);
     assert!(sealing < rests + (1 << 20), "{sealing} bytes");
     assert_eq!(
         sequences(&disk, &paths, sealed.end).await.unwrap().len() as u64,
         sealed.end.sequence
     );
-    let replaying = read.load(Ordering::Relaxed);
+    let replaying = read.0.load(Ordering::Relaxed);
     assert!(replaying < 2 * RECORD_BYTES as u64 + 30 * (16 << 10), "{replaying} bytes");
 }
 
