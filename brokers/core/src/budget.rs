@@ -1,6 +1,7 @@
 //! Bounds on bytes that are held at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -12,6 +13,34 @@ const UNIT_BYTES: usize = 1024;
 pub struct Budget {
     units: Arc<Semaphore>,
     total: u32,
+    demand: Demand,
+}
+
+/// Whether anybody waits for a share of a budget.
+#[derive(Debug, Clone, Default)]
+pub struct Demand(Arc<AtomicUsize>);
+
+impl Demand {
+    /// See the type.
+    pub fn is_some(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Counts as demand for as long as it lives.
+struct Asking<'a>(&'a Demand);
+
+impl<'a> Asking<'a> {
+    fn new(demand: &'a Demand) -> Self {
+        demand.0.fetch_add(1, Ordering::Relaxed);
+        Self(demand)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A request's shares: of what its connection may hold, and of what all connections may.
@@ -19,26 +48,36 @@ pub type RequestMemory = (Share, Share);
 
 /// A part of a budget; given back when dropped.
 #[derive(Debug)]
-pub struct Share(OwnedSemaphorePermit);
+pub struct Share {
+    units: OwnedSemaphorePermit,
+    demand: Demand,
+}
 
 impl Budget {
     /// A budget of so many bytes, rounded up to whole KiB.
     pub fn new(bytes: usize) -> Self {
         let total = units(bytes).max(1);
-        Self { units: Arc::new(Semaphore::new(total as usize)), total }
+        let units = Arc::new(Semaphore::new(total as usize));
+        Self { units, total, demand: Demand::default() }
     }
 
     /// Waits for a share of so many bytes. Who asks for more than the whole budget gets all of it.
     pub async fn acquire(&self, bytes: usize) -> Share {
         let wanted = units(bytes).min(self.total);
+        let _asking = Asking::new(&self.demand);
         let permit = Arc::clone(&self.units).acquire_many_owned(wanted).await;
-        Share(permit.expect("the semaphore is never closed"))
+        self.share(permit.expect("the semaphore is never closed"))
     }
 
     /// A share of so many bytes, if it is free right now.
     pub fn try_acquire(&self, bytes: usize) -> Option<Share> {
         let wanted = units(bytes).min(self.total);
-        Arc::clone(&self.units).try_acquire_many_owned(wanted).ok().map(Share)
+        let permit = Arc::clone(&self.units).try_acquire_many_owned(wanted).ok()?;
+        Some(self.share(permit))
+    }
+
+    fn share(&self, units: OwnedSemaphorePermit) -> Share {
+        Share { units, demand: self.demand.clone() }
     }
 
     /// Bytes that may be held at a time.
@@ -55,13 +94,18 @@ impl Budget {
 impl Share {
     /// Gives back what is beyond so many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let surplus = self.0.num_permits().saturating_sub(units(bytes) as usize);
-        drop(self.0.split(surplus));
+        let surplus = self.units.num_permits().saturating_sub(units(bytes) as usize);
+        drop(self.units.split(surplus));
     }
 
     /// Joins two shares of the same budget.
     pub fn merge(&mut self, other: Self) {
-        self.0.merge(other.0);
+        self.units.merge(other.units);
+    }
+
+    /// Of the budget that it is a part of.
+    pub fn demand(&self) -> Demand {
+        self.demand.clone()
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::context::RequestContext;
 use super::topics::NotServed;
 use crate::auth::types::Operation;
-use crate::budget::{Budget, Share};
+use crate::budget::{Budget, Demand, Share};
 use crate::ids::TopicId;
 use crate::metadata::view::Topic;
 use crate::partition::read::{Fetched as Records, ReadError};
@@ -84,6 +84,12 @@ impl Held {
 impl Memory {
     fn bytes(&self) -> usize {
         self.newest.bytes + self.older.bytes
+    }
+
+    /// Who waits for what it holds.
+    pub fn demands(&self) -> Vec<Demand> {
+        let shares = [&self.newest.share, &self.older.share];
+        shares.into_iter().flatten().map(Share::demand).collect()
     }
 
     fn of(&mut self, is_older: bool) -> &mut Held {

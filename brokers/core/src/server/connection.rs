@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::Server;
 use super::reader::RequestReader;
 use super::service::{Outcome, Session};
-use super::writer::{Due, Queued, write_replies};
+use super::writer::{Due, Queued, STALLED_AFTER, write_replies};
 use crate::env::Stream;
 use crate::link::LinkError;
 use crate::protocol::frame::FrameError;
@@ -23,6 +23,8 @@ pub(super) enum Ended {
     ClientLeft,
     #[error("nothing happened for too long")]
     Idle,
+    #[error("it took nothing of an answer for {} s, for whose memory others wait", STALLED_AFTER.as_secs())]
+    Stalled,
     #[error("not authenticated in time")]
     NotAuthenticated,
     #[error("a request arrived too slowly")]
@@ -48,7 +50,7 @@ impl Ended {
     pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::NotAuthenticated | Self::SlowRequest | Self::Refused(_) => true,
-            Self::TooMany => true,
+            Self::Stalled | Self::TooMany => true,
             // A gateway whose client gave up, or that died, is none.
             Self::Link(error) => !matches!(error, LinkError::Io(_)),
             Self::Frame(error) => matches!(error, FrameError::Length { .. }),

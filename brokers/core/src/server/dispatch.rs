@@ -325,6 +325,7 @@ fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Re
         fetched.throttle(context.charge_request(spent));
         context.broker().engine.settings.metrics.fetched(fetched.response.error_codes());
         let mut reply = call.frame(fetched.response.encode(call.version));
+        reply.demands = fetched.memory.demands();
         let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
         reply.written = Some(Box::new(move || {
             let client = &context.client;

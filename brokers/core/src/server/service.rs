@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::throttle::timed;
-use crate::budget::RequestMemory;
+use crate::budget::{Demand, RequestMemory};
 use crate::env::Stream;
 use crate::link::LinkError;
 use crate::metrics::RequestTimer;
@@ -84,6 +84,8 @@ pub struct Reply {
     pub pieces: Vec<Bytes>,
     /// Called when all pieces were handed to the socket.
     pub written: Option<Box<dyn FnOnce() + Send>>,
+    /// Of memory that it holds until it is written.
+    pub demands: Vec<Demand>,
     /// How long its request kept a thread busy; none where that is all of its time.
     pub busy: Option<Duration>,
     /// What notes how long it waited for its turn and took to be sent.

@@ -11,9 +11,11 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep};
 
+use super::writer::STALLED_AFTER;
 use super::{Outcome, Reply, Server, ServerLimits, Service, Session};
-use crate::budget::RequestMemory;
+use crate::budget::{Budget, RequestMemory};
 use crate::env::{Listener, Stream};
 use crate::standing::Standing;
 
@@ -36,13 +38,15 @@ impl Listener for GivenStreams {
 
 /// What a scripted session does with a frame, by its first byte: `e` echoes, `s` stages an answer
 /// that the test gives, `w` waits for one, `p` panics, `l` answers for the last time, `c` closes,
-/// `n` stages an empty answer, `a` authenticates, `k` echoes and keeps its share of the budgets.
+/// `n` stages an empty answer, `a` authenticates, `k` echoes and keeps its share of the budgets, `h`
+/// gives more than the client's socket takes, and holds the memory of fetches meanwhile.
 #[derive(Clone, Default)]
 struct Script {
     awaited: Arc<Mutex<VecDeque<oneshot::Sender<Bytes>>>>,
     dropped: Arc<AtomicUsize>,
     written: Arc<AtomicUsize>,
     kept: Arc<Mutex<Vec<RequestMemory>>>,
+    fetches: Option<Budget>,
     needs_authentication: bool,
 }
 
@@ -108,6 +112,14 @@ impl Session for Scripted {
                 self.script.kept.lock().extend(memory.take());
                 Outcome::Reply(self.script.reply(&frame))
             }
+            b'h' => {
+                let budget = self.script.fetches.as_ref().unwrap();
+                let share = budget.acquire(SOCKET_BYTES).await;
+                let mut reply = self.script.reply(&vec![0; 2 * SOCKET_BYTES]);
+                reply.demands = vec![share.demand()];
+                reply.written = Some(Box::new(move || drop(share)));
+                Outcome::Reply(reply)
+            }
             b'e' => Outcome::Reply(self.script.reply(&frame)),
             b's' => Outcome::Staged(Box::pin(self.script.later())),
             b'w' => Outcome::Waiting(Box::pin(self.script.later())),
@@ -122,6 +134,9 @@ impl Session for Scripted {
         }
     }
 }
+
+/// What the sockets of clients take unread.
+const SOCKET_BYTES: usize = 1 << 16;
 
 struct Harness {
     connect: mpsc::UnboundedSender<(Box<dyn Stream>, SocketAddr)>,
@@ -146,7 +161,7 @@ impl Harness {
     }
 
     fn client_at(&self, address: [u8; 4]) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (ours, theirs) = tokio::io::duplex(SOCKET_BYTES);
         self.connect.send((Box::new(theirs), SocketAddr::from((address, 40_000)))).unwrap();
         Client(ours)
     }
@@ -200,6 +215,28 @@ async fn answers_leave_in_order_while_staged_ones_are_awaited() {
     }
     assert_eq!(harness.script.written.load(Ordering::Relaxed), 4);
     assert_eq!(harness.server.in_flight_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_keeps_memory_only_while_nobody_waits_for_it() {
+    let fetches = Budget::new(SOCKET_BYTES);
+    let script = Script { fetches: Some(fetches.clone()), ..Script::default() };
+    let harness = Harness::new(limits(), script);
+    let mut stalled = harness.client();
+    stalled.send("h").await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(fetches.used_bytes(), SOCKET_BYTES, "it may go on reading");
+    let asked_at = Instant::now();
+    drop(fetches.acquire(SOCKET_BYTES).await);
+    assert!(asked_at.elapsed() <= STALLED_AFTER);
+    let mut rest = Vec::new();
+    // Whether it ends in order or not.
+    let _ = stalled.0.read_to_end(&mut rest).await;
+    assert!(rest.len() <= SOCKET_BYTES, "the connection is closed");
+    let mut reading = harness.client();
+    reading.send("h").await;
+    assert_eq!(reading.receive().await.len(), 2 * SOCKET_BYTES);
+    assert_eq!(fetches.used_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,18 +1,22 @@
 //! Sending answers in the order of their requests.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::Ended;
 use super::service::Reply;
-use crate::budget::RequestMemory;
+use crate::budget::{Demand, RequestMemory};
+
+/// A client that takes nothing for so long keeps no memory that others wait for.
+pub(super) const STALLED_AFTER: Duration = Duration::from_secs(10);
 
 /// An answer that is there or will come.
 pub(super) enum Due {
@@ -41,7 +45,7 @@ pub(super) async fn write_replies(
         if let Some(timer) = &mut reply.timer {
             timer.turn_came();
         }
-        write_pieces(&mut stream, reply.pieces, patience).await?;
+        write_pieces(&mut stream, reply.pieces, &reply.demands, patience).await?;
         if let Some(timer) = reply.timer {
             timer.sent();
         }
@@ -57,18 +61,35 @@ pub(super) async fn write_replies(
 async fn write_pieces(
     stream: &mut (impl AsyncWrite + Unpin),
     pieces: Vec<Bytes>,
+    demands: &[Demand],
     patience: Duration,
 ) -> Result<(), Ended> {
     let mut pieces = Pieces::from(pieces);
     while pieces.has_remaining() {
-        match timeout(patience, stream.write_buf(&mut pieces)).await {
-            Ok(Ok(0)) => return Err(Ended::Socket(std::io::ErrorKind::WriteZero.into())),
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(Ended::Socket(error)),
-            Err(_) => return Err(Ended::Idle),
+        if taken(stream.write_buf(&mut pieces), demands, patience).await? == 0 {
+            return Err(Ended::Socket(io::ErrorKind::WriteZero.into()));
         }
     }
-    timeout(patience, stream.flush()).await.map_err(|_| Ended::Idle)?.map_err(Ended::Socket)
+    taken(stream.flush(), demands, patience).await
+}
+
+/// Waits until a client takes something: less long where others wait for what it holds.
+async fn taken<T>(
+    writing: impl Future<Output = io::Result<T>>,
+    demands: &[Demand],
+    patience: Duration,
+) -> Result<T, Ended> {
+    let mut writing = pin!(writing);
+    let deadline = Instant::now() + patience;
+    loop {
+        let look = deadline.min(Instant::now() + STALLED_AFTER);
+        match timeout_at(look, &mut writing).await {
+            Ok(written) => return written.map_err(Ended::Socket),
+            Err(_) if look == deadline => return Err(Ended::Idle),
+            Err(_) if demands.iter().any(Demand::is_some) => return Err(Ended::Stalled),
+            Err(_) => {}
+        }
+    }
 }
 
 /// Pieces as one buffer, for vectored writes.
