@@ -23,7 +23,7 @@ pub(super) enum Ended {
     ClientLeft,
     #[error("nothing happened for too long")]
     Idle,
-    #[error("it took nothing of an answer for {} s, for whose memory others wait", STALLED_AFTER.as_secs())]
+    #[error("it took nothing for {} s, and others wait for memory", STALLED_AFTER.as_secs())]
     Stalled,
     #[error("not authenticated in time")]
     NotAuthenticated,

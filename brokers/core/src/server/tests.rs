@@ -38,8 +38,8 @@ impl Listener for GivenStreams {
 
 /// What a scripted session does with a frame, by its first byte: `e` echoes, `s` stages an answer
 /// that the test gives, `w` waits for one, `p` panics, `l` answers for the last time, `c` closes,
-/// `n` stages an empty answer, `a` authenticates, `k` echoes and keeps its share of the budgets, `h`
-/// gives more than the client's socket takes, and holds the memory of fetches meanwhile.
+/// `n` stages an empty answer, `a` authenticates, `k` echoes and keeps its share of the budgets,
+/// `h` gives more than a client's socket takes, and holds the memory of fetches meanwhile.
 #[derive(Clone, Default)]
 struct Script {
     awaited: Arc<Mutex<VecDeque<oneshot::Sender<Bytes>>>>,
