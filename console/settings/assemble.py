@@ -30,7 +30,7 @@ MIDDLEWARE = [
     "console.common.requests.request_id_middleware",
     "console.common.metrics.metrics_middleware",
     "django.middleware.security.SecurityMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "console.accounts.middleware.CookieKeepingSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -5,7 +5,7 @@ import time
 
 import pyotp
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.visitor import PATIENCE_MS
 
@@ -127,3 +127,17 @@ def test_a_session_elsewhere_is_ended(newcomer, people):
         expect(ending).to_have_count(0, timeout=PATIENCE_MS)
         elsewhere.page.reload()
         expect(elsewhere.page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+
+
+def test_whose_session_ended_is_led_to_the_sign_in_also_where_that_takes_a_while(newcomer):
+    visitor, _, _ = newcomer
+    page = visitor.page
+    held: list[Route] = []
+    page.route(re.compile("/assets/SignInPage-"), held.append)
+    visitor.open("/settings/sign-in")
+    page.context.clear_cookies()
+    visitor.follow("Clusters")
+    expect(page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+    held.pop().continue_()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE_MS)
+    assert page.url.count("signin") == 1, page.url

@@ -142,6 +142,12 @@ def test_a_password_is_changed_by_who_knows_it(tenant):
     assert browser.user_id == tenant.owner.pk
     assert browser.client.cookies["freshet_session"].value != key
     assert other.user_id is None
+    # A request that was under way with the former key takes the new cookie from nobody.
+    late = Browser()
+    late.client.cookies["freshet_session"] = key
+    response = late.get("/api-keys")
+    assert response.status_code == 401
+    assert "freshet_session" not in response.cookies
     assert "user.change_password" in actions(tenant)
     run_outbox()
     assert mail.outbox[-1].subject == "Your password was changed"

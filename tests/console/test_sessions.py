@@ -95,7 +95,9 @@ def test_signing_out_ends_the_session(signed_in):
     browser, headers = signed_in
     old = browser.client.cookies["freshet_session"].value
     assert_problem(browser.delete("/session"), 403, "permission_denied")
-    assert browser.delete("/session", headers=headers).status_code == 204
+    response = browser.delete("/session", headers=headers)
+    assert response.status_code == 204
+    assert response.cookies["freshet_session"].value == "", "the browser forgets it"
     assert browser.get("/session").json()["user"] is None
     browser.client.cookies["freshet_session"] = old
     assert_problem(browser.get("/api-keys"), 401, "not_authenticated")

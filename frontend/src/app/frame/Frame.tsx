@@ -11,11 +11,12 @@ import { TopLine } from "./TopLine";
 export function Frame(): ReactElement | null {
   const { data: session } = useQuery(sessionQuery);
   const navigate = useNavigate();
-  const { href } = useLocation();
-  const ended = session === null;
+  const { href, pathname } = useLocation();
+  // The location is that of the sign-in before its page is there.
+  const leaves = session === null && pathname !== "/signin";
   useEffect(() => {
-    if (ended) void navigate({ to: "/signin", search: { next: href } });
-  }, [ended, navigate, href]);
+    if (leaves) void navigate({ to: "/signin", search: { next: href } });
+  }, [leaves, navigate, href]);
   if (!session) return null;
   return (
     <div className={classes.frame}>
