@@ -133,7 +133,11 @@ def test_whose_session_ended_is_led_to_the_sign_in_also_where_that_takes_a_while
     visitor, _, _ = newcomer
     page = visitor.page
     held: list[Route] = []
-    page.route(re.compile("/assets/SignInPage-"), lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile("/assets/SignInPage-"), hold)
     visitor.open("/settings/sign-in")
     page.context.clear_cookies()
     visitor.follow("Clusters")
