@@ -29,12 +29,13 @@ struct load {
 static void on_delivery(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque) {
   (void)producer;
   struct load *load = opaque;
+  uint64_t now = now_ns();  // before others are waited for
   pthread_mutex_lock(&load->lock);
   if (message->err)
     note_error(&load->outcome, message->err);
   else
     // The record's own opaque is the moment at which it was due.
-    note_delivered(&load->outcome, (uint64_t)(uintptr_t)message->_private);
+    note_delivered(&load->outcome, (uint64_t)(uintptr_t)message->_private, now);
   pthread_mutex_unlock(&load->lock);
   atomic_fetch_add(&load->done, 1);
 }

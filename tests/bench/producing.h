@@ -67,8 +67,7 @@ static inline struct outcome outcome_of(const struct options *options) {
   return (struct outcome){.latencies = {allocate(options->records, 4), 0, options->records}};
 }
 
-static inline void note_delivered(struct outcome *outcome, uint64_t due_ns) {
-  uint64_t now = now_ns();
+static inline void note_delivered(struct outcome *outcome, uint64_t due_ns, uint64_t now) {
   outcome->delivered++;
   if (due_ns >= outcome->kept_from_ns) keep(&outcome->latencies, due_ns, now);
   if (outcome->last_ns && now - outcome->last_ns > outcome->gap_max_ns)

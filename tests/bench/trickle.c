@@ -257,13 +257,13 @@ static void send_waiting(struct load *load, struct producer *producer,
 static void take_answer(struct load *load, struct connection *connection, const uint8_t *answer) {
   // Length, correlation, one topic by name, one partition by index.
   int16_t error = read_16(answer + 8 + 4 + 2 + strlen(load->topic) + 4 + 4);
-  uint64_t due_ns = connection->queue[connection->first].due_ns;
+  uint64_t now = now_ns(), due_ns = connection->queue[connection->first].due_ns;
   connection->first = (connection->first + 1) % WAITING_MAX;
   connection->count--, connection->under_way--;
   if (error)
     note_error(&load->outcome, (rd_kafka_resp_err_t)error);
   else
-    note_delivered(&load->outcome, due_ns);
+    note_delivered(&load->outcome, due_ns, now);
 }
 
 static void receive(struct load *load, struct connection *connection) {

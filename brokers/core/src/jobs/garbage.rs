@@ -134,7 +134,7 @@ fn is_rest(name: &str) -> bool {
     has_ending(name, "spare") || is_draft(name)
 }
 
-/// Whether a file keeps no lane: none with blocks does go, nor one that is none of a lane's.
+/// Whether a lane may go with this file in it: not with one of blocks, nor with a stranger's.
 fn may_go(name: &str) -> bool {
     is_rest(name) || has_ending(name, "idx") || ["SEAL", "OWNER", METERED].contains(&name)
 }
