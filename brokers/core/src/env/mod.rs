@@ -144,7 +144,8 @@ pub trait Disk: Send + Sync {
     }
 
     /// Runs a task that computes for long between its operations where it holds up nobody: on a
-    /// thread of its own, if there are threads. Dropping the handle ends it.
+    /// thread of its own that gives way to others, if there are threads. Dropping the handle ends
+    /// it.
     fn set_aside(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
         Ok(AbortOnDropHandle::new(tokio::spawn(task)))
     }

@@ -20,7 +20,7 @@ use crate::cold::location::open_bucket;
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
     direct, draft_name,
-    thread::{self, Files},
+    thread::{self, Purpose},
 };
 
 impl Environment {
@@ -101,16 +101,12 @@ impl FolderDisk {
     }
 }
 
-/// Runs blocking work on a thread of a pool, or right here where the thread is the task's own, and
-/// names `what` in its error.
+/// Runs work that blocks, and names `what` in its error.
 async fn run_blocking<T: Send + 'static>(
     what: Arc<str>,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> DiskResult<T> {
-    if thread::may_block() {
-        return work().map_err(|error| disk_error(&what, &error));
-    }
-    match tokio::task::spawn_blocking(work).await {
+    match thread::blocking(work).await {
         Ok(result) => result.map_err(|error| disk_error(&what, &error)),
         Err(join) => Err(DiskError::Failed(what.to_string(), join.to_string())),
     }
@@ -240,17 +236,17 @@ impl Disk for FolderDisk {
     }
 
     fn dedicate(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
-        on_own_thread("lane", Files::Inline, task)
+        on_own_thread("lane", Purpose::Disk, task)
     }
 
     fn set_aside(&self, task: BoxFuture<'static, ()>) -> DiskResult<AbortOnDropHandle<()>> {
-        on_own_thread("jobs", Files::Elsewhere, task)
+        on_own_thread("jobs", Purpose::Background, task)
     }
 }
 
 fn on_own_thread(
     name: &str,
-    files: Files,
+    purpose: Purpose,
     task: BoxFuture<'static, ()>,
 ) -> DiskResult<AbortOnDropHandle<()>> {
     // A runtime of one thread is a test's: its clock may stand still, and moves on when nothing
@@ -258,7 +254,7 @@ fn on_own_thread(
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return Ok(AbortOnDropHandle::new(tokio::spawn(task)));
     }
-    thread::run(name, files, task).map_err(|error| disk_error("a thread", &error))
+    thread::run(name, purpose, task).map_err(|error| disk_error("a thread", &error))
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -1,30 +1,57 @@
 //! Threads of their own, for tasks that must wait for nobody or must hold up nobody.
 #![allow(clippy::disallowed_methods)]
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 
 use futures::future::BoxFuture;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
-thread_local! {
-    static IS_OWN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread belongs to one task, which may block it.
-pub(super) fn may_block() -> bool {
-    IS_OWN.get()
-}
-
-/// Where the operations on files of a task with a thread of its own take place.
+/// What a task has a thread of its own for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Files {
-    /// On that thread, which has nothing else to do.
-    Inline,
-    /// Where those of all other tasks do: several at a time.
-    Elsewhere,
+pub(super) enum Purpose {
+    /// It waits for the disk and has nothing else to do: calls that block take place on it.
+    Disk,
+    /// It computes for long and nobody waits for it: where clients need the processor, it has a
+    /// tenth of what one of their threads gets. So have the threads on which its calls block.
+    Background,
+}
+
+/// What background work adds to its niceness. Not more: it must not starve beside other programs
+/// either, for producers wait where the splitter falls behind.
+const BACKGROUND_NICE: i32 = 10;
+const BACKGROUND_CALLS_MAX: usize = 16;
+
+/// Where calls that block take place.
+#[derive(Clone)]
+enum Place {
+    /// In the runtime's own pool.
+    Shared,
+    /// On the thread itself.
+    Here,
+    /// In the pool of another runtime.
+    Pool(Handle),
+}
+
+thread_local! {
+    static PLACE: RefCell<Place> = const { RefCell::new(Place::Shared) };
+}
+
+/// Runs work that blocks where the calling task does not hold up others.
+///
+/// # Errors
+/// Where the work panics, or the runtime ends first.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    match PLACE.with_borrow(Place::clone) {
+        Place::Shared => tokio::task::spawn_blocking(work).await,
+        Place::Here => Ok(work()),
+        Place::Pool(pool) => pool.spawn_blocking(work).await,
+    }
 }
 
 /// Runs a task on a thread of its own, with the timers of the runtime that this is called in. The
@@ -34,14 +61,21 @@ pub(super) enum Files {
 /// Where the system has no room for a thread.
 pub(super) fn run(
     name: &str,
-    files: Files,
+    purpose: Purpose,
     task: BoxFuture<'static, ()>,
 ) -> io::Result<AbortOnDropHandle<()>> {
     let runtime = Handle::current();
     let (abort, aborted) = oneshot::channel::<()>();
     let (done, ended) = oneshot::channel::<()>();
+    let pool = (purpose == Purpose::Background).then(|| background_pool(name)).transpose()?;
     let work = move || {
-        IS_OWN.set(files == Files::Inline);
+        match &pool {
+            None => PLACE.set(Place::Here),
+            Some(pool) => {
+                give_way();
+                PLACE.set(Place::Pool(pool.handle().clone()));
+            }
+        }
         runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -50,6 +84,9 @@ pub(super) fn run(
             }
         });
         drop(done);
+        if let Some(pool) = pool {
+            pool.shutdown_background();
+        }
     };
     std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
@@ -58,4 +95,49 @@ pub(super) fn run(
         // Nothing is ever sent: the sender goes with the thread, also where that panics.
         let _ = ended.await;
     })))
+}
+
+/// A runtime of which nothing but the pool is used.
+fn background_pool(name: &str) -> io::Result<Runtime> {
+    Builder::new_current_thread()
+        .max_blocking_threads(BACKGROUND_CALLS_MAX)
+        .thread_name(format!("{name}-io"))
+        .build()
+}
+
+/// Has this thread, and those that it starts, leave the processor to those of clients.
+fn give_way() {
+    if let Err(error) = rustix::process::nice(BACKGROUND_NICE) {
+        tracing::warn!(%error, "background work has the same priority as clients");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use rustix::process::getpriority_process;
+
+    use super::*;
+
+    /// The niceness of a task's thread and of those on which its calls block.
+    async fn niceness(purpose: Purpose) -> (i32, i32) {
+        let (tell, told) = oneshot::channel();
+        let task = async move {
+            let own = getpriority_process(None).unwrap();
+            let of_calls = blocking(|| getpriority_process(None).unwrap()).await.unwrap();
+            tell.send((own, of_calls)).unwrap();
+        };
+        let _task = run("test", purpose, task.boxed()).unwrap();
+        told.await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn background_work_gives_way_and_nothing_else_does() {
+        let before = getpriority_process(None).unwrap();
+        let nicer = (before + BACKGROUND_NICE).min(19);
+        assert_eq!(niceness(Purpose::Background).await, (nicer, nicer));
+        assert_eq!(niceness(Purpose::Disk).await, (before, before));
+        let of_clients = blocking(|| getpriority_process(None).unwrap()).await.unwrap();
+        assert_eq!((getpriority_process(None).unwrap(), of_clients), (before, before));
+    }
 }
