@@ -92,6 +92,12 @@ pub trait File: Send + Sync {
     /// Reads up to `length` bytes; fewer only at the end of the file.
     async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes>;
 
+    /// As [`File::read_at`], for bytes that nobody reads again: past the cache where that costs
+    /// less.
+    async fn read_once_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
+        self.read_at(position, length).await
+    }
+
     /// As [`File::read_at`], but past any cache of this machine: what the server has.
     async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes>;
 

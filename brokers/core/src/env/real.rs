@@ -388,6 +388,14 @@ impl File for OpenFile {
         self.blocking(move |file| read_fully_at(&file.cached, position, length)).await
     }
 
+    async fn read_once_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
+        self.blocking(move |file| match file.direct() {
+            Some(direct) => direct::read_at(direct, position, length),
+            None => read_fully_at(&file.cached, position, length),
+        })
+        .await
+    }
+
     async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
         if !self.remote {
             return self.read_at(position, length).await;

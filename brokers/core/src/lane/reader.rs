@@ -97,7 +97,7 @@ impl LaneReader {
     ) -> Result<Bytes, LaneError> {
         let file = self.files.file(incarnation, file).await?;
         let size = usize::try_from(file.size().await?).expect("files fit the address space");
-        Ok(file.read_at(0, size).await?)
+        Ok(file.read_once_at(0, size).await?)
     }
 
     /// Forgets a file that is about to be removed or to be written anew, and every one before it in

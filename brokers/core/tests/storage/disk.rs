@@ -54,6 +54,8 @@ async fn files(disk: &dyn Disk) {
     assert_eq!(file.size().await.unwrap(), 15, "a write past the end makes the file longer");
     assert_eq!(&file.read_at(9, 100).await.unwrap()[..], b"\0\0\0end", "short only at the end");
     assert_eq!(&file.read_uncached_at(13, 100).await.unwrap()[..], b"nd");
+    assert_eq!(&file.read_once_at(3, 100).await.unwrap()[..], b"bcd\0\0\0\0\0\0end");
+    assert!(file.read_once_at(15, 5).await.unwrap().is_empty());
     assert!(file.read_at(15, 5).await.unwrap().is_empty());
     assert!(file.read_uncached_at(5000, 5).await.unwrap().is_empty());
 }
