@@ -53,7 +53,7 @@ _MEMORY = (
     ("Newest records on their way to clients", "limits.fetch_bytes", 1, "Fetches wait."),
     ("Older records on their way to clients", "limits.catch_up_fetch_bytes", 1, "Fetches wait."),
     ("Blocks of lanes and objects", "reads.block_bytes", 1, "More are read for one client each."),
-    ("The file that is split, and its object", "lane.file_bytes_max", 2, "One is split at a time."),
+    ("What is split, and its object", "lane.file_bytes_max", 2, "More is split in further turns."),
     ("Keys of a topic that is compacted", "jobs.compaction_keys_bytes", 1, "It takes more rounds."),
 )
 

@@ -16,6 +16,8 @@ METADATA = 3
 RETRY_SECONDS = 0.001
 REPLY_SECONDS = 5.0
 FRAME_MAX = 1 << 20
+# Kafka looks through all of 10,000 partitions after a kill.
+START_SECONDS_MAX = 900.0
 
 
 class NotServedError(Exception):
@@ -23,7 +25,7 @@ class NotServedError(Exception):
 
 
 def wait_until_served(
-    server: subprocess.Popen[bytes], port: int, *, since: float, limit: float = 120.0
+    server: subprocess.Popen[bytes], port: int, *, since: float, limit: float = START_SECONDS_MAX
 ) -> tuple[float, float]:
     """Asks again and again until a broker answers.
 

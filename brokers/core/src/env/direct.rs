@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use bytes::Bytes;
+use rustix::io::Errno;
 
 /// Positions, lengths and memory are multiples of this.
 pub(super) const ALIGNMENT: usize = 4096;
@@ -113,27 +114,38 @@ fn write_buffer(file: &fs::File, bytes: &[u8], position: u64, is_first: bool) ->
 }
 
 /// Reads past the cache: position, length and memory rounded out to the alignment of the device.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] where the file takes no such reads.
+#[allow(unsafe_code)]
 pub(super) fn read_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
     let alignment = ALIGNMENT as u64;
     let start = position / alignment * alignment;
     let skip = usize::try_from(position - start).expect("less than the alignment");
     let span = (skip + length).next_multiple_of(ALIGNMENT);
-    let mut buffer = vec![0_u8; span + ALIGNMENT];
+    let mut buffer = Vec::<u8>::with_capacity(span + ALIGNMENT);
     let align = buffer.as_ptr().align_offset(ALIGNMENT);
+    buffer.resize(align, 0);
     let mut filled = 0;
     while filled < span {
-        match file.read_at(&mut buffer[align + filled..align + span], start + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if filled % ALIGNMENT != 0 {
+        let free = &mut buffer.spare_capacity_mut()[..span - filled];
+        let read = match rustix::io::pread(file, free, start + filled as u64) {
+            Ok((read, _)) => read.len(),
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        filled += read;
+        // SAFETY: the call filled so many bytes of the spare capacity, which begins at the length.
+        unsafe { buffer.set_len(align + filled) };
+        if read == 0 || !filled.is_multiple_of(ALIGNMENT) {
             break;
         }
     }
-    let end = filled.min(skip + length).max(skip);
-    Ok(Bytes::from(buffer).slice(align + skip..align + end))
+    let wanted = skip..filled.min(skip + length);
+    if wanted.is_empty() {
+        return Ok(Bytes::new());
+    }
+    Ok(Bytes::from(buffer).slice(align + wanted.start..align + wanted.end))
 }
 
 /// Reserves room for a new file, so that writes past the cache need not look for it one by one.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::garbage::Remains;
-use super::split::{SplitEntry, Splitter};
+use super::split::{FILES_AT_ONCE, Splitter};
 use super::{JobContext, JobError};
 use crate::ids::{Incarnation, PartitionId};
 use crate::lane::heads::Head;
 use crate::lane::leftover::{BlockSummary, Leftover};
 use crate::lane::reader::replay;
-use crate::lane::{LaneEnd, LaneError, LaneFile, file_numbers};
+use crate::lane::{LaneEnd, LaneError, LaneFile, PlacedBatch, file_numbers};
 
 /// Shortens partitions' extents to the present incarnation.
 #[async_trait]
@@ -48,8 +48,16 @@ impl Inherited {
     /// [`JobError`]; what was settled by then stays so, and the rest can be tried again.
     pub async fn settle(&self, splitter: &mut Splitter) -> Result<(), JobError> {
         let context = Arc::clone(splitter.context());
-        for entries in inherited_entries(&context).into_values() {
-            splitter.split(entries).await?;
+        let sizes = splitter.settings();
+        let mut files = inherited_files(&context).into_values().peekable();
+        while let Some(mut batches) = files.next() {
+            let large = sizes.are_large(&batches);
+            for _ in 1..FILES_AT_ONCE {
+                let fits = |next: &Vec<_>| large && sizes.are_large(next);
+                let Some(next) = files.next_if(fits) else { break };
+                batches.extend(next);
+            }
+            splitter.split(batches).await?;
         }
         let settled: Vec<PartitionId> =
             context.partitions.all().iter().map(|partition| partition.id()).collect();
@@ -66,14 +74,14 @@ impl Inherited {
 }
 
 /// Unsplit batches in lanes of others, in an order in which each partition's offsets ascend.
-fn inherited_entries(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<SplitEntry>> {
-    let mut groups: BTreeMap<_, Vec<SplitEntry>> = BTreeMap::new();
+fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<PlacedBatch>> {
+    let mut files: BTreeMap<_, Vec<PlacedBatch>> = BTreeMap::new();
     for partition in context.partitions.all() {
         for batch in partition.unsplit() {
             if batch.spot.incarnation == context.incarnation {
                 break;
             }
-            groups.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(SplitEntry {
+            files.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(PlacedBatch {
                 partition: partition.id(),
                 base_offset: batch.base_offset,
                 epoch: batch.epoch,
@@ -81,7 +89,7 @@ fn inherited_entries(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), 
             });
         }
     }
-    groups
+    files
 }
 
 async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {

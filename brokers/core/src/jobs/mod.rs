@@ -24,6 +24,7 @@ use crate::partition::registry::Partitions;
 pub mod compact;
 pub mod deletion;
 pub mod garbage;
+mod inbox;
 pub mod inherit;
 pub mod join;
 pub mod objects;
@@ -156,6 +157,8 @@ pub struct JobSettings {
     pub rewrite_bytes_per_s: u64,
     /// Memory for the keys of a partition that is compacted.
     pub compaction_keys_bytes: usize,
+    /// Sizes of splitting.
+    pub split: split::SplitSettings,
     /// For how long the rests of a dead lane wait for the meter; `None`: until it comes.
     pub unmetered_lanes_kept: Option<Duration>,
 }
@@ -168,6 +171,7 @@ impl Default for JobSettings {
             rewrite_interval: Duration::from_secs(15),
             rewrite_bytes_per_s: 64 << 20,
             compaction_keys_bytes: 32 << 20,
+            split: split::SplitSettings::default(),
             unmetered_lanes_kept: None,
         }
     }
@@ -183,7 +187,7 @@ pub async fn run(
 ) {
     let standing = context.sources.standing.clone();
     let work = async {
-        let mut splitter = split::Splitter::new(Arc::clone(&context));
+        let mut splitter = split::Splitter::new(Arc::clone(&context), settings.split);
         settle(&inherited, &mut splitter).await;
         tokio::select! {
             biased;
@@ -202,12 +206,16 @@ pub async fn run(
 /// What cannot wait for other jobs: splitting, and what somebody waits for.
 async fn take_messages(
     splitter: &mut split::Splitter,
-    mut messages: mpsc::UnboundedReceiver<JobMessage>,
+    messages: mpsc::UnboundedReceiver<JobMessage>,
 ) {
     let context = Arc::clone(splitter.context());
-    while let Some(message) = messages.recv().await {
+    let mut inbox = inbox::Inbox::new(messages);
+    while let Some(message) = inbox.take().await {
         match message {
-            JobMessage::Rolled(file) => split_file(splitter, &file).await,
+            JobMessage::Rolled(file) => {
+                let files = inbox.files_from(file, splitter.settings()).await;
+                split_files(splitter, &files).await;
+            }
             // Whoever asked may have given up waiting, here and below.
             JobMessage::DeleteRecords(wanted, done) => {
                 drop(done.send(deletion::delete_records(&context, &wanted).await));
@@ -264,11 +272,11 @@ async fn settle(inherited: &inherit::Inherited, splitter: &mut split::Splitter) 
     }
 }
 
-/// Splits a file however often it takes: files go in the order in which they were written, since a
+/// Splits files however often it takes: they go in the order in which they were written, since a
 /// lane with a file missing between others counts as damaged.
-async fn split_file(splitter: &mut split::Splitter, file: &RolledFile) {
+async fn split_files(splitter: &mut split::Splitter, files: &[RolledFile]) {
     let mut wait = RETRY_AFTER_FIRST;
-    while let Err(error) = splitter.split_file(file).await {
+    while let Err(error) = splitter.split_files(files).await {
         if matches!(error, JobError::Stopping) {
             return;
         }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{JobContext, JobError};
-use crate::cold::segment::ObjectRef;
+use crate::cold::segment::{ObjectRef, Segment, SegmentWriter};
 use crate::cold::store::StoreError;
+use crate::ids::PartitionId;
 use crate::rules::Rule;
 
 /// The objects that jobs of this incarnation make.
@@ -41,11 +41,6 @@ impl Making {
 }
 
 impl NewObject {
-    /// Its name.
-    pub(super) fn name(&self) -> ObjectRef {
-        self.object
-    }
-
     fn renumber(&mut self, context: &JobContext) {
         self.making.0.lock().unnamed.remove(&self.object);
         self.object = self.making.number(context);
@@ -68,28 +63,42 @@ impl JobContext {
         }
     }
 
-    /// Numbers an object.
-    pub(super) fn new_object(&self) -> NewObject {
+    fn new_object(&self) -> NewObject {
         let making = Arc::clone(&self.making);
         let object = making.number(self);
         NewObject { making, object }
     }
 
-    /// Puts an object, under another number where an earlier try whose answer was lost took it.
+    /// Where segments are gathered. Their object gets its number when it is put, since not all
+    /// that might be gathered is.
+    pub(super) fn segment_writer(&self) -> SegmentWriter {
+        SegmentWriter::new(ObjectRef { incarnation: self.incarnation, number: 0 })
+    }
+
+    /// Puts what was gathered as an object, and says which segments it has.
     ///
     /// # Errors
     /// The store's.
-    pub(super) async fn put_object(
+    pub(super) async fn put_segments(
         &self,
-        object: &mut NewObject,
-        pieces: Vec<Bytes>,
-    ) -> Result<(), JobError> {
+        gathered: SegmentWriter,
+    ) -> Result<(NewObject, Vec<(PartitionId, Segment)>), JobError> {
+        let (pieces, mut segments) = gathered.finish();
+        let mut object = self.new_object();
         loop {
-            let key = object.name().key(&self.cluster);
+            let key = object.object.key(&self.cluster);
             match self.put_when_possible(|| self.store.put_new(&key, pieces.clone())).await {
+                // An earlier try whose answer was lost took the number.
                 Err(StoreError::Exists(_)) => object.renumber(self),
-                outcome => return Ok(outcome?),
+                outcome => {
+                    outcome?;
+                    break;
+                }
             }
         }
+        for (_, segment) in &mut segments {
+            segment.object = object.object;
+        }
+        Ok((object, segments))
     }
 }

@@ -12,7 +12,7 @@ use super::{JobContext, JobError};
 use crate::cache::pace::Pace;
 use crate::cold::ColdError;
 use crate::cold::manifest::Manifest;
-use crate::cold::segment::{ObjectRef, Segment, SegmentPlace, SegmentWriter};
+use crate::cold::segment::{Segment, SegmentPlace, SegmentWriter};
 use crate::ids::PartitionId;
 use crate::metrics::RewriteMetrics;
 use crate::partition::Partition;
@@ -48,10 +48,7 @@ pub(super) struct Rewriter<'a> {
 
 impl<'a> Rewriter<'a> {
     pub(super) fn new(context: &'a JobContext) -> Self {
-        // Most rounds make no object: it gets its number when it is put.
-        let unnamed = ObjectRef { incarnation: context.incarnation, number: 0 };
-        let writer = SegmentWriter::new(unnamed);
-        Self { context, writer, segments: 0, plans: BTreeMap::new() }
+        Self { context, writer: context.segment_writer(), segments: 0, plans: BTreeMap::new() }
     }
 
     /// Has `batches` take the place of a run of segments of a partition; their segment starts where
@@ -111,11 +108,9 @@ impl<'a> Rewriter<'a> {
         let Self { writer, segments, plans, .. } = std::mem::replace(self, next);
         let (mut built, mut object) = (Vec::new(), None);
         if segments > 0 {
-            let object = object.insert(self.context.new_object());
-            let (pieces, made) = writer.finish();
-            self.context.put_object(object, pieces).await?;
-            let name = object.name();
-            built.extend(made.into_iter().map(|(_, made)| Segment { object: name, ..made }));
+            let (put, made) = self.context.put_segments(writer).await?;
+            object = Some(put);
+            built.extend(made.into_iter().map(|(_, segment)| segment));
         }
         let now_ms = self.context.clock.now_ms();
         let edits_current = self.context.sources.rules.hold(Rule::EditWhatCounts);

@@ -1,5 +1,5 @@
-//! The splitter: turns lane files, all partitions mixed, into an object sorted by partition, and
-//! manifests that name its segments.
+//! The splitter: turns lane files, all partitions mixed, into objects sorted by partition, and
+//! manifests that name their segments.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,35 +7,61 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::objects::NewObject;
 use super::publish::{Change, Edit};
 use super::{BadRecords, JobContext, JobError};
 use crate::cold::manifest::Manifest;
-use crate::cold::segment::{ObjectRef, Segment, SegmentWriter};
+use crate::cold::segment::{Segment, SegmentWriter};
 use crate::env::DiskError;
-use crate::ids::{Incarnation, PartitionId};
+use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::lane::leftover::Leftover;
 use crate::lane::writer::RolledFile;
-use crate::lane::{LaneError, LaneFile, LaneSpot};
+use crate::lane::{LaneError, LaneFile, PlacedBatch};
 use crate::partition::Partition;
 use crate::records::{BatchHeader, StoredBatch};
 use crate::rules::Rule;
 
-/// A batch that is to be split.
+/// Sizes of splitting.
 #[derive(Debug, Clone, Copy)]
-pub struct SplitEntry {
-    /// Its partition.
-    pub partition: PartitionId,
-    /// Offset of its first record.
-    pub base_offset: i64,
-    /// Leader epoch under which it was written.
-    pub epoch: crate::ids::Epoch,
-    /// Where it lies.
-    pub spot: LaneSpot,
+pub struct SplitSettings {
+    /// An object is put once it holds so many bytes.
+    pub object_bytes: u64,
+    /// Files whose batches have so many bytes in the mean are split several at once, and what
+    /// memory does not hold of them is read batch by batch. Files of smaller ones are split one by
+    /// one, and read whole.
+    pub large_batch_bytes: u64,
 }
+
+impl Default for SplitSettings {
+    fn default() -> Self {
+        Self { object_bytes: 32 << 20, large_batch_bytes: 64 << 10 }
+    }
+}
+
+impl SplitSettings {
+    /// Whether these are large batches, so that more files of such are split with them.
+    pub fn are_large(&self, batches: &[PlacedBatch]) -> bool {
+        bytes_of(batches) >= self.large_batch_bytes * batches.len() as u64
+    }
+
+    /// Whether a file's batches fill an object.
+    pub fn fill_an_object(&self, batches: &[PlacedBatch]) -> bool {
+        bytes_of(batches) >= self.object_bytes
+    }
+}
+
+fn bytes_of(batches: &[PlacedBatch]) -> u64 {
+    batches.iter().map(|batch| u64::from(batch.spot.length)).sum()
+}
+
+/// So many files of large batches are split at once: a partition's share of them is large enough
+/// to stay a segment of its own, and one manifest names it instead of eight.
+pub const FILES_AT_ONCE: usize = 8;
 
 /// See the module.
 pub struct Splitter {
     context: Arc<JobContext>,
+    settings: SplitSettings,
     /// Files of one's own lane that are split and still there, in the order in which they were
     /// written: they go in that order, and none while it may hold what an offline partition needs.
     split: VecDeque<Leftover>,
@@ -54,16 +80,10 @@ fn pause(filled_in: Duration, batches: usize) -> Duration {
     (filled_in / 2).checked_div(pauses).unwrap_or_default().min(PAUSE_MAX)
 }
 
-/// What one partition adds to an object.
-struct Addition {
-    partition: Arc<Partition>,
-    batches: Vec<(BatchHeader, crate::ids::Epoch)>,
-}
-
 impl Splitter {
     /// A splitter that has nothing to do yet.
-    pub fn new(context: Arc<JobContext>) -> Self {
-        Self { context, split: VecDeque::new(), files: BTreeMap::new() }
+    pub fn new(context: Arc<JobContext>, settings: SplitSettings) -> Self {
+        Self { context, settings, split: VecDeque::new(), files: BTreeMap::new() }
     }
 
     /// What it works with.
@@ -71,24 +91,29 @@ impl Splitter {
         &self.context
     }
 
-    /// Splits a file of one's own lane and leaves only its index behind.
+    /// Its sizes.
+    pub fn settings(&self) -> SplitSettings {
+        self.settings
+    }
+
+    /// Splits files of one's own lane, in order, and leaves only their indexes behind.
     ///
     /// # Errors
-    /// [`JobError`]; the file stays then.
-    pub async fn split_file(&mut self, file: &RolledFile) -> Result<(), JobError> {
-        let entries = file.entries.iter().map(|entry| SplitEntry {
-            partition: entry.partition,
-            base_offset: entry.base_offset,
-            epoch: entry.epoch,
-            spot: entry.spot,
-        });
-        let entries: Vec<_> = entries.collect();
-        let pause = pause(file.filled_in, entries.len());
-        self.split_with_pauses(entries, pause).await?;
-        if self.split.back().is_none_or(|last| last.file < file.leftover.file) {
-            self.split.push_back(file.leftover.clone());
+    /// [`JobError`]; the files stay then.
+    pub async fn split_files(&mut self, files: &[RolledFile]) -> Result<(), JobError> {
+        let batches: Vec<_> = files.iter().flat_map(|file| &file.batches).copied().collect();
+        let pause = pause(files.iter().map(|file| file.filled_in).sum(), batches.len());
+        self.split_with_pauses(batches, pause).await?;
+        for RolledFile { leftover, .. } in files {
+            if self.split.back().is_none_or(|last| last.file < leftover.file) {
+                self.split.push_back(leftover.clone());
+            }
         }
-        self.retire_split().await
+        self.retire_split().await?;
+        if !files.iter().any(RolledFile::filled_fast) {
+            self.context.lane.keep_few_spares().await?;
+        }
+        Ok(())
     }
 
     /// Splits batches from anywhere: afterwards manifests cover them, but for those of partitions
@@ -96,105 +121,77 @@ impl Splitter {
     ///
     /// # Errors
     /// [`JobError`]; nothing was deleted.
-    pub async fn split(&mut self, entries: Vec<SplitEntry>) -> Result<(), JobError> {
-        self.split_with_pauses(entries, Duration::ZERO).await
+    pub async fn split(&mut self, batches: Vec<PlacedBatch>) -> Result<(), JobError> {
+        self.split_with_pauses(batches, Duration::ZERO).await
     }
 
     async fn split_with_pauses(
         &mut self,
-        mut entries: Vec<SplitEntry>,
+        mut batches: Vec<PlacedBatch>,
         pause: Duration,
     ) -> Result<(), JobError> {
-        entries.sort_by_key(|entry| (entry.partition, entry.base_offset));
-        let outcome = self.split_sorted(&entries, pause).await;
+        batches.sort_by_key(|batch| (batch.partition, batch.base_offset));
+        let outcome = self.split_sorted(&batches, pause).await;
         self.files.clear();
         outcome
     }
 
     async fn split_sorted(
         &mut self,
-        entries: &[SplitEntry],
+        batches: &[PlacedBatch],
         pause: Duration,
     ) -> Result<(), JobError> {
-        let mut object = self.context.new_object();
-        let mut writer = SegmentWriter::new(object.name());
-        let mut additions: Vec<Addition> = Vec::new();
-        for (number, entry) in entries.iter().enumerate() {
+        let whole = !self.settings.are_large(batches);
+        let context = Arc::clone(&self.context);
+        let mut made = Made::new(&context, self.settings.object_bytes);
+        for (number, placed) in batches.iter().enumerate() {
             if number % BATCHES_AT_ONCE == BATCHES_AT_ONCE - 1 && !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
-            let Some(partition) = self.context.partitions.get(entry.partition) else { continue };
-            if entry.base_offset < partition.manifest().covered_end {
+            let Some(partition) = context.partitions.get(placed.partition) else { continue };
+            if placed.base_offset < partition.manifest().covered_end {
                 continue;
             }
             // What is still in memory was received and checked; the lane has the same bytes.
-            let read = match partition.hot_batch(entry.base_offset) {
+            let read = match partition.hot_batch(placed.base_offset) {
                 Some(batch) => Ok(batch),
-                None => self.read(entry).await,
+                None => self.read(placed, whole).await,
             };
-            let batch = match read {
-                Err(JobError::Records(bad)) => {
-                    self.context.take_offline(&bad);
-                    continue;
-                }
-                read => read?,
-            };
-            writer.add(entry.partition, &batch, entry.spot.written_at_ms);
-            let known = additions.last().is_some_and(|last| last.partition.id() == entry.partition);
-            if !known {
-                additions.push(Addition { partition, batches: Vec::new() });
+            match read {
+                Err(JobError::Records(bad)) => context.take_offline(&bad),
+                read => made.add(&partition, placed, &read?).await?,
             }
-            let addition = additions.last_mut().expect("just pushed");
-            addition.batches.push((batch.header(), entry.epoch));
         }
-        if additions.is_empty() {
-            return Ok(());
-        }
-        let (pieces, segments) = writer.finish();
-        self.context.put_object(&mut object, pieces).await?;
-        self.install(additions, segments, object.name()).await
+        made.install().await
     }
 
     /// Reads a batch and checks it: damage is found here, while the lane still has its neighbours.
-    async fn read(&mut self, entry: &SplitEntry) -> Result<StoredBatch, JobError> {
-        let key = (entry.spot.incarnation, entry.spot.file);
+    async fn read(&mut self, placed: &PlacedBatch, whole: bool) -> Result<StoredBatch, JobError> {
+        let bytes = if whole {
+            self.read_of_whole(placed).await?
+        } else {
+            self.context.sources.lanes.read_once(placed.spot).await?
+        };
+        let batch = StoredBatch::from_contiguous(bytes)
+            .and_then(|batch| batch.verify_checksum().map(|()| batch))
+            .map_err(|error| bad(placed, format!("{:?}: {error}", placed.spot)))?;
+        if batch.base_offset() == placed.base_offset {
+            Ok(batch)
+        } else {
+            Err(bad(placed, format!("{:?} holds another batch", placed.spot)))
+        }
+    }
+
+    async fn read_of_whole(&mut self, placed: &PlacedBatch) -> Result<Bytes, JobError> {
+        let key = (placed.spot.incarnation, placed.spot.file);
         if !self.files.contains_key(&key) {
             let whole = self.context.sources.lanes.read_whole(key.0, key.1).await?;
             self.files.insert(key, whole);
         }
         let file = &self.files[&key];
-        let start = usize::try_from(entry.spot.position).unwrap_or(usize::MAX).min(file.len());
-        let end = start.saturating_add(entry.spot.length as usize).min(file.len());
-        let batch = StoredBatch::from_contiguous(file.slice(start..end))
-            .and_then(|batch| batch.verify_checksum().map(|()| batch))
-            .map_err(|error| bad(entry, format!("{:?}: {error}", entry.spot)))?;
-        if batch.base_offset() == entry.base_offset {
-            Ok(batch)
-        } else {
-            Err(bad(entry, format!("{:?} holds another batch", entry.spot)))
-        }
-    }
-
-    async fn install(
-        &self,
-        additions: Vec<Addition>,
-        segments: Vec<(PartitionId, Segment)>,
-        object: ObjectRef,
-    ) -> Result<(), JobError> {
-        let now_ms = self.context.clock.now_ms();
-        let served = |addition: &Addition| {
-            // Not one that a later batch took offline, or whose topic is gone meanwhile.
-            self.context.partitions.get(addition.partition.id()).is_some()
-        };
-        let pairs = additions.into_iter().zip(segments);
-        let edits = pairs.filter(|(addition, _)| served(addition)).map(|(addition, segment)| {
-            let segment = Segment { object, ..segment.1 };
-            let partition = Arc::clone(&addition.partition);
-            let change: Change =
-                Box::new(move |current| extend(current, &addition, segment, now_ms).map(Some));
-            Edit { partition, change }
-        });
-        self.context.edit(edits.collect()).await
+        let start = usize::try_from(placed.spot.position).unwrap_or(usize::MAX).min(file.len());
+        let end = start.saturating_add(placed.spot.length as usize).min(file.len());
+        Ok(file.slice(start..end))
     }
 
     /// Removes the files that are split, but for those that stay for an offline partition.
@@ -257,37 +254,115 @@ impl Splitter {
     }
 }
 
-fn bad(entry: &SplitEntry, what: String) -> JobError {
-    let (partition, offset) = (entry.partition, entry.base_offset);
-    JobError::Records(BadRecords { partition, offset, what })
+/// What one partition gets of a split.
+struct Addition {
+    partition: Arc<Partition>,
+    batches: Vec<(BatchHeader, Epoch)>,
+    segments: Vec<Segment>,
 }
 
-/// The manifest after the one that counts, with one more segment.
-fn extend(
-    current: &Manifest,
-    addition: &Addition,
-    segment: Segment,
-    now_ms: i64,
-) -> Result<Manifest, JobError> {
-    let mut manifest = current.clone();
-    if segment.base_offset != manifest.covered_end {
-        let what = format!(
-            "the segment starts at {}, the manifest ends at {}",
-            segment.base_offset, manifest.covered_end
-        );
-        let (partition, offset) = (manifest.partition, manifest.covered_end);
-        return Err(JobError::Records(BadRecords { partition, offset, what }));
+/// What a split has made so far.
+struct Made<'a> {
+    context: &'a JobContext,
+    object_bytes: u64,
+    writer: SegmentWriter,
+    additions: BTreeMap<PartitionId, Addition>,
+    /// Put, and spared by the sweeper until they are named.
+    objects: Vec<NewObject>,
+}
+
+impl<'a> Made<'a> {
+    fn new(context: &'a JobContext, object_bytes: u64) -> Self {
+        let writer = context.segment_writer();
+        Self { context, object_bytes, writer, additions: BTreeMap::new(), objects: Vec::new() }
     }
-    for (header, epoch) in &addition.batches {
-        manifest.producers.record(header);
-        manifest.producers.touch(header.producer_id, now_ms);
-        manifest.epochs.begin(*epoch, header.base_offset);
+
+    async fn add(
+        &mut self,
+        partition: &Arc<Partition>,
+        placed: &PlacedBatch,
+        batch: &StoredBatch,
+    ) -> Result<(), JobError> {
+        // A partition goes on in the next object only where it alone fills one.
+        let continues = self.additions.contains_key(&placed.partition);
+        if self.writer.bytes() >= self.object_bytes * if continues { 2 } else { 1 } {
+            self.put().await?;
+        }
+        self.writer.add(placed.partition, batch, placed.spot.written_at_ms);
+        let addition = self.additions.entry(placed.partition).or_insert_with(|| Addition {
+            partition: Arc::clone(partition),
+            batches: Vec::new(),
+            segments: Vec::new(),
+        });
+        addition.batches.push((batch.header(), placed.epoch));
+        Ok(())
     }
-    manifest.producers.expire(now_ms);
-    manifest.add_segment(segment, now_ms);
-    // Records may have been deleted before they were split.
-    manifest.start_at(manifest.log_start, now_ms);
-    Ok(manifest)
+
+    async fn put(&mut self) -> Result<(), JobError> {
+        let writer = std::mem::replace(&mut self.writer, self.context.segment_writer());
+        let (object, segments) = self.context.put_segments(writer).await?;
+        self.objects.push(object);
+        for (partition, segment) in segments {
+            let addition = self.additions.get_mut(&partition).expect("added with its batches");
+            addition.segments.push(segment);
+        }
+        Ok(())
+    }
+
+    async fn install(mut self) -> Result<(), JobError> {
+        if self.additions.is_empty() {
+            return Ok(());
+        }
+        self.put().await?;
+        let now_ms = self.context.clock.now_ms();
+        let served = |addition: &Addition| {
+            // Not one that a later batch took offline, or whose topic is gone meanwhile.
+            self.context.partitions.get(addition.partition.id()).is_some()
+        };
+        let additions = self.additions.into_values().filter(served);
+        let edits = additions.map(|addition| {
+            let partition = Arc::clone(&addition.partition);
+            let change: Change =
+                Box::new(move |current| addition.extend(current, now_ms).map(Some));
+            Edit { partition, change }
+        });
+        let outcome = self.context.edit(edits.collect()).await;
+        // Until here the sweeper spared them.
+        drop(self.objects);
+        outcome
+    }
+}
+
+impl Addition {
+    /// The manifest after the one that counts, with what is new.
+    fn extend(&self, current: &Manifest, now_ms: i64) -> Result<Manifest, JobError> {
+        let mut manifest = current.clone();
+        for segment in &self.segments {
+            if segment.base_offset != manifest.covered_end {
+                let what = format!(
+                    "the segment starts at {}, the manifest ends at {}",
+                    segment.base_offset, manifest.covered_end
+                );
+                let (partition, offset) = (manifest.partition, manifest.covered_end);
+                return Err(JobError::Records(BadRecords { partition, offset, what }));
+            }
+            manifest.add_segment(*segment, now_ms);
+        }
+        for (header, epoch) in &self.batches {
+            manifest.producers.record(header);
+            manifest.producers.touch(header.producer_id, now_ms);
+            manifest.epochs.begin(*epoch, header.base_offset);
+        }
+        manifest.producers.expire(now_ms);
+        // Records may have been deleted before they were split.
+        manifest.start_at(manifest.log_start, now_ms);
+        Ok(manifest)
+    }
+}
+
+fn bad(placed: &PlacedBatch, what: String) -> JobError {
+    let (partition, offset) = (placed.partition, placed.base_offset);
+    JobError::Records(BadRecords { partition, offset, what })
 }
 
 #[cfg(test)]

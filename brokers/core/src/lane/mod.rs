@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::env::DiskError;
-use crate::ids::Incarnation;
+use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::wire::WireError;
 
 pub mod ack;
@@ -128,6 +128,19 @@ impl LaneSpot {
     pub fn range(&self) -> std::ops::Range<u64> {
         self.position..self.position + u64::from(self.length)
     }
+}
+
+/// A batch of a partition in a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct PlacedBatch {
+    /// Partition that it belongs to.
+    pub partition: PartitionId,
+    /// Leader epoch under which it was written.
+    pub epoch: Epoch,
+    /// Offset of its first record.
+    pub base_offset: i64,
+    /// Where it lies.
+    pub spot: LaneSpot,
 }
 
 /// The last block of a lane that counts.

@@ -189,6 +189,14 @@ impl Lane {
         Ok(self.spares.make_room().await?)
     }
 
+    /// Keeps only a few of the files that wait to be used again: the next ones fill slowly.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn keep_few_spares(&self) -> Result<(), LaneError> {
+        Ok(self.spares.keep_few().await?)
+    }
+
     /// Items that wait for the writer.
     pub fn waiting(&self) -> usize {
         self.queue.lock().items.len()

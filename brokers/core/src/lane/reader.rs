@@ -100,6 +100,15 @@ impl LaneReader {
         Ok(file.read_once_at(0, size).await?)
     }
 
+    /// Reads a batch that nobody reads again. It may be shorter than it should be.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn read_once(&self, spot: LaneSpot) -> Result<Bytes, LaneError> {
+        let file = self.files.file(spot.incarnation, spot.file).await?;
+        Ok(file.read_once_at(spot.position, spot.length as usize).await?)
+    }
+
     /// Forgets a file that is about to be removed or to be written anew, and every one before it in
     /// its lane. Whoever reads it now finds that it is gone, or had its bytes before. It is kept
     /// open no longer: an open file takes its room on the disk.

@@ -20,8 +20,10 @@ use super::block::ALIGNMENT;
 use super::{LaneError, LaneFile, LanePaths};
 use crate::env::{Disk, DiskError, DiskResult, File};
 
-/// More are removed.
-const SPARES_MAX: usize = 2;
+/// As many as the splitter retires at once; more are removed.
+const SPARES_MAX: usize = 8;
+/// So many stay of a lane that seldom fills a file.
+const SPARES_FEW: usize = 2;
 
 /// The reserve takes the last checkpoint, the install records of what is split at the end, and the
 /// end: 100 bytes for each of 10,000 partitions, twice.
@@ -99,6 +101,19 @@ impl Spares {
             self.disk.remove(path).await?;
         }
         Ok(!paths.is_empty())
+    }
+
+    /// Removes all but a few.
+    pub(super) async fn keep_few(&self) -> DiskResult<()> {
+        let given_up = {
+            let mut kept = self.kept.lock();
+            let few = kept.numbers.len().min(SPARES_FEW);
+            kept.numbers.split_off(few)
+        };
+        for number in given_up {
+            self.disk.remove(&self.paths.spare(number)).await?;
+        }
+        Ok(())
     }
 
     /// Keeps a file of `bytes` that holds nothing that anybody needs, or removes it.

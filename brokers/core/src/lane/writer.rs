@@ -22,9 +22,9 @@ use super::queue::{DurableBatch, Lane};
 use super::spare::Spares;
 use super::token::OwnerToken;
 use super::write::{Stages, Write};
-use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot};
+use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, PlacedBatch};
 use crate::env::{Clock, Disk, DiskError, DiskResult, File};
-use crate::ids::{Epoch, Incarnation, PartitionId};
+use crate::ids::Incarnation;
 use crate::metrics::{CommitStage, LaneMetrics};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
@@ -65,30 +65,25 @@ pub trait CheckpointSource: Send + Sync {
     fn installed(&self) -> Vec<InstallEntry>;
 }
 
-/// A batch of a file that takes no more writes.
-#[derive(Debug, Clone)]
-pub struct RolledEntry {
-    /// Partition that it belongs to.
-    pub partition: PartitionId,
-    /// Leader epoch under which it was written.
-    pub epoch: Epoch,
-    /// Offset of its first record.
-    pub base_offset: i64,
-    /// Offsets that it takes.
-    pub record_count: u32,
-    /// Where it lies.
-    pub spot: LaneSpot,
-}
-
 /// A file that takes no more writes and whose every block is durable.
 #[derive(Debug)]
 pub struct RolledFile {
     /// Its batches, in order.
-    pub entries: Vec<RolledEntry>,
+    pub batches: Vec<PlacedBatch>,
     /// What stays of it once they are split.
     pub leftover: Leftover,
     /// How long it took to fill.
     pub filled_in: Duration,
+}
+
+/// A lane that fills a file within this time is about to end another one.
+const FILLS_FAST: Duration = Duration::from_secs(2);
+
+impl RolledFile {
+    /// Whether the next one is likely to end soon, too.
+    pub fn filled_fast(&self) -> bool {
+        self.filled_in <= FILLS_FAST
+    }
 }
 
 /// Batches with which a file is full, however small they are: the limit on those that are not split
@@ -168,7 +163,7 @@ struct OpenFile {
     checkpoint_end: u64,
     /// When the first batch or counter was written to it.
     used_since: Option<Instant>,
-    entries: Vec<RolledEntry>,
+    batches: Vec<PlacedBatch>,
     /// With so many it is full.
     batches_max: usize,
     blocks: Vec<BlockSummary>,
@@ -184,7 +179,7 @@ impl OpenFile {
             first_sequence: 0,
             checkpoint_end: 0,
             used_since: None,
-            entries: Vec::new(),
+            batches: Vec::new(),
             batches_max: FILE_BATCHES_MAX,
             blocks: Vec::new(),
         }
@@ -230,7 +225,7 @@ impl Writer {
             let due = self.current.used_since.is_some_and(|since| {
                 asked
                     || since.elapsed() >= self.parts.settings.roll_after
-                    || self.current.entries.len() >= self.current.batches_max
+                    || self.current.batches.len() >= self.current.batches_max
             });
             if due {
                 self.roll_early(asked).await?;
@@ -398,11 +393,10 @@ impl Writer {
                 length: entry.length,
                 written_at_ms,
             };
-            self.current.entries.push(RolledEntry {
+            self.current.batches.push(PlacedBatch {
                 partition: entry.partition,
                 epoch: entry.epoch,
                 base_offset: entry.base_offset,
-                record_count: entry.record_count,
                 spot,
             });
             let (pinned_bytes, ack) = (batch.pinned_bytes, batch.ack);
@@ -446,7 +440,7 @@ impl Writer {
             Err(DiskError::NoSpace(what)) => {
                 tracing::warn!(what, "no room for the next file: this one is used on");
                 self.current.used_since = Some(Instant::now());
-                self.current.batches_max = self.current.entries.len() + FILE_BATCHES_MAX;
+                self.current.batches_max = self.current.batches.len() + FILE_BATCHES_MAX;
                 self.prepare_next();
                 Ok(())
             }
@@ -499,7 +493,7 @@ impl Writer {
             blocks: ended.blocks,
         };
         let filled_in = ended.used_since.map(|since| since.elapsed()).unwrap_or_default();
-        (self.parts.rolled)(RolledFile { entries: ended.entries, leftover, filled_in });
+        (self.parts.rolled)(RolledFile { batches: ended.batches, leftover, filled_in });
     }
 
     async fn write_checkpoint(&mut self) -> Result<(), LaneError> {

@@ -16,6 +16,7 @@ use crate::coordinator::group::GroupSettings;
 use crate::engine::EngineSettings;
 use crate::handlers::BrokerSettings;
 use crate::jobs::JobSettings;
+use crate::jobs::split::SplitSettings;
 use crate::lane::writer::LaneSettings;
 use crate::link::LinkSecret;
 use crate::rules::Rules;
@@ -57,6 +58,7 @@ impl From<&JobsSection> for JobSettings {
                 0 => None,
                 kept_ms => Some(Duration::from_millis(kept_ms)),
             },
+            split: SplitSettings::default(),
         }
     }
 }

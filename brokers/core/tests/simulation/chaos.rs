@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use freshet_core::jobs::JobSettings;
+use freshet_core::jobs::split::SplitSettings;
 use freshet_core::rules::Rule;
 use freshet_core::sim::faults::DiskFaults;
 
 use super::metadata::MetadataFaults;
+
+/// Several lane files at once, batch by batch, into many objects.
+const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, large_batch_bytes: 0 };
 
 /// One kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +52,20 @@ pub struct Profile {
     pub pause_ms_max: u64,
     /// How often, of a thousand times, clients ask an older broker.
     pub stale_per_mille: u64,
-    /// How often jobs run.
-    pub jobs: JobSettings,
+    /// How often jobs run, and how they split; brokers have the one and the other in turn.
+    pub jobs: [JobSettings; 2],
 }
 
 impl Profile {
     /// All troubles.
     pub fn everything() -> Self {
         use Trouble::*;
+        let jobs = JobSettings {
+            retention_interval: Duration::from_millis(140),
+            sweep_interval: Duration::from_millis(120),
+            rewrite_interval: Duration::from_millis(130),
+            ..JobSettings::default()
+        };
         Self {
             troubles: vec![
                 Crash,
@@ -85,12 +95,7 @@ impl Profile {
             trouble_ms: 1500,
             pause_ms_max: 250,
             stale_per_mille: 250,
-            jobs: JobSettings {
-                retention_interval: Duration::from_millis(140),
-                sweep_interval: Duration::from_millis(120),
-                rewrite_interval: Duration::from_millis(130),
-                ..JobSettings::default()
-            },
+            jobs: [jobs, JobSettings { split: SPLITS_SEVERAL, ..jobs }],
         }
     }
 
@@ -140,9 +145,9 @@ impl Profile {
                 retention_interval: Duration::from_secs(3600),
                 sweep_interval: Duration::from_millis(10),
                 rewrite_interval: Duration::from_secs(3600),
-                ..everything.jobs
+                ..everything.jobs[0]
             },
-            _ => everything.jobs,
+            _ => everything.jobs[0],
         };
         let pause_ms_max =
             if rule == Rule::CountWhatIsDue { 2000 } else { everything.pause_ms_max };
@@ -155,7 +160,7 @@ impl Profile {
             trouble_ms,
             pause_ms_max,
             stale_per_mille,
-            jobs,
+            jobs: [jobs; 2],
         }
     }
 }

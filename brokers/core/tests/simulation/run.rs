@@ -165,7 +165,7 @@ struct Simulation {
     world: World,
     metadata: SimMetadata,
     rules: Rules,
-    jobs: JobSettings,
+    jobs: [JobSettings; 2],
     stale_per_mille: u64,
     random: Seeded,
     /// Current one last.
@@ -246,9 +246,9 @@ impl Simulation {
         let (stop, status) = (Arc::new(Notify::new()), Arc::new(Status::default()));
         let store: Arc<dyn MetadataStore> = Arc::new(self.metadata.clone());
         let (rules, on_stop, seen) = (self.rules, Arc::clone(&stop), Arc::clone(&status));
-        let rules = (rules, self.jobs);
+        let jobs = self.jobs[(self.totals.takeovers % 2) as usize];
         let host = self.world.start(|_, environment| {
-            broker::run(environment, store, rules, questions, on_stop, seen)
+            broker::run(environment, store, (rules, jobs), questions, on_stop, seen)
         });
         self.note(format_args!("start {host}"));
         self.totals.takeovers += 1;

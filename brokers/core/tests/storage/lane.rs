@@ -87,7 +87,7 @@ async fn a_file_is_ended_when_it_holds_many_batches_however_small() {
     }
     lane.recorder.wait_for(batches).await;
     let rolled = lane.rolled.lock();
-    let held: Vec<_> = rolled.iter().map(|file| file.entries.len()).collect();
+    let held: Vec<_> = rolled.iter().map(|file| file.batches.len()).collect();
     let in_a_write = LaneSettings::default().write_bytes_max / stored(0, 1).size_bytes();
     assert!(!held.is_empty() && held[0] <= FILE_BATCHES_MAX + in_a_write, "{held:?}");
 }
@@ -122,6 +122,32 @@ async fn files_are_used_again_and_blocks_of_their_former_life_do_not_count() {
     let (kinds, offsets) = walk(&folder.disk, &paths, 3, seal.end).await.unwrap();
     assert_eq!(offsets, [24], "only what the last life wrote");
     assert_eq!(kinds, [BlockKind::Checkpoint, BlockKind::Data]);
+}
+
+#[tokio::test]
+async fn as_many_spares_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane() {
+    let folder = Folder::new();
+    let lane = OpenLane::start(&folder.disk, 3, small_files(64 << 10)).await;
+    for offset in 0..12 {
+        lane.write_one_by_one(offset..offset + 1, 100).await;
+        lane.lane.roll().await.unwrap();
+    }
+    retire_all(&lane).await;
+    let spares = async || {
+        let names = folder.disk.list(&lane.paths.folder()).await.unwrap();
+        file_numbers(&names, "spare").len()
+    };
+    assert_eq!(spares().await, 8);
+    lane.lane.keep_few_spares().await.unwrap();
+    assert_eq!(spares().await, 2);
+    // What is left is used again.
+    let made = folder.path(&wal(&lane.paths, 14));
+    for offset in 12..14 {
+        lane.write_one_by_one(offset..offset + 1, 100).await;
+        lane.lane.roll().await.unwrap();
+    }
+    eventually("the next file is made of a spare", async || made.exists()).await;
+    assert!(spares().await < 2);
 }
 
 #[tokio::test]
@@ -235,7 +261,7 @@ async fn leftovers_keep_what_the_meter_needs_and_every_damage_is_refused() {
     lane.write_one_by_one(0..3, 100).await;
     lane.lane.roll().await.unwrap();
     let rolled = lane.rolled.lock().pop().unwrap();
-    assert_eq!(rolled.entries.len(), 3);
+    assert_eq!(rolled.batches.len(), 3);
     for _ in 0..2 {
         rolled.leftover.publish(folder.disk.as_ref(), &lane.paths).await.unwrap();
     }

@@ -26,5 +26,6 @@ mod s3_server;
 mod samples;
 mod seal;
 mod shelf;
+mod split;
 mod usage;
 mod watched;
