@@ -24,12 +24,12 @@ WARM_UP_SECONDS = 15.0
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
     names = chosen(SIDES, only)
-    search = round(produce_latency_batched.SEARCH_RECORDS * scale)
+    warm_up = round(produce_latency_batched.WARM_UP_RECORDS * scale)
     turns = Rounds("cost_at_slo", names, rounds or ROUNDS, {"scale": scale})
-    rate = paced.rate_below_peer(turns, SHAPE, search)
+    rate = paced.rate_below_peer(turns, SHAPE, warm_up)
 
     def measure(name: str) -> Figures:
-        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
+        with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
             return paced.play(side, SHAPE, rate, SECONDS * scale)
 
     samples = turns.play(measure)

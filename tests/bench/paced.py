@@ -29,7 +29,7 @@ PROBE_S = 8
 HELD_SHARE = 0.97
 HELD_P99_MS = 1000.0
 STEP = 0.85
-STEPS_MAX = 12
+STEPS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Shape:
 
 
 def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
-    """Creates the topic, and has every cache filled and a JVM's hot path compiled.
+    """Creates the topic, and has every cache filled and a JVM's hot path compiled: of three JVMs on
+    one CPU that takes a minute.
 
     Gives the records a second that it took: without `rate`, as many as the side could.
     """
@@ -98,10 +99,12 @@ def rate_below_peer(turns: Rounds, shape: Shape, warm_up_records: int) -> int:
 
 
 @contextlib.contextmanager
-def warmed_up(name: str, shape: Shape, rate: int, seconds: float) -> Iterator[Side]:
-    """A side that runs, after so many seconds at a rate."""
+def warmed_up(name: str, shape: Shape, records: int, rate: int, seconds: float) -> Iterator[Side]:
+    """A side that runs, after so many records at full speed and so many seconds at a rate."""
     with running(name) as side:
-        warm_up(side, shape, round(rate * seconds), rate)
+        warm_up(side, shape, records)
+        run_light(_load(side, shape, round(rate * seconds), rate))
+        proc.wait_for_rest(side.pids)
         yield side
 
 

@@ -18,18 +18,18 @@ ROUNDS = 5
 SHAPE = paced.Shape(partitions=100, record_bytes=1024)
 SECONDS = 30.0
 WARM_UP_SECONDS = 10.0
-SEARCH_RECORDS = 300_000
+WARM_UP_RECORDS = 1_200_000
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
     names = chosen(SIDES, only)
-    seconds, search = SECONDS * scale, round(SEARCH_RECORDS * scale)
+    seconds, warm_up = SECONDS * scale, round(WARM_UP_RECORDS * scale)
     turns = Rounds("produce_latency_batched", names, rounds or ROUNDS, {"scale": scale})
-    rate = paced.rate_below_peer(turns, SHAPE, search)
+    rate = paced.rate_below_peer(turns, SHAPE, warm_up)
 
     def measure(name: str) -> Figures:
-        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
+        with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
             return paced.play(side, SHAPE, rate, seconds)
 
     samples = turns.play(measure)

@@ -24,7 +24,7 @@ SHAPE = paced.Shape(partitions=100, record_bytes=1024, producers=100, one_by_one
 FULL_RATE = 10_000
 SECONDS = 30.0
 WARM_UP_SECONDS = 10.0
-SEARCH_RECORDS = 30_000
+WARM_UP_RECORDS = 30_000
 SYNCS = 2000
 ONE_BY_ONE = 3000
 
@@ -32,12 +32,12 @@ ONE_BY_ONE = 3000
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
     names = chosen(SIDES, only)
-    seconds, search = SECONDS * scale, round(SEARCH_RECORDS * scale)
+    seconds, warm_up = SECONDS * scale, round(WARM_UP_RECORDS * scale)
     turns = Rounds("produce_latency_fragmented", names, rounds or ROUNDS, {"scale": scale})
-    rate = paced.rate_below_peer(turns, SHAPE, search)
+    rate = paced.rate_below_peer(turns, SHAPE, warm_up)
 
     def measure(name: str) -> Figures:
-        with paced.warmed_up(name, SHAPE, rate, WARM_UP_SECONDS * scale) as side:
+        with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
             figures = paced.play(side, SHAPE, rate, seconds)
             if name in SIDES_AT_FULL_RATE:
                 full = paced.play(side, SHAPE, FULL_RATE, seconds)

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metering.events.coverage import MARGIN_MS, completeness
@@ -78,6 +78,7 @@ def judge(cluster, store, manifests):
 
 
 @given(stories)
+@example([("wait", 1), ("emit", 0, 3, None), ("start",), ("emit", 0, 3, None), ("wait", 1)])
 def test_without_losses_all_is_billed_once_and_complete(story):
     cluster = played(story)
     manifests = cluster.store.manifests()
