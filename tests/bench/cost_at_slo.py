@@ -18,7 +18,7 @@ SIDES = ("freshet", "kafka3")
 ROUNDS = 3
 SHAPE = produce_latency_batched.SHAPE
 SECONDS = 60.0
-WARM_UP_SECONDS = 15.0
+WARM_UP_SECONDS = produce_latency_batched.WARM_UP_SECONDS
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:

@@ -17,7 +17,7 @@ SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
 ROUNDS = 5
 SHAPE = paced.Shape(partitions=100, record_bytes=1024)
 SECONDS = 30.0
-WARM_UP_SECONDS = 10.0
+WARM_UP_SECONDS = 60.0
 WARM_UP_RECORDS = 1_200_000
 
 
