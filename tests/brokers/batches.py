@@ -23,6 +23,12 @@ class DamageError(Exception):
     """Something stored does not check. The text says where and what."""
 
 
+def check(holds: bool, message: str) -> None:
+    """Raises `DamageError` unless it holds."""
+    if not holds:
+        raise DamageError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record with what its batch says of it."""
@@ -82,26 +88,21 @@ class Batch:
                 value,
             )
             position = end
-        if position != len(data):
-            message = f"batch at offset {self.base_offset}: {len(data) - position} bytes too many"
-            raise DamageError(message)
+        left = len(data) - position
+        check(left == 0, f"batch at offset {self.base_offset}: {left} bytes too many")
 
 
 def read_batch(raw: bytes, where: str) -> Batch:
     """Reads the batch that `raw` begins with. Raises `DamageError`."""
-    if len(raw) < HEADER_BYTES:
-        message = f"{where}: {len(raw)} bytes are no batch"
-        raise DamageError(message)
+    check(len(raw) >= HEADER_BYTES, f"{where}: {len(raw)} bytes are no batch")
     (offset, length, epoch, magic, crc, attributes, delta, _, newest, pid, pepoch, seq, count) = (
         HEADER.unpack_from(raw)
     )
     size = LENGTH_COUNTS_FROM + length
-    if magic != 2 or not HEADER_BYTES <= size <= len(raw):
-        message = f"{where}: magic {magic}, {size} bytes of {len(raw)}"
-        raise DamageError(message)
-    if calc_crc32c(raw[CRC_COVERS_FROM:size]) != crc:
-        message = f"{where}: wrong checksum of the batch at offset {offset}"
-        raise DamageError(message)
+    whole = magic == 2 and HEADER_BYTES <= size <= len(raw)
+    check(whole, f"{where}: magic {magic}, {size} bytes of {len(raw)}")
+    sound = calc_crc32c(raw[CRC_COVERS_FROM:size]) == crc
+    check(sound, f"{where}: wrong checksum of the batch at offset {offset}")
     payload = bytes(raw[HEADER_BYTES:size])
     return Batch(offset, epoch, attributes, delta, newest, pid, pepoch, seq, count, payload, size)
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 
 from brokers import Broker
-from tests.brokers.logscan import USAGE, LogScan
+from tests.brokers.lanes import USAGE
+from tests.brokers.logscan import LogScan
 
 TOPIC = "orders"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from brokers import Broker, _core
-from tests.brokers.logscan import CHECKPOINT, DATA, INSTALL, USAGE, LogScan
+from tests.brokers.lanes import CHECKPOINT, DATA, INSTALL, USAGE
+from tests.brokers.logscan import LogScan
 from tests.brokers.sample_writer import TOPIC, consume, expected
 
 SAMPLES = sorted(path.parent for path in Path(__file__).parent.glob("samples/*/dfs"))

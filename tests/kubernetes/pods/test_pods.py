@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from provisioning.drivers.kubernetes.manifests import namespace_of
-from tests.brokers.logscan import CLOSE
+from tests.brokers.lanes import CLOSE
 from tests.gateway.cells import GatewayServer, until
 from tests.gateway.test_wake import login
 from tests.kubernetes.pods.load import PATIENCE_S, consume

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.brokers.logscan import USAGE, LogScan, usage_entries
+from tests.brokers.lanes import USAGE, usage_entries
+from tests.brokers.logscan import LogScan
 
 
 @dataclass(frozen=True, order=True)
