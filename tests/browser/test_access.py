@@ -21,7 +21,7 @@ def test_rules_grant_and_refuse(visitor):
     assert "authorization failed" in refused.stderr
 
     visitor.open_tab("ACLs")
-    visitor.press("Add ACLs")
+    visitor.press_above_list("Add ACLs")
     panel = visitor.page.get_by_role("dialog", name="Add ACLs")
     panel.get_by_role("combobox", name="Credential").fill("acl-test")
     visitor.page.get_by_role("option", name=f"acl-test, User:{username}").click()
@@ -93,7 +93,7 @@ def shell_word(text):
 def test_an_api_key_is_shown_once_and_works_until_it_is_revoked(visitor, service):
     visitor.follow("Access")
     visitor.follow("API keys")
-    visitor.press("New API key")
+    visitor.press_above_list("New API key")
     panel = visitor.page.get_by_role("dialog", name="New API key")
     panel.get_by_label("Name", exact=True).fill("script")
     panel.get_by_role("button", name="Create key").click()

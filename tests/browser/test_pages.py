@@ -91,6 +91,8 @@ ENTRANCES = {
 }
 THEMES = ("light", "dark")
 NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.innerWidth"
+# Labels fade from the colours of one theme to those of the other.
+NOTHING_FADES = "document.getAnimations().every((each) => !(each instanceof CSSTransition))"
 SIZES = {"wide": (1280, 860), "narrow": (360, 780)}
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 # Each theme at one size: what hides at the other one is looked at in the other theme.
@@ -190,7 +192,8 @@ def look_at(page, text, theme, size, picture):
     expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
     page.screenshot(path=picture)
     # Charts follow the window one frame later. (A predicate as a function: no page allows `eval`.)
-    page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=PATIENCE_MS)
+    settled = f"() => {NO_WIDER_THAN_THE_WINDOW} && {NOTHING_FADES}"
+    page.wait_for_function(settled, timeout=PATIENCE_MS)
     if AXE_SIZES[theme] == size:
         assert page.evaluate(VIOLATIONS) == []
 

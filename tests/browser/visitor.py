@@ -52,6 +52,10 @@ class Visitor:
         """Presses the button of this name."""
         self.page.get_by_role("button", name=name, exact=exact).click()
 
+    def press_above_list(self, name: str) -> None:
+        """Presses the button above a list, which an empty one offers once more."""
+        self.page.get_by_role("button", name=name, exact=True).first.click()
+
     def follow(self, name: str) -> None:
         """Follows the link of this name."""
         self.page.get_by_role("link", name=name, exact=True).click()
@@ -94,8 +98,7 @@ class Visitor:
     def create_credential(self, name: str, role: str) -> tuple[str, str]:
         """Makes a credential on the credentials' tab; its user name and password, shown once."""
         self.open_tab("Credentials")
-        # An empty list offers the same button once more.
-        self.page.get_by_role("button", name="New credential", exact=True).first.click()
+        self.press_above_list("New credential")
         panel = self.page.get_by_role("dialog", name="New credential")
         panel.get_by_label("Name", exact=True).fill(name)
         panel.get_by_role("radio", name=role, exact=True).check()
