@@ -43,13 +43,19 @@ class Shape:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
-def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
+def warm_up(side: Side, shape: Shape, records: int, rate: int = 0) -> None:
     """Creates the topic, and has every cache filled and a JVM's hot path compiled: of three JVMs on
-    one CPU that takes a minute.
+    one CPU that takes a minute. Without `rate` it sends as fast as the side takes it.
+    """
+    create_topic(side, TOPIC, shape.partitions)
+    send(side, shape, records, rate)
+
+
+def send(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
+    """Sends records and waits until the side rests again.
 
     Gives the records a second that it took: without `rate`, as many as the side could.
     """
-    create_topic(side, TOPIC, shape.partitions)
     produced = run_light(_load(side, shape, records, rate))
     proc.wait_for_rest(side.pids)
     return records / produced.seconds
@@ -103,8 +109,7 @@ def warmed_up(name: str, shape: Shape, records: int, rate: int, seconds: float) 
     """A side that runs, after so many records at full speed and so many seconds at a rate."""
     with running(name) as side:
         warm_up(side, shape, records)
-        run_light(_load(side, shape, round(rate * seconds), rate))
-        proc.wait_for_rest(side.pids)
+        send(side, shape, round(rate * seconds), rate)
         yield side
 
 
@@ -112,8 +117,7 @@ def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
     """The highest rate, in steps of 15 %, that a side holds in a shape, in records a second."""
     with running(name) as side:
         warm_up(side, shape, warm_up_records)
-        again = run_light(_load(side, shape, warm_up_records, 0))
-        rate = warm_up_records / again.seconds
+        rate = send(side, shape, warm_up_records)
         for _ in range(STEPS_MAX):
             proc.wait_for_rest(side.pids)
             figures = play(side, shape, round(rate), PROBE_S)
