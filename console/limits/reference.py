@@ -34,11 +34,12 @@ _MEMORY_HEAD = """
 ## Of a broker's memory
 
 What a broker takes is bounded by the sum of these, whatever its clients and its disk do, and by
-some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, and 128 MiB while
-segments are joined or compacted. A request of one large batch among small ones takes half as much
-again until it is written. Under a load that changes the allocator may keep as much again as is in
-use. Each is a [setting](broker-settings.md); [metrics](metrics.md) tell of the same parts. Where
-fetches wait for memory, a client that holds some and takes nothing for 10 s loses its connection.
+some 40 MiB for itself, 40 KiB for each connection, 20 KiB for each partition, 128 MiB while
+segments are joined or compacted, and 32 MiB that long reads leave for the next ones. A request of
+one large batch among small ones takes half as much again until it is written. Under a load that
+changes the allocator may keep as much again as is in use. Each is a [setting](broker-settings.md);
+[metrics](metrics.md) tell of the same parts. Where fetches wait for memory, a client that holds
+some and takes nothing for 10 s loses its connection.
 
 | Memory | Setting | Default | What happens |
 |---|---|---|---|

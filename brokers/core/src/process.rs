@@ -39,6 +39,10 @@ const STACK_BYTES: usize = 2 << 20;
 const BLOCKING_THREADS_MAX: usize = 32;
 /// An idle thread for files ends after this long.
 const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
+/// After so many turns of tasks a busy thread looks which sockets are ready. A turn may send or
+/// check hundreds of kilobytes: after the runtime's own 61 a small request would have waited for
+/// tens of milliseconds before anybody read it.
+const TURNS_BETWEEN_LOOKS: u32 = 5;
 
 /// Why a broker did not start, or could not be looked into.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +128,7 @@ impl BrokerProcess {
             .worker_threads(threads)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_keep_alive(BLOCKING_THREAD_TIME)
+            .event_interval(TURNS_BETWEEN_LOOKS)
             .thread_stack_size(STACK_BYTES)
             .thread_name("freshet")
             .enable_all()

@@ -14,32 +14,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use bytes::Bytes;
-use rustix::io::Errno;
 
-/// Positions, lengths and memory are multiples of this.
-pub(super) const ALIGNMENT: usize = 4096;
+use super::memory::{ALIGNMENT, Aligned, Lent};
+use super::turns::{self, Turns};
+
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
 thread_local! {
-    static BUFFER: RefCell<Aligned> =
-        const { RefCell::new(Aligned { memory: Vec::new(), start: 0 }) };
-}
-
-/// Memory whose used part is aligned.
-struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-}
-
-impl Aligned {
-    fn bytes(&mut self) -> &mut [u8] {
-        if self.memory.is_empty() {
-            self.memory = vec![0; BUFFER_BYTES + ALIGNMENT];
-            self.start = self.memory.as_ptr().align_offset(ALIGNMENT);
-        }
-        &mut self.memory[self.start..self.start + BUFFER_BYTES]
-    }
+    static BUFFER: RefCell<Aligned> = RefCell::new(Aligned::new(BUFFER_BYTES));
 }
 
 /// Opens a file that is open already once more, past the cache.
@@ -117,35 +100,20 @@ fn write_buffer(file: &fs::File, bytes: &[u8], position: u64, is_first: bool) ->
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] where the file takes no such reads.
-#[allow(unsafe_code)]
-pub(super) fn read_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
+pub(super) fn read_at(
+    file: &fs::File,
+    position: u64,
+    length: usize,
+    turns: Option<&Turns>,
+) -> io::Result<Bytes> {
     let alignment = ALIGNMENT as u64;
     let start = position / alignment * alignment;
     let skip = usize::try_from(position - start).expect("less than the alignment");
     let span = (skip + length).next_multiple_of(ALIGNMENT);
-    let mut buffer = Vec::<u8>::with_capacity(span + ALIGNMENT);
-    let align = buffer.as_ptr().align_offset(ALIGNMENT);
-    buffer.resize(align, 0);
-    let mut filled = 0;
-    while filled < span {
-        let free = &mut buffer.spare_capacity_mut()[..span - filled];
-        let read = match rustix::io::pread(file, free, start + filled as u64) {
-            Ok((read, _)) => read.len(),
-            Err(Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        filled += read;
-        // SAFETY: the call filled so many bytes of the spare capacity, which begins at the length.
-        unsafe { buffer.set_len(align + filled) };
-        if read == 0 || !filled.is_multiple_of(ALIGNMENT) {
-            break;
-        }
-    }
-    let wanted = skip..filled.min(skip + length);
-    if wanted.is_empty() {
-        return Ok(Bytes::new());
-    }
-    Ok(Bytes::from(buffer).slice(align + wanted.start..align + wanted.end))
+    let mut memory = Lent::new(span);
+    let filled = turns::fill(file, start, &mut memory.bytes()[..span], turns)?;
+    let end = filled.min(skip + length);
+    Ok(memory.into_part(skip.min(end)..end))
 }
 
 /// Reserves room for a new file, so that writes past the cache need not look for it one by one.

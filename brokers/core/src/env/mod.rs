@@ -17,8 +17,10 @@ use crate::cold::store::ObjectStore;
 
 mod direct;
 pub mod files;
+mod memory;
 pub mod real;
 mod thread;
+mod turns;
 pub mod usage;
 
 /// The wall clock. No step that could lose or duplicate data reads it.

@@ -10,8 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use rustix::buffer::spare_capacity;
-use rustix::io::Errno;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -19,8 +17,9 @@ use crate::cold::location::open_bucket;
 
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
-    direct, draft_name,
+    direct, draft_name, memory,
     thread::{self, Purpose},
+    turns::{self, Turns},
 };
 
 impl Environment {
@@ -266,6 +265,9 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 
 /// More than this is written past the cache: nobody reads it soon.
 const CACHED_BYTES_MAX: usize = 256 << 10;
+/// More than this is read past the cache: the engine keeps it in memory of its own, and pages for
+/// all of a history would push out what somebody reads again.
+const CACHED_READ_BYTES_MAX: usize = 1 << 20;
 
 fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(draft)?;
@@ -281,7 +283,7 @@ fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()
 /// Writes past the cache, and says whether the file takes that.
 fn publish_directly(file: &fs::File, pieces: &[Bytes], bytes: u64) -> io::Result<bool> {
     let Ok(direct) = direct::open(file) else { return Ok(false) };
-    direct::reserve(&direct, bytes.next_multiple_of(direct::ALIGNMENT as u64))?;
+    direct::reserve(&direct, bytes.next_multiple_of(memory::ALIGNMENT as u64))?;
     let written = is_taken(direct::write_all_at(&direct, 0, pieces))?;
     file.set_len(bytes)?;
     Ok(written)
@@ -298,7 +300,7 @@ fn is_taken(written: io::Result<()>) -> io::Result<bool> {
 fn fill_with_zeros(mut file: &fs::File, zeros: u64) -> io::Result<()> {
     const CHUNK: usize = 1 << 20;
     direct::reserve(file, zeros)?;
-    if zeros.is_multiple_of(direct::ALIGNMENT as u64)
+    if zeros.is_multiple_of(memory::ALIGNMENT as u64)
         && let Ok(direct) = direct::open(file)
         && is_taken(direct::fill_with_zeros(&direct, zeros))?
     {
@@ -344,10 +346,37 @@ impl Descriptors {
         }
         write_all_vectored_at(&self.cached, position, pieces)
     }
+
+    fn read_at(&self, position: u64, length: usize, turns: Option<&Turns>) -> io::Result<Bytes> {
+        // What is read over the network is not in anybody's way here.
+        if length > CACHED_READ_BYTES_MAX && turns.is_some() {
+            return self.read_once_at(position, length, turns);
+        }
+        turns::read_at(&self.cached, position, length, turns)
+    }
+
+    /// Past the cache where that is possible.
+    fn read_once_at(
+        &self,
+        position: u64,
+        length: usize,
+        turns: Option<&Turns>,
+    ) -> io::Result<Bytes> {
+        match self.direct().map(|file| direct::read_at(file, position, length, turns)) {
+            // As writes past the cache that a file system does not take.
+            Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {}
+            Some(read) => return read,
+            None => {}
+        }
+        turns::read_at(&self.cached, position, length, turns)
+    }
 }
 
 impl OpenFile {
     fn new(path: &Path, cached: fs::File, remote: bool) -> io::Result<Self> {
+        if !remote {
+            turns::read_only_what_is_asked(&cached);
+        }
         let descriptors = Descriptors { cached, direct: OnceLock::new() };
         if remote && descriptors.direct().is_none() {
             let what = "a remote file system without O_DIRECT: a stale cache could not be told";
@@ -355,6 +384,12 @@ impl OpenFile {
         }
         let name = path.display().to_string().into();
         Ok(Self { name, descriptors: Arc::new(descriptors), remote })
+    }
+
+    /// For reads of a disk of this machine. A server of files has an order of its own.
+    fn turns(&self) -> Option<&'static Turns> {
+        let turns = if thread::gives_way() { &turns::BACKGROUND } else { &turns::CLIENTS };
+        (!self.remote).then_some(turns)
     }
 
     async fn blocking<T: Send + 'static>(
@@ -385,21 +420,13 @@ impl File for OpenFile {
     }
 
     async fn read_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        self.blocking(move |file| read_fully_at(&file.cached, position, length)).await
+        let turns = self.turns();
+        self.blocking(move |file| file.read_at(position, length, turns)).await
     }
 
     async fn read_once_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
-        self.blocking(move |file| {
-            let direct = file.direct().map(|file| direct::read_at(file, position, length));
-            match direct {
-                // As writes past the cache that a file system does not take.
-                Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {}
-                Some(read) => return read,
-                None => {}
-            }
-            read_fully_at(&file.cached, position, length)
-        })
-        .await
+        let turns = self.turns();
+        self.blocking(move |file| file.read_once_at(position, length, turns)).await
     }
 
     async fn read_uncached_at(&self, position: u64, length: usize) -> DiskResult<Bytes> {
@@ -408,7 +435,7 @@ impl File for OpenFile {
         }
         self.blocking(move |file| {
             let direct = file.direct().expect("a remote file is opened with it");
-            direct::read_at(direct, position, length)
+            direct::read_at(direct, position, length, None)
         })
         .await
     }
@@ -455,20 +482,6 @@ fn pwritev(file: &fs::File, position: u64, slices: &[IoSlice<'_>]) -> io::Result
     } else {
         Err(error)
     }
-}
-
-fn read_fully_at(file: &fs::File, position: u64, length: usize) -> io::Result<Bytes> {
-    let mut buffer = Vec::with_capacity(length);
-    while buffer.len() < length {
-        let from = position + buffer.len() as u64;
-        match rustix::io::pread(file, spare_capacity(&mut buffer), from) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    buffer.truncate(length);
-    Ok(Bytes::from(buffer))
 }
 
 /// Whether a file system's files may change without this machine's cache knowing.

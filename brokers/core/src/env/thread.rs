@@ -54,6 +54,11 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
+/// Whether calls that block take place on threads that give way to those of clients.
+pub(super) fn gives_way() -> bool {
+    PLACE.with_borrow(|place| matches!(place, Place::Pool(_)))
+}
+
 /// Runs a task on a thread of its own, with the timers of the runtime that this is called in. The
 /// handle ends when the task does; dropping it drops the task, once a call that blocks returns.
 ///

@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::Ended;
@@ -17,6 +18,10 @@ use crate::budget::{Demand, RequestMemory};
 
 /// A client that takes nothing for so long keeps no memory that others wait for.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(10);
+
+/// After so many bytes of an answer others have their turn: a client that takes what it is sent as
+/// fast as memory can be copied would keep a thread for all of its megabytes.
+const SENT_AT_ONCE: usize = 256 << 10;
 
 /// An answer that is there or will come.
 pub(super) enum Due {
@@ -69,6 +74,9 @@ async fn write_pieces(
         if taken(stream.write_buf(&mut pieces), demands, patience).await? == 0 {
             return Err(Ended::Socket(io::ErrorKind::WriteZero.into()));
         }
+        if pieces.has_remaining() {
+            yield_now().await;
+        }
     }
     taken(stream.flush(), demands, patience).await
 }
@@ -92,7 +100,7 @@ async fn taken<T>(
     }
 }
 
-/// Pieces as one buffer, for vectored writes.
+/// Pieces as one buffer, for vectored writes of [`SENT_AT_ONCE`] bytes.
 struct Pieces {
     pieces: VecDeque<Bytes>,
     bytes: usize,
@@ -111,13 +119,18 @@ impl Buf for Pieces {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.pieces.front().map_or(&[], |piece| piece)
+        self.pieces.front().map_or(&[], |piece| &piece[..piece.len().min(SENT_AT_ONCE)])
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let mut filled = 0;
+        let (mut filled, mut room) = (0, SENT_AT_ONCE);
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-            *slice = IoSlice::new(piece);
+            if room == 0 {
+                break;
+            }
+            let part = &piece[..piece.len().min(room)];
+            *slice = IoSlice::new(part);
+            room -= part.len();
             filled += 1;
         }
         filled
@@ -154,5 +167,21 @@ mod tests {
         assert_eq!((buffer.remaining(), buffer.chunk()), (3, &b"de"[..]));
         buffer.advance(3);
         assert_eq!((buffer.remaining(), buffer.chunk()), (0, &b""[..]));
+    }
+
+    #[test]
+    fn no_write_has_more_than_is_sent_at_once() {
+        let pieces = [100, SENT_AT_ONCE - 1000, SENT_AT_ONCE * 2, 7].map(|bytes| vec![0; bytes]);
+        let mut buffer = Pieces::from(pieces.map(Bytes::from).to_vec());
+        let mut writes = Vec::new();
+        while buffer.has_remaining() {
+            assert!(buffer.chunk().len() <= SENT_AT_ONCE);
+            let mut slices = [IoSlice::new(&[]); 8];
+            let filled = buffer.chunks_vectored(&mut slices);
+            let bytes = slices[..filled].iter().map(|slice| slice.len()).sum();
+            writes.push((filled, bytes));
+            buffer.advance(bytes);
+        }
+        assert_eq!(writes, [(3, SENT_AT_ONCE), (1, SENT_AT_ONCE), (2, SENT_AT_ONCE - 893)]);
     }
 }

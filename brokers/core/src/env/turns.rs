@@ -1,0 +1,213 @@
+//! Reads of a disk of this machine: a piece at a time, few pieces at once.
+//!
+//! A disk serves what it was asked first. A write that somebody waits for stands behind every byte
+//! that was asked for before: behind a handful of long reads for as long as a hundred milliseconds,
+//! behind a few pieces for less than one. A few are enough to keep a disk busy.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use rustix::fs::{Advice, fadvise};
+
+use super::memory::ALIGNMENT;
+
+/// What a disk is asked for at once, at most. A multiple of any alignment.
+const PIECE_BYTES: usize = 256 << 10;
+/// No more than this waits for no turn: headers, footers, indexes.
+const SHORT_BYTES: usize = 64 << 10;
+
+/// Reads for clients.
+pub(super) static CLIENTS: Turns = Turns::new(2);
+/// Reads of threads that give way to those of clients, also while they have their turn.
+pub(super) static BACKGROUND: Turns = Turns::new(1);
+
+/// So many may read at once; the others wait, and come in the order in which they asked.
+pub(super) struct Turns {
+    at_once: u64,
+    queue: Mutex<Queue>,
+    ended: Condvar,
+}
+
+/// How many asked for a turn, and how many turns have ended.
+struct Queue {
+    asked: u64,
+    ended: u64,
+}
+
+/// A turn, until it is dropped.
+struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    const fn new(at_once: u64) -> Self {
+        let queue = Mutex::new(Queue { asked: 0, ended: 0 });
+        Self { at_once, queue, ended: Condvar::new() }
+    }
+
+    fn wait(&self) -> Turn<'_> {
+        let mut queue = self.queue.lock();
+        let number = queue.asked;
+        queue.asked += 1;
+        while number >= queue.ended + self.at_once {
+            self.ended.wait(&mut queue);
+        }
+        Turn(self)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.queue.lock().ended += 1;
+        // Who has waited longest is woken, and is the next by number.
+        self.0.ended.notify_one();
+    }
+}
+
+/// Has the kernel read what it is asked for and no more: it would ask the disk for megabytes ahead
+/// at once, and the engine reads ahead itself.
+pub(super) fn read_only_what_is_asked(file: &fs::File) {
+    // Advice: where a file system takes none, nothing is wrong.
+    let _ = fadvise(file, 0, None, Advice::Random);
+}
+
+/// Reads up to `length` bytes, in turns where there are any; fewer only at the end of the file.
+///
+/// # Errors
+/// As the file's reads give them.
+pub(super) fn read_at(
+    file: &fs::File,
+    position: u64,
+    length: usize,
+    turns: Option<&Turns>,
+) -> io::Result<Bytes> {
+    let mut buffer = vec![0; length];
+    let filled = fill(file, position, &mut buffer, turns)?;
+    buffer.truncate(filled);
+    Ok(Bytes::from(buffer))
+}
+
+/// Reads from `position` on as much as there is room for, and gives how much that was; less only at
+/// the end of the file.
+///
+/// # Errors
+/// As [`read_at`].
+pub(super) fn fill(
+    file: &fs::File,
+    position: u64,
+    room: &mut [u8],
+    turns: Option<&Turns>,
+) -> io::Result<usize> {
+    let turns = turns.filter(|_| room.len() > SHORT_BYTES);
+    let piece = if turns.is_some() { PIECE_BYTES } else { room.len() };
+    let mut filled = 0;
+    loop {
+        let end = room.len().min(filled + piece);
+        let at = position + filled as u64;
+        let turn = turns.map(Turns::wait);
+        let read = read(file, at, &mut room[filled..end])?;
+        drop(turn);
+        filled += read;
+        // What comes short within a page is the end of the file. At the end of a page it may be a
+        // fault, of which the next read tells; and past the cache no read begins within a page.
+        let within_a_page = !(at + read as u64).is_multiple_of(ALIGNMENT as u64);
+        if read == 0 || filled == room.len() || filled < end && within_a_page {
+            return Ok(filled);
+        }
+    }
+}
+
+fn read(file: &fs::File, position: u64, room: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read_at(room, position) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_more_read_at_once_than_there_are_turns() {
+        const READERS: u64 = 8;
+        const TURNS_OF_EACH: u64 = 200;
+        let turns = Turns::new(2);
+        let (reading, most, began) = (AtomicU64::new(0), AtomicU64::new(0), Barrier::new(8));
+        thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    began.wait();
+                    for _ in 0..TURNS_OF_EACH {
+                        let turn = turns.wait();
+                        let now = reading.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        thread::yield_now();
+                        reading.fetch_sub(1, Ordering::SeqCst);
+                        drop(turn);
+                    }
+                });
+            }
+        });
+        assert!((1..=2).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+        assert_eq!(turns.queue.lock().ended, READERS * TURNS_OF_EACH);
+    }
+
+    #[test]
+    fn who_asks_again_comes_after_those_who_wait() {
+        let turns = Turns::new(1);
+        let held = turns.wait();
+        let order = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for reader in 1..=3_u64 {
+                let (turns, order) = (&turns, &order);
+                scope.spawn(move || {
+                    let _turn = turns.wait();
+                    order.lock().push(reader);
+                });
+                while turns.queue.lock().asked < 1 + reader {
+                    thread::yield_now();
+                }
+            }
+            drop(held);
+            let _again = turns.wait();
+            order.lock().push(4);
+        });
+        assert_eq!(*order.lock(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn long_reads_give_what_the_file_has() {
+        let content: Vec<u8> =
+            (0..PIECE_BYTES * 3 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, &content).unwrap();
+        let file = fs::File::open(&path).unwrap();
+        read_only_what_is_asked(&file);
+        for turns in [None, Some(&CLIENTS)] {
+            for (position, length) in [
+                (0, 0),
+                (5, SHORT_BYTES),
+                (5, SHORT_BYTES + 1),
+                (1, PIECE_BYTES),
+                (1, PIECE_BYTES + 1),
+                (3, content.len() - 3),
+                (3, content.len()),
+                (content.len() - 1, PIECE_BYTES * 2),
+                (content.len(), PIECE_BYTES),
+            ] {
+                let found = read_at(&file, position as u64, length, turns).unwrap();
+                assert_eq!(found, content[position..content.len().min(position + length)]);
+            }
+        }
+    }
+}
