@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -129,15 +130,21 @@ class EtcdServer:
             found[key] = json.loads(base64.b64decode(each["value"]))
         return found
 
-    def send(self, number: signal.Signals) -> None:
-        """Sends it a signal, such as SIGSTOP and SIGCONT."""
+    def pause(self) -> None:
+        """Has it do nothing. Behind this, none of its threads runs."""
         assert self.process is not None
-        self.process.send_signal(number)
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+
+    def unpause(self) -> None:
+        """Has it go on behind a pause."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Ends it and waits for its end; what it keeps stays."""
         assert self.process is not None
-        self.send(number)
+        self.process.send_signal(number)
         self.process.wait(STOP_TIMEOUT_S)
 
 

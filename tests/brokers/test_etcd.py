@@ -1,6 +1,5 @@
 """A real etcd from Python: what is promised when it answers, and said when it does not."""
 
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,12 +88,12 @@ def test_what_is_not_known_is_said(tmp_path):
     with running_etcd(tmp_path) as server:
         etcd = client(server.location(), timeout_s=0.5)
         etcd.create("a", b"1")
-        server.send(signal.SIGSTOP)
+        server.pause()
         with pytest.raises(UnavailableError):
             etcd.get("a")
         with pytest.raises(UnknownOutcomeError):
             etcd.create("b", b"2")
-        server.send(signal.SIGCONT)
+        server.unpause()
         server.stop()
         with pytest.raises(UnavailableError):
             etcd.create("c", b"3")

@@ -26,9 +26,9 @@ def wait_for_log(broker, text, count):
 
 @contextmanager
 def silent(etcd, proxy):
-    etcd.send(signal.SIGSTOP)
+    etcd.pause()
     yield
-    etcd.send(signal.SIGCONT)
+    etcd.unpause()
 
 
 @contextmanager

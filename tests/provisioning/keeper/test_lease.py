@@ -107,13 +107,13 @@ def test_an_etcd_that_is_away_ends_a_lease_in_time(tmp_path):
         location = server.location()
         lease = KeeperLease(client(location, 0.2), SHORT_TTL_S)
         assert lease.try_acquire(NOW) is None
-        server.send(signal.SIGSTOP)
+        server.pause()
         with pytest.raises(LeaseLostError):
             asyncio.run(lease.keep())
         assert not lease.held()
         with pytest.raises(MetadataError):
             lease.try_acquire(NOW)
-        server.send(signal.SIGCONT)
+        server.unpause()
         # What was asked for meanwhile may be granted, and then ends by itself.
         asyncio.run(asyncio.wait_for(lease.acquire(NOW), LIMIT_S))
 

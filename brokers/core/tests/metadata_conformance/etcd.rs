@@ -109,7 +109,7 @@ async fn a_server_that_is_silent_is_away() {
     server.store(&options).await;
     let short = EtcdOptions { request_timeout: SHORT, ..options.clone() };
     let store = server.store(&short).await;
-    server.signal(libc::SIGSTOP);
+    server.pause();
     // Sent, and not answered.
     let lost = store.commit(Transaction::new().compare("k", Expected::Absent).put("k", "1")).await;
     assert!(matches!(lost, Err(MetadataError::Unknown(_))), "{lost:?}");
@@ -120,7 +120,7 @@ async fn a_server_that_is_silent_is_away() {
     assert!(matches!(read, Err(MetadataError::Unavailable(_))), "{read:?}");
     let opened = EtcdStore::open(short).await.err();
     assert!(matches!(opened, Some(MetadataError::Unavailable(_))), "{opened:?}");
-    server.signal(libc::SIGCONT);
+    server.unpause();
     let store = server.store(&options).await;
     let found = store.get("k").await.unwrap();
     assert!(found.is_none_or(|entry| entry.value == "1"), "what was refused was done");

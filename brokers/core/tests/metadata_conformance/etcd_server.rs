@@ -99,13 +99,30 @@ impl EtcdServer {
         process.wait().unwrap();
     }
 
-    /// Has it do nothing, or go on.
-    pub fn signal(&self, signal: libc::c_int) {
-        let pid = i32::try_from(self.process.as_ref().unwrap().id()).unwrap();
+    /// Has it do nothing. Behind this, none of its threads runs.
+    pub fn pause(&self) {
+        self.signal(libc::SIGSTOP);
+        let mut status = 0;
+        // SAFETY: waits for a child of ours, whose end it leaves to its owner.
+        #[allow(unsafe_code, reason = "the standard library waits for the end only")]
+        let stopped = unsafe { libc::waitpid(self.pid(), &raw mut status, libc::WUNTRACED) };
+        assert!(stopped == self.pid() && libc::WIFSTOPPED(status), "{stopped} {status}");
+    }
+
+    /// Has it go on behind a pause.
+    pub fn unpause(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    fn signal(&self, signal: libc::c_int) {
         // SAFETY: a signal to a child of ours.
         #[allow(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
-        let sent = unsafe { libc::kill(pid, signal) };
+        let sent = unsafe { libc::kill(self.pid(), signal) };
         assert_eq!(sent, 0);
+    }
+
+    fn pid(&self) -> libc::pid_t {
+        i32::try_from(self.process.as_ref().unwrap().id()).unwrap()
     }
 
     pub fn endpoint(&self) -> &str {
