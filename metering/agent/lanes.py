@@ -40,12 +40,7 @@ class LaneState:
     @property
     def has_news(self) -> bool:
         """Tells whether there is something to tell that cannot wait."""
-        return (
-            not self.known
-            or self.now.ended != self.told.ended
-            or self.now.file != self.told.file
-            or self.gap is not None
-        )
+        return not self.known or self.now.ended != self.told.ended or self.gap is not None
 
     def coverage(self) -> LaneCoverage | None:
         """Its entry; None where an entry before this one told its end."""
