@@ -13,14 +13,16 @@ import time
 from collections import Counter
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from brokers import Broker
 from brokers.secrets import super_password
 from provisioning.kafka import Access, Connection, sample_groups
 from provisioning.kafka.clients import Clients
 from provisioning.keeper.probe import connections_in, scrape
 from tests.bench import generators, machine, proc, profile, rounds
 from tests.bench.flame import flame_graph
-from tests.bench.probe import wait_until_served
+from tests.bench.probe import told_ends, wait_until_served
 from tests.bench.report import Report, spread
 from tests.bench.rounds import Rounds
 from tests.bench.sides import chosen, rotated
@@ -228,6 +230,15 @@ def test_probe_gives_up_when_the_process_has_ended():
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(RuntimeError, match="exit status 3"):
             wait_until_served(process, unused.getsockname()[1], since=time.monotonic())
+
+
+def test_probe_counts_the_partitions_that_are_open():
+    with Broker() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for created in admin.create_topics([NewTopic("one", 1), NewTopic("two", 2)]).values():
+            created.result()
+        told = told_ends(broker.bootstrap, {"one": 1, "two": 3, "none": 1})
+    assert told == {("one", 0), ("two", 0), ("two", 1)}
 
 
 class OnePod:

@@ -1,23 +1,24 @@
 """Four readers replay history at half the disk's rate while others read at the tail.
 
 Reads of history come from the disk: its files are dropped from the page cache first, and each
-reader has partitions of its own. The tail is a paced load with a reader; its latencies from due to
-read are taken alone, beside the replay, and beside a load that keeps the splitter (Kafka: the log's
-rolling) at work. `value` and `peer` are the 99th percentile beside the replay over that alone, ours
-and kafka1's. A replay at full speed is compared with the disk.
+reader has partitions of its own. There is more of it than is read while the tail is measured. The
+tail is a paced load with a reader; its latencies from due to read are taken alone, beside the
+replay, and beside a load that keeps the splitter (Kafka: the log's rolling) at work. `value` and
+`peer` are the 99th percentile beside the replay over that alone, ours and kafka1's. A replay at
+full speed is compared with the disk.
 """
 
 from __future__ import annotations
 
-import threading
-import time
+import dataclasses
+import math
 import urllib.request
 from collections.abc import Sequence
 
 from tests.bench import machine, paced, proc
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, Producing, run_light
-from tests.bench.readers import Reading, consume
+from tests.bench.readers import Consuming, Reading, consume
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running, work_folder
@@ -30,7 +31,7 @@ HISTORY, OTHER = "history", "other"
 HISTORY_PARTITIONS = 32
 # Large records, so that the readers' own CPU is not the limit.
 HISTORY_RECORD_BYTES = 64 * 1024
-HISTORY_RECORDS = 100_000
+HISTORY_MARGIN = 1.1
 HISTORY_BATCH = {"batch.size": 1024 * 1024}
 READERS = 4
 OTHER_RATE = 20_000
@@ -65,14 +66,17 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 
 def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
-        records = round(HISTORY_RECORDS * scale)
+        replayed_bytes_per_s = round(disk_mib_per_s / 2 * 2**20)
+        seconds = SECONDS * scale
+        history_bytes = HISTORY_MARGIN * replayed_bytes_per_s * (seconds + paced.SKIP_S)
+        records = round(history_bytes / HISTORY_RECORD_BYTES)
         create_topic(side, HISTORY, HISTORY_PARTITIONS)
         create_topic(side, OTHER, paced.Shape(100, 1024).partitions)
         run_light(Load(side.bootstrap, HISTORY, records, HISTORY_RECORD_BYTES, HISTORY_BATCH))
-        paced.warm_up(side, TAIL, round(TAIL_RATE * SECONDS * scale), TAIL_RATE)
+        paced.warm_up(side, TAIL, round(TAIL_RATE * seconds), TAIL_RATE)
         settle(side)
-        figures = _beside_replay(side, records, disk_mib_per_s / 2, SECONDS * scale)
-        figures |= _beside_splitting(side, SECONDS * scale)
+        figures = _beside_replay(side, _replay(side, records, replayed_bytes_per_s), seconds)
+        figures |= _beside_splitting(side, seconds)
         settle(side)
         machine.drop_from_page_cache(side.folder)
         before = proc.usage(side.pids)
@@ -85,7 +89,7 @@ def _measure(name: str, disk_mib_per_s: float, scale: float) -> Figures:
         }
 
 
-def _replay(side: Side, records: int, bytes_per_s: int = 0, seconds: int = 0) -> Reading:
+def _replay(side: Side, records: int, bytes_per_s: int = 0) -> Reading:
     return Reading(
         side.bootstrap,
         HISTORY,
@@ -94,54 +98,27 @@ def _replay(side: Side, records: int, bytes_per_s: int = 0, seconds: int = 0) ->
         readers=READERS,
         divide=True,
         bytes_per_s=bytes_per_s,
-        seconds=seconds,
     )
 
 
-class Replaying:
-    """History read from disk for so many seconds, over and over where it is shorter than that."""
-
-    def __init__(self, side: Side, records: int, bytes_per_s: int, seconds: float) -> None:
-        self._began = time.monotonic()
-        self._until = self._ended = self._began + seconds
-        self._bytes = 0
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._replay, args=(side, records, bytes_per_s), daemon=True
-        )
-        self._thread.start()
-
-    def mib_per_s(self) -> float:
-        """Waits for the end; gives the rate. Raises what ended it early."""
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        return self._bytes / 2**20 / (self._ended - self._began)
-
-    def _replay(self, side: Side, records: int, bytes_per_s: int) -> None:
-        try:
-            while (left_s := round(self._until - time.monotonic())) > 0:
-                self._bytes += consume(_replay(side, records, bytes_per_s, left_s)).total_bytes
-                self._ended = time.monotonic()
-                machine.drop_from_page_cache(side.folder, sync=False)
-        except BaseException as error:  # raised by the thread that waits
-            self._failure = error
-
-
-def _beside_replay(side: Side, records: int, mib_per_s: float, seconds: float) -> Figures:
+def _beside_replay(side: Side, replay: Reading, seconds: float) -> Figures:
     alone = paced.play(side, TAIL, TAIL_RATE, seconds)
     machine.drop_from_page_cache(side.folder)
     hot_before = _hot_bytes(side)
-    replaying = Replaying(side, records, round(mib_per_s * 2**20), seconds + paced.SKIP_S)
-    beside = paced.play(side, TAIL, TAIL_RATE, seconds)
-    replayed_mib_per_s = replaying.mib_per_s()
+    lasting = math.ceil(seconds + paced.SKIP_S)
+    replaying = Consuming(dataclasses.replace(replay, seconds=lasting))
+    try:
+        beside = paced.play(side, TAIL, TAIL_RATE, seconds)
+        replayed = replaying.result()
+    finally:
+        replaying.close()
     tail_bytes = TAIL_RATE * (seconds + paced.SKIP_S) * TAIL.record_bytes
     hits = (_hot_bytes(side) - hot_before) / tail_bytes
     return {
         **_told("alone", alone),
         **_told("replay", beside),
         "replay_p99_ratio": beside["end_to_end_p99_ms"] / alone["end_to_end_p99_ms"],
-        "replay_mib_per_s": replayed_mib_per_s,
+        "replay_mib_per_s": replayed.mib_per_s,
         **({"tail_hit_share": min(1.0, hits)} if isinstance(side, FreshetSide) else {}),
     }
 

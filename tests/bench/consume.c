@@ -47,8 +47,24 @@ static bool take_own_option(const char *text, struct options *options) {
          take_option(text, "seconds", &options->seconds);
 }
 
+// Whoever is ahead of the rate waits, record by record: librdkafka hands over all that it has at
+// once. Its bounded queue then holds the broker back.
+static void hold_back(const struct reader *reader) {
+  const struct options *options = reader->options;
+  if (!options->bytes_per_s) return;
+  double share = (double)options->bytes_per_s / (double)options->readers;
+  uint64_t due_ns = reader->began_ns + (uint64_t)((double)reader->bytes * NS_PER_S / share);
+  if (due_ns > now_ns() + NS_PER_MS) wait_until_ns(due_ns);
+}
+
+static bool is_over(const struct reader *reader) {
+  uint64_t limit_ns = reader->options->seconds * NS_PER_S;
+  return limit_ns && now_ns() - reader->began_ns >= limit_ns;
+}
+
 static void on_record(rd_kafka_message_t *message, void *opaque) {
   struct reader *reader = opaque;
+  if (is_over(reader)) return;
   if (message->err) {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) return;
     if (reader->errors++ == 0)
@@ -67,16 +83,7 @@ static void on_record(rd_kafka_message_t *message, void *opaque) {
     if (due_ns >= reader->first_ns + reader->options->skip_ms * NS_PER_MS)
       keep(&reader->latencies, due_ns, now);
   }
-}
-
-// Whoever is ahead of the rate waits; librdkafka's bounded queue then holds the broker back.
-static void hold_back(const struct reader *reader) {
-  const struct options *options = reader->options;
-  if (!options->bytes_per_s) return;
-  double share = (double)options->bytes_per_s / (double)options->readers;
-  uint64_t due_ns = reader->began_ns + (uint64_t)((double)reader->bytes * NS_PER_S / share);
-  uint64_t longest_ns = now_ns() + (uint64_t)POLL_MS * NS_PER_MS;
-  if (due_ns > now_ns()) wait_until_ns(due_ns < longest_ns ? due_ns : longest_ns);
+  hold_back(reader);
 }
 
 static bool has_all(const struct reader *reader) {
@@ -86,15 +93,11 @@ static bool has_all(const struct reader *reader) {
 
 static void *read_all(void *opaque) {
   struct reader *reader = opaque;
-  uint64_t limit_ns = reader->options->seconds * NS_PER_S;
   reader->began_ns = now_ns();
   rd_kafka_resp_err_t error = rd_kafka_assign(reader->consumer, reader->places);
   if (error) fail("assign", rd_kafka_err2str(error));
-  while (!has_all(reader)) {
-    if (limit_ns && now_ns() - reader->began_ns >= limit_ns) break;
+  while (!has_all(reader) && !is_over(reader))
     rd_kafka_consume_callback_queue(reader->queue, POLL_MS, on_record, reader);
-    hold_back(reader);
-  }
   return NULL;
 }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench import proc
+from tests.bench import proc, warm
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, run_consumer_performance, run_light
 from tests.bench.readers import Consuming, Reading, consume
@@ -64,15 +64,18 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 def _measure(name: str, scale: float) -> Figures:
     records = round(RECORDS * scale)
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
+        warm.produce(side, scale)
         create_topic(side, STORED, PARTITIONS)
         create_topic(side, FOLLOWED, PARTITIONS)
         run_light(Load(side.bootstrap, STORED, records, RECORD_BYTES))
         settle(side)
         side.stop()
-        start_and_open(side, {STORED: PARTITIONS, FOLLOWED: PARTITIONS})
+        start_and_open(
+            side, {STORED: PARTITIONS, FOLLOWED: PARTITIONS, warm.TOPIC: warm.PARTITIONS}
+        )
         figures: Figures = {}
         # A JVM compiles its hot path anew after each start.
-        consume(Reading(side.bootstrap, STORED, PARTITIONS, records // 4))
+        warm.read(side, scale)
         for readers in READERS:
             figures |= _from_storage(side, records, readers)
         figures |= _by_java(side, records)

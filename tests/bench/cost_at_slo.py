@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench import paced, produce_latency_batched
+from tests.bench import paced, produce_latency_batched, warm
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, chosen
@@ -24,7 +24,7 @@ WARM_UP_SECONDS = produce_latency_batched.WARM_UP_SECONDS
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
     names = chosen(SIDES, only)
-    warm_up = round(produce_latency_batched.WARM_UP_RECORDS * scale)
+    warm_up = round(warm.RECORDS * scale)
     turns = Rounds("cost_at_slo", names, rounds or ROUNDS, {"scale": scale})
     rate = paced.rate_below_peer(turns, SHAPE, warm_up)
 

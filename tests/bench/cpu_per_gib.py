@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from tests.bench import proc
+from tests.bench import proc, warm
 from tests.bench.generators import Load, run_light
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report
@@ -25,7 +25,6 @@ TOPIC = "cpu"
 PARTITIONS = 100
 RECORD_BYTES = 1024
 RECORDS = 1_500_000
-WARM_UP_RECORDS = 200_000
 ROLL_AFTER_MS = 3000
 SETTLE_S = 6.0
 GIB = 2**30
@@ -35,7 +34,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     """Runs the bench. `scale` has it produce less."""
     names = chosen(SIDES, only)
     turns = Rounds("cpu_per_gib", names, rounds or ROUNDS, {"scale": scale})
-    samples = turns.play(lambda name: _measure(name, round(RECORDS * scale)))
+    samples = turns.play(lambda name: _measure(name, scale))
     figures = ("produced", "consumed")
     return Report(
         bench=turns.bench,
@@ -66,11 +65,12 @@ def settle(side: Side) -> None:
     proc.wait_for_rest(side.pids)
 
 
-def _measure(name: str, records: int) -> Figures:
+def _measure(name: str, scale: float) -> Figures:
+    records = round(RECORDS * scale)
     with running(name, [f"lane.roll_after_ms = {ROLL_AFTER_MS}"]) as side:
+        warm.produce(side, scale)
+        warm.read(side, scale)
         create_topic(side, TOPIC, PARTITIONS)
-        run_light(Load(side.bootstrap, TOPIC, WARM_UP_RECORDS, RECORD_BYTES))
-        consume(Reading(side.bootstrap, TOPIC, PARTITIONS, WARM_UP_RECORDS))
         settle(side)
         load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES)
         before = proc.usage(side.pids)
@@ -78,7 +78,7 @@ def _measure(name: str, records: int) -> Figures:
         settle(side)
         used = proc.usage(side.pids).since(before)
         before = proc.usage(side.pids)
-        consumed = consume(Reading(side.bootstrap, TOPIC, PARTITIONS, records + WARM_UP_RECORDS))
+        consumed = consume(Reading(side.bootstrap, TOPIC, PARTITIONS, records))
         settle(side)
         read = proc.usage(side.pids).since(before)
         return {

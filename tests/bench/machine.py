@@ -118,16 +118,12 @@ def cold_read_mib_per_s(folder: Path) -> float:
     return COLD_BYTES / MIB / seconds
 
 
-def drop_from_page_cache(folder: Path, *, sync: bool = True) -> None:
-    """Has the next read of every file below a folder come from the disk.
-
-    Without `sync`, what is not written back yet stays.
-    """
+def drop_from_page_cache(folder: Path) -> None:
+    """Has the next read of every file below a folder come from the disk."""
     for path in sorted(folder.rglob("*")):
         # Brokers delete files meanwhile.
         with contextlib.suppress(FileNotFoundError):
             if path.is_file():
                 with path.open("rb") as file:
-                    if sync:
-                        os.fsync(file.fileno())
+                    os.fsync(file.fileno())
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

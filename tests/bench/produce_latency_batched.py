@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench import paced
+from tests.bench import paced, warm
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
 from tests.bench.sides import FRESHET, chosen
@@ -18,13 +18,12 @@ ROUNDS = 5
 SHAPE = paced.Shape(partitions=100, record_bytes=1024)
 SECONDS = 30.0
 WARM_UP_SECONDS = 60.0
-WARM_UP_RECORDS = 1_200_000
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
     names = chosen(SIDES, only)
-    seconds, warm_up = SECONDS * scale, round(WARM_UP_RECORDS * scale)
+    seconds, warm_up = SECONDS * scale, round(warm.RECORDS * scale)
     turns = Rounds("produce_latency_batched", names, rounds or ROUNDS, {"scale": scale})
     rate = paced.rate_below_peer(turns, SHAPE, warm_up)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.bench import proc
+from tests.bench import proc, warm
 from tests.bench.generators import GENERATORS, Load
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, Samples, median, sides_told
@@ -25,8 +25,6 @@ ROUNDS = 5
 PARTITIONS = 100
 RECORD_BYTES = 1024
 RECORDS = 1_000_000
-# Lets a JVM broker compile its hot path, and every side fill its caches, before anything counts.
-WARM_UP_RECORDS = 200_000
 GENERATOR_LIMIT_SHARE = 0.95
 
 
@@ -40,12 +38,10 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
 def _round(name: str, scale: float) -> Figures:
     figures: Figures = {}
     with running(name) as side:
+        warm.produce(side, scale)
         for generator in GENERATORS:
             topic = f"produce-{generator}"
             create_topic(side, topic, PARTITIONS)
-            records = round(WARM_UP_RECORDS * scale)
-            GENERATORS[HEADLINE](Load(side.bootstrap, topic, records, RECORD_BYTES))
-            proc.wait_for_rest(side.pids)
             seen = _measure(side, generator, topic, round(RECORDS * scale))
             progress(f"  {generator}: { {key: round(v, 2) for key, v in seen.items()} }")
             figures |= {f"{generator} {key}": value for key, value in seen.items()}
