@@ -150,14 +150,17 @@ class Clients:
     def _expire(self) -> None:
         """Closes what has been idle too long; ends when nothing is left."""
         while True:
-            now_s = self.clock()
-            self._close(self._take_idle(partial(_idle_since, now_s - self.idle_s)))
             with self._changed:
-                if not self._kept:
-                    self._janitor = None
-                    return
-                waits = [k.idle_since_s + self.idle_s - now_s for k in self._kept if not k.users]
-                self._changed.wait(timeout=max(min(waits, default=self.idle_s), 0.01))
+                now_s = self.clock()
+                taken = self._take_idle(partial(_idle_since, now_s - self.idle_s))
+                if not taken:
+                    if not self._kept:
+                        self._janitor = None
+                        return
+                    idle = [kept.idle_since_s for kept in self._kept if not kept.users]
+                    wait_s = min(idle, default=now_s) + self.idle_s - now_s
+                    self._changed.wait(timeout=max(wait_s, 0.01))
+            self._close(taken)
 
 
 def assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
