@@ -137,7 +137,7 @@ class Cluster:
         self._sampler = Sampler(
             cluster_id,
             self._take_sample,
-            topics=lambda: topics_in(self._prober.pages),
+            topics=self._count_topics,
             store=cell.store,
             clock=cell.clock,
             metrics=cell.metrics,
@@ -470,6 +470,9 @@ class Cluster:
     def _take_sample(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
         password = super_password(self._cell.secret, self.cluster_id)
         return self._cell.sample_groups(bootstrap, SUPER_USER, password)
+
+    async def _count_topics(self) -> Mapping[str, Sequence[int]]:
+        return topics_in(await self._prober.pages_now())
 
     def _poke_later(self) -> None:
         asyncio.get_running_loop().call_later(RETRY_S, self.poke)

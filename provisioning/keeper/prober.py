@@ -76,6 +76,11 @@ class Prober:
         """Looks now instead of at the next turn."""
         self._soon.set()
 
+    async def pages_now(self) -> tuple[bytes, ...]:
+        """What each broker answers now; what they answered last where one of them does not."""
+        answers = await self._ask(self._targets)
+        return self.pages if None in answers else tuple(filter(None, answers))
+
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
@@ -90,15 +95,12 @@ class Prober:
 
     async def _round(self, targets: tuple[Target, ...]) -> None:
         taken_ms = self._clock.now_ms()
-        timeout_s = self._pace.timeout_s
-        answers = await asyncio.gather(*(scrape(t.metrics, timeout_s=timeout_s) for t in targets))
+        answers = await self._ask(targets)
         if targets != self._targets:
             return
         counts = []
         for target, answer in zip(targets, answers, strict=True):
-            self._metrics.count("scrapes")
             self._unanswered[target] = 0 if answer is not None else self._unanswered[target] + 1
-            self._metrics.count("scrape_failures", int(answer is None))
             counts.append(None if answer is None else connections_in(answer))
         pages = tuple(answer for answer in answers if answer is not None)
         if len(pages) == len(targets):
@@ -106,3 +108,10 @@ class Prober:
         total = None if None in counts else sum(count for count in counts if count is not None)
         self.reading = Reading(taken_ms, total)
         self._seen()
+
+    async def _ask(self, targets: tuple[Target, ...]) -> list[bytes | None]:
+        timeout_s = self._pace.timeout_s
+        answers = await asyncio.gather(*(scrape(t.metrics, timeout_s=timeout_s) for t in targets))
+        self._metrics.count("scrapes", len(answers))
+        self._metrics.count("scrape_failures", answers.count(None))
+        return answers

@@ -12,7 +12,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from provisioning.keeper.clock import Clock
@@ -46,7 +46,7 @@ class Sampler:
         cluster_id: str,
         take: Callable[[str], Sequence[Mapping[str, object]]],
         *,
-        topics: Callable[[], Topics],
+        topics: Callable[[], Awaitable[Topics]],
         store: AsyncStore,
         clock: Clock,
         metrics: Metrics,
@@ -92,7 +92,8 @@ class Sampler:
                 began_ms = self._clock.now_ms()
                 async with asyncio.timeout(self._timeout_s):
                     groups = await self._in_thread(bootstrap)
-            content = bounded({"groups": list(groups), "topics": dict(self._topics())})
+                topics = await self._topics()
+            content = bounded({"groups": list(groups), "topics": dict(topics)})
             if self._is_news(content, began_ms, last=last):
                 await self._store.put_sample(self._cluster_id, began_ms, content)
                 self._stored, self._stored_ms = content, began_ms

@@ -176,6 +176,22 @@ def test_connections_of_all_brokers_count():
     asyncio.run(scenario())
 
 
+def test_pages_are_of_now_or_of_the_last_round_of_all():
+    async def scenario():
+        async with answering(page(2)) as a, answering(page(3)) as b:
+            prober = Prober(Clock(), Metrics(), Pace(LIMIT_S, LIMIT_S), lambda: None)
+            prober.look_at([broker(0, "a", a), broker(1, "b", b)])
+            first = await prober.pages_now()
+            assert [connections_in(answer) for answer in first] == [2, 3]
+            assert prober.reading is None
+            task = asyncio.create_task(prober.run())
+            await until(lambda: prober.reading is not None)
+            task.cancel()
+        assert await prober.pages_now() == prober.pages == first
+
+    asyncio.run(scenario())
+
+
 def test_a_broker_that_does_not_answer_is_counted_by_its_name():
     async def scenario():
         async with probing() as (prober, _):
@@ -207,6 +223,9 @@ class Sampled:
     """A sampler over a store in memory."""
 
     def __init__(self, take, timeout_s=LIMIT_S, topics=dict, turns=None):
+        async def count():
+            return topics()
+
         self.store = MemoryStore()
         self.attempts = 0
         self.metrics = Metrics()
@@ -214,7 +233,7 @@ class Sampled:
         self.sampler = Sampler(
             CLUSTER,
             take,
-            topics=topics,
+            topics=count,
             store=AsyncStore(self.store, self.metrics),
             clock=self.clock,
             metrics=self.metrics,
