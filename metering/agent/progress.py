@@ -71,9 +71,7 @@ def merged(one: ClusterProgress, other: ClusterProgress) -> ClusterProgress:
         known = lanes.get(incarnation, lane)
         if incarnation not in over:
             lanes[incarnation] = max(known, lane, key=_further)
-    later = max(
-        one, other, key=lambda each: -1 if each.storage_until_ms is None else each.storage_until_ms
-    )
+    later = max(one, other, key=_looked)
     return ClusterProgress(
         organization_id=one.organization_id or other.organization_id,
         as_of_ms=_latest(one.as_of_ms, other.as_of_ms),
@@ -170,6 +168,12 @@ class ProgressFolder:
         with (self._folder / "lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _looked(progress: ClusterProgress) -> tuple[int, int]:
+    """How far slots go, and when somebody looked: rules change between two slots, too."""
+    until_ms, as_of_ms = progress.storage_until_ms, progress.as_of_ms
+    return -1 if until_ms is None else until_ms, -1 if as_of_ms is None else as_of_ms
 
 
 def _further(lane: LaneProgress) -> tuple[int, bool, int]:

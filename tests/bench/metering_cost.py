@@ -46,7 +46,7 @@ CLUSTER = "bench"
 TOPIC = "cost"
 PARTITIONS = 100
 RECORD_BYTES = 1024
-RECORDS = 2_000_000
+RECORDS = 4_000_000
 WARM_UP_RECORDS = 200_000
 READ_AT_ONCE = 100_000
 # From the load on: the load itself, the end of the last lane file, its split, and an agent's

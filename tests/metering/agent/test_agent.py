@@ -82,6 +82,17 @@ def test_nothing_new_makes_no_file(running):
     assert len(running.manifests()) == before
 
 
+def test_a_new_topic_is_told_once(running):
+    agent = running.agent()
+    agent.run_pass()
+    before = len(running.manifests())
+    running.cell.create_topic("c1", T2)
+    for _ in range(3):
+        running.cell.now_ms += MINUTE_MS // 4
+        agent.run_pass()
+        assert len(running.manifests()) == before + 1
+
+
 def test_a_quiet_cluster_is_complete_hour_by_hour(running):
     agent = running.agent()
     while running.cell.now_ms < START + 3 * HOUR_MS + 5 * MINUTE_MS:
