@@ -228,7 +228,7 @@ def test_a_lane_is_kept_at_the_further_place_whoever_saves_last():
 
 def test_of_rules_those_of_the_last_look_are_kept():
     rule = Rule(retention_ms=1)
-    looked = replace(FULL, as_of_ms=FULL.as_of_ms + 1, rules={"t": RuleHistory(rule, rule)})
+    looked = replace(FULL, as_of_ms=HOUR_MS, rules={"t": RuleHistory(rule, rule)})
     assert merged(FULL, looked) == merged(looked, FULL) == looked
 
 
