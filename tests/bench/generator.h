@@ -90,9 +90,14 @@ static inline double percentile_ms(const struct latencies *latencies, double sha
   return latencies->us[(uint64_t)((double)(latencies->count - 1) * share)] / 1000.0;
 }
 
+// Percentiles are of latencies that are sorted.
+static inline void sort_latencies(struct latencies *latencies) {
+  qsort(latencies->us, latencies->count, sizeof(uint32_t), by_value);
+}
+
 // Prints them as members of a JSON object that goes on.
 static inline void print_latencies(struct latencies *latencies) {
-  qsort(latencies->us, latencies->count, sizeof(uint32_t), by_value);
+  sort_latencies(latencies);
   printf("\"samples\": %" PRIu64 ", \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, "
          "\"max_ms\": %.3f, ",
          latencies->count, percentile_ms(latencies, 0.5), percentile_ms(latencies, 0.99),

@@ -34,7 +34,8 @@ class Load:
     """What is to be produced: `records` of `record_bytes` each, to one topic.
 
     The rest is not for Kafka's generator. `settings` are librdkafka's, and win over what its
-    generator sets itself; `one_by_one` has each record be a request, without librdkafka. `rate` is
+    generator sets itself; `one_by_one` has each record be a request, without librdkafka, and
+    `settings` be that generator's. `rate` is
     in records a second, where 0 is as fast as it goes; with a rate, latencies count from the moment
     at which a record was due. `producers` take turns. `stamp` puts that moment into each record,
     for whoever reads it. Latencies of the first `skip_ms` do not count.
@@ -70,6 +71,8 @@ class Produced:
     gap_max_ms: float = 0.0
     max_ms: float = 0.0
     seconds: float = 0.0
+    # Of records that are sent one by one: from when one was due until it was handed to the socket.
+    late_p99_ms: float | None = None
 
 
 LIBRDKAFKA_SETTINGS = {
@@ -91,7 +94,8 @@ class Producing:
     def __init__(self, load: Load) -> None:
         self._load = load
         settings = {
-            **({} if load.one_by_one else {**LIBRDKAFKA_SETTINGS, **load.settings}),
+            **({} if load.one_by_one else LIBRDKAFKA_SETTINGS),
+            **load.settings,
             "rate": load.rate,
             "producers": load.producers,
             "stamp": int(load.stamp),
@@ -113,6 +117,7 @@ class Producing:
             gap_max_ms=seen["gap_max_ms"],
             max_ms=seen["max_ms"],
             seconds=seen["seconds"],
+            late_p99_ms=seen.get("late_p99_ms"),
         )
 
     def close(self) -> None:

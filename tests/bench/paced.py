@@ -56,7 +56,7 @@ def send(side: Side, shape: Shape, records: int, rate: int = 0) -> float:
 
     Gives the records a second that it took: without `rate`, as many as the side could.
     """
-    produced = run_light(_load(side, shape, records, rate))
+    produced = run_light(load_of(shape, side.bootstrap, records, rate))
     proc.wait_for_rest(side.pids)
     return records / produced.seconds
 
@@ -75,13 +75,14 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
             skip_ms=1000 * SKIP_S,
         )
     )
-    before, began = proc.usage(side.pids), time.monotonic()
+    before, stolen, began = proc.usage(side.pids), proc.stolen_seconds(), time.monotonic()
     try:
-        produced = run_light(_load(side, shape, records, rate, topic))
+        produced = run_light(load_of(shape, side.bootstrap, records, rate, topic))
         consumed = reader.result()
     finally:
         reader.close()
     used, seconds_in_all = proc.usage(side.pids).since(before), time.monotonic() - began
+    late = {} if produced.late_p99_ms is None else {"late_p99_ms": produced.late_p99_ms}
     return {
         "rate": rate,
         "reached_share": records / produced.seconds / rate,
@@ -94,7 +95,9 @@ def play(side: Side, shape: Shape, rate: int, seconds: float, topic: str = TOPIC
         "end_to_end_p999_ms": consumed.p999_ms,
         "generators_cpu_share": produced.generator_cpu_share + consumed.reader_cpu_share,
         "broker_cpus": used.cpu_seconds / seconds_in_all,
+        "stolen_cpus": (proc.stolen_seconds() - stolen) / seconds_in_all,
         "rss_mb": proc.resident_mib(side.pids),
+        **late,
     }
 
 
@@ -132,9 +135,10 @@ def held_rate(name: str, shape: Shape, warm_up_records: int) -> int:
     raise RuntimeError(message)
 
 
-def _load(side: Side, shape: Shape, records: int, rate: int, topic: str = TOPIC) -> Load:
+def load_of(shape: Shape, bootstrap: str, records: int, rate: int = 0, topic: str = TOPIC) -> Load:
+    """Records of a shape; at a rate, those of the first seconds do not count."""
     return Load(
-        side.bootstrap,
+        bootstrap,
         topic,
         records,
         shape.record_bytes,

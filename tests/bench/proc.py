@@ -59,6 +59,12 @@ def private_mib(pids: Sequence[int]) -> float:
     return total / 1024
 
 
+def stolen_seconds() -> float:
+    """CPU seconds that the machine's CPUs had to wait for, where it is a virtual one (steal)."""
+    cpus = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(cpus[8]) / TICKS_PER_SECOND
+
+
 def wait_for_rest(pids: Sequence[int]) -> bool:
     """Waits until the processes do next to nothing; `False` if they still work after a minute.
 

@@ -2,15 +2,16 @@
 
 At 70 % of the highest rate that kafka3 holds in this shape, found in the same run: `value` and
 `peer` are the 99.9th percentile there, ours and kafka3's. And at 10,000 a second, by the sides that
-can: ours is compared with the disk's own `fdatasync`, measured beside it in each round. And one
-record after another, each read before the next is sent, by Kafka's EndToEndLatency.
+can: ours is compared with the disk's own `fdatasync`, and with the least that this load takes on
+the machine (`least.c`), both measured beside it in each round. And one record after another, each
+read before the next is sent, by Kafka's EndToEndLatency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench import machine, paced
+from tests.bench import least, machine, paced
 from tests.bench.generators import run_end_to_end_latency
 from tests.bench.report import Report
 from tests.bench.rounds import Figures, Rounds, median, sides_told
@@ -40,6 +41,9 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     def measure(name: str) -> Figures:
         with paced.warmed_up(name, SHAPE, warm_up, rate, WARM_UP_SECONDS * scale) as side:
             figures = paced.play(side, SHAPE, rate, seconds)
+            if name == FRESHET:
+                produced = least.play(SHAPE, FULL_RATE, seconds)
+                figures |= {"least_p50_ms": produced.p50_ms, "least_p99_ms": produced.p99_ms}
             if name in SIDES_AT_FULL_RATE:
                 full = paced.play(side, SHAPE, FULL_RATE, seconds)
                 figures |= {f"full_rate_{key}": value for key, value in full.items()}
@@ -62,6 +66,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "full_rate": FULL_RATE,
             "full_rate_p99_ms": median(samples, FRESHET, "full_rate_p99_ms"),
             "full_rate_p99_aim_ms": None if sync is None else round(2 * sync + 1, 3),
+            "least_p99_ms": median(samples, FRESHET, "least_p99_ms"),
             "sides": sides_told(samples),
             "machine": turns.limits,
         },

@@ -12,9 +12,9 @@ struct options {
   uint64_t records, size, rate, producers, stamp, skip_ms;
 };
 
-// What became of the records.
+// What became of the records. How late they were sent is known where no client library sends them.
 struct outcome {
-  struct latencies latencies;
+  struct latencies latencies, late;
   uint64_t delivered, errors, kept_from_ns, last_ns, gap_max_ns;
   char first_error[TEXT_MAX];
 };
@@ -67,6 +67,10 @@ static inline struct outcome outcome_of(const struct options *options) {
   return (struct outcome){.latencies = {allocate(options->records, 4), 0, options->records}};
 }
 
+static inline void note_sent(struct outcome *outcome, uint64_t due_ns, uint64_t now) {
+  if (due_ns >= outcome->kept_from_ns) keep(&outcome->late, due_ns, now);
+}
+
 static inline void note_delivered(struct outcome *outcome, uint64_t due_ns, uint64_t now) {
   outcome->delivered++;
   if (due_ns >= outcome->kept_from_ns) keep(&outcome->latencies, due_ns, now);
@@ -84,6 +88,10 @@ static inline void print_outcome(struct outcome *outcome, double seconds, double
   printf("{\"delivered\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"first_error\": \"%s\", ",
          outcome->delivered, outcome->errors, outcome->first_error);
   print_latencies(&outcome->latencies);
+  if (outcome->late.count) {
+    sort_latencies(&outcome->late);
+    printf("\"late_p99_ms\": %.3f, ", percentile_ms(&outcome->late, 0.99));
+  }
   printf("\"gap_max_ms\": %.3f, \"seconds\": %.6f, \"cpu_seconds\": %.3f}\n",
          (double)outcome->gap_max_ns / NS_PER_MS, seconds, cpu);
   fflush(stdout);

@@ -1,4 +1,4 @@
-"""The C programs of this folder: compiled once per version, run on the generators' CPU."""
+"""The C programs of this folder: compiled once per version, and run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.bench.sides import GENERATOR_CPU
@@ -40,7 +41,11 @@ class Program:
     """One of them, running."""
 
     def __init__(
-        self, name: str, arguments: Sequence[object], settings: Mapping[str, object]
+        self,
+        name: str,
+        arguments: Sequence[object],
+        settings: Mapping[str, object] = MappingProxyType({}),
+        cpu: str = GENERATOR_CPU,
     ) -> None:
         """`settings` are librdkafka's and the program's own, as `KEY=VALUE`."""
         command = [
@@ -50,7 +55,7 @@ class Program:
         ]
         self._name = name
         self._process = subprocess.Popen(
-            bound_command(command, GENERATOR_CPU),
+            bound_command(command, cpu),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -2,7 +2,8 @@
 // protocol itself, from one thread: a hundred producers of librdkafka are four hundred threads,
 // whose turns on one CPU would be measured instead of a broker. Producers are idempotent, have a
 // connection per broker, and as many requests under way on it as Kafka's own allow. librdkafka is
-// asked for who leads what, once. Prints one JSON line, the same as `produce.c`.
+// asked for who leads what, once. Prints one JSON line, the same as `produce.c`, and how late records
+// were sent: what is late before a broker has it is the machine's doing, or the generator's.
 //
 // usage: trickle BOOTSTRAP TOPIC RECORDS RECORD_SIZE [NAME=NUMBER]...
 //        rate=N       so many records a second, and latencies count from when a record was due;
@@ -10,6 +11,8 @@
 //        producers=N  so many, in turn; each record goes to a partition drawn anew
 //        stamp=1      each record begins with the moment at which it was due (8 bytes, ns)
 //        skip_ms=N    latencies of the first so many milliseconds are not kept
+//        partitions=N  BOOTSTRAP is one server that leads so many partitions, and is asked for
+//                     nothing but to take records (`least.c`)
 
 #include "producing.h"
 
@@ -27,6 +30,7 @@ enum {
   ANSWER_BYTES_MAX = 4096,
   PRODUCE = 0,
   PRODUCE_VERSION = 7,
+  HOST_BYTES_MAX = 256,
   INIT_PRODUCER_ID = 22,
   ACK_TIMEOUT_MS = 30000,
   // Of a record batch, from its first byte.
@@ -53,6 +57,11 @@ struct connection {
   size_t answered;
 };
 
+struct address {
+  char host[HOST_BYTES_MAX];
+  int port;
+};
+
 struct producer {
   int64_t id;
   int16_t epoch;
@@ -69,7 +78,9 @@ struct request {
 struct load {
   struct options options;
   const char *topic;
-  uint32_t partitions, brokers;
+  uint64_t partitions;
+  uint32_t brokers;
+  struct address *addresses;  // by broker
   uint32_t *leaders;  // by partition, as a place among the brokers
   struct producer *producers;
   struct request request;
@@ -245,6 +256,7 @@ static void send_record(struct load *load, struct producer *producer,
   size_t checked = load->request.length - load->batch_at - ATTRIBUTES_AT;
   write_32(batch + CRC_AT, (int32_t)crc32c(batch + ATTRIBUTES_AT, checked));
   send_all(connection->socket, &load->request);
+  note_sent(&load->outcome, record->due_ns, now_ns());
   connection->under_way++;
 }
 
@@ -381,8 +393,8 @@ static uint32_t place_of(const struct rd_kafka_metadata *metadata, int32_t id) {
   return 0;
 }
 
-// Connecting is not part of the rate.
-static void open_all(struct load *load, const char *bootstrap) {
+// Has librdkafka find the brokers, and who leads what.
+static void find_brokers(struct load *load, const char *bootstrap) {
   char why[TEXT_MAX];
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", bootstrap);
@@ -395,11 +407,33 @@ static void open_all(struct load *load, const char *bootstrap) {
   if (error) fail(load->topic, rd_kafka_err2str(error));
   const struct rd_kafka_metadata_topic *found = &metadata->topics[0];
   if (found->err) fail(load->topic, rd_kafka_err2str(found->err));
-  load->partitions = (uint32_t)found->partition_cnt;
+  load->partitions = (uint64_t)found->partition_cnt;
   load->brokers = (uint32_t)metadata->broker_cnt;
   load->leaders = allocate(load->partitions, sizeof *load->leaders);
-  for (uint32_t i = 0; i < load->partitions; i++)
+  for (uint64_t i = 0; i < load->partitions; i++)
     load->leaders[found->partitions[i].id] = place_of(metadata, found->partitions[i].leader);
+  load->addresses = allocate(load->brokers, sizeof *load->addresses);
+  for (uint32_t i = 0; i < load->brokers; i++) {
+    snprintf(load->addresses[i].host, HOST_BYTES_MAX, "%s", metadata->brokers[i].host);
+    load->addresses[i].port = metadata->brokers[i].port;
+  }
+  rd_kafka_metadata_destroy(metadata);
+}
+
+static void take_as_leader(struct load *load, const char *bootstrap) {
+  load->brokers = 1;
+  load->leaders = allocate(load->partitions, sizeof *load->leaders);
+  load->addresses = allocate(1, sizeof *load->addresses);
+  const char *colon = strrchr(bootstrap, ':');
+  if (!colon || colon - bootstrap >= HOST_BYTES_MAX) fail(bootstrap, "not HOST:PORT");
+  memcpy(load->addresses->host, bootstrap, (size_t)(colon - bootstrap));
+  load->addresses->port = atoi(colon + 1);
+}
+
+// Connecting is not part of the rate.
+static void open_all(struct load *load, const char *bootstrap) {
+  bool is_broker = load->partitions == 0;
+  is_broker ? find_brokers(load, bootstrap) : take_as_leader(load, bootstrap);
   load->epoll = epoll_create1(EPOLL_CLOEXEC);
   load->producers = allocate(load->options.producers, sizeof *load->producers);
   for (uint64_t i = 0; i < load->options.producers; i++) {
@@ -407,22 +441,25 @@ static void open_all(struct load *load, const char *bootstrap) {
     producer->sequences = allocate(load->partitions, sizeof *producer->sequences);
     producer->connections = allocate(load->brokers, sizeof *producer->connections);
     for (uint32_t j = 0; j < load->brokers; j++) {
-      const struct rd_kafka_metadata_broker *broker = &metadata->brokers[j];
+      const struct address *broker = &load->addresses[j];
       int connected = producer->connections[j].socket = connect_to(broker->host, broker->port);
       struct epoll_event event = {EPOLLIN, {.u64 = i * load->brokers + j}};
       if (epoll_ctl(load->epoll, EPOLL_CTL_ADD, connected, &event)) fail("epoll", strerror(errno));
     }
-    name_producer(producer);
+    if (is_broker) name_producer(producer);
   }
-  rd_kafka_metadata_destroy(metadata);
 }
 
 int main(int argc, char **argv) {
   struct options options = options_of(argc, argv), ignored;
+  struct load load = {.options = options,
+                      .topic = argv[2],
+                      .outcome = outcome_of(&options)};
+  load.outcome.late = (struct latencies){allocate(options.records, 4), 0, options.records};
   for (int i = OWN_ARGUMENTS; i < argc; i++)
-    if (!take_own_option(argv[i], &ignored)) fail(argv[i], "no such option");
+    if (!take_own_option(argv[i], &ignored) && !take_option(argv[i], "partitions", &load.partitions))
+      fail(argv[i], "no such option");
   make_crc_table();
-  struct load load = {.options = options, .topic = argv[2], .outcome = outcome_of(&options)};
   make_request(&load);
   open_all(&load, argv[1]);
   _Exit(measure(&load.outcome, &options, send_all_records, &load));

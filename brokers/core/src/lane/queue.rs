@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::ack::AckShare;
 use super::index::{InstallEntry, Usage};
 use super::spare::Spares;
-use super::writer::{LaneSettings, file_size};
+use super::writer::LaneSettings;
 use super::{LaneEnd, LaneError, LaneSpot};
 use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::records::StoredBatch;
@@ -177,7 +177,7 @@ impl Lane {
     /// # Errors
     /// The disk's; the file may still be there.
     pub async fn retire(&self, number: u64) -> Result<(), LaneError> {
-        self.spares.retire(number, file_size(&self.settings, number)).await
+        self.spares.retire(number, self.settings.file_bytes(number)).await
     }
 
     /// Gives up the files that wait to be used again, where the disk is full; says whether there

@@ -94,13 +94,11 @@ impl Spares {
             let reserve = numbers.is_empty() && std::mem::take(&mut kept.reserve);
             (numbers, reserve)
         };
-        let reserve = reserve.then(|| self.paths.reserve());
-        let spares = numbers.iter().map(|number| self.paths.spare(*number));
-        let paths: Vec<_> = spares.chain(reserve).collect();
-        for path in &paths {
-            self.disk.remove(path).await?;
+        self.remove_spares(&numbers).await?;
+        if reserve {
+            self.disk.remove(&self.paths.reserve()).await?;
         }
-        Ok(!paths.is_empty())
+        Ok(reserve || !numbers.is_empty())
     }
 
     /// Removes all but a few.
@@ -110,8 +108,12 @@ impl Spares {
             let few = kept.numbers.len().min(SPARES_FEW);
             kept.numbers.split_off(few)
         };
-        for number in given_up {
-            self.disk.remove(&self.paths.spare(number)).await?;
+        self.remove_spares(&given_up).await
+    }
+
+    async fn remove_spares(&self, numbers: &[u64]) -> DiskResult<()> {
+        for number in numbers {
+            self.disk.remove(&self.paths.spare(*number)).await?;
         }
         Ok(())
     }

@@ -46,6 +46,14 @@ pub struct LaneSettings {
     pub slow_commit: Duration,
 }
 
+impl LaneSettings {
+    /// Bytes of the `number`th file: doubling from the first up to the largest.
+    pub(super) fn file_bytes(&self, number: u64) -> u64 {
+        let doublings = u32::try_from(number.min(32)).expect("at most 32");
+        self.file_bytes_first.saturating_mul(1 << doublings).min(self.file_bytes_max)
+    }
+}
+
 impl Default for LaneSettings {
     fn default() -> Self {
         Self {
@@ -422,8 +430,7 @@ impl Writer {
     /// Ends the file and goes on in the next.
     async fn roll(&mut self) -> Result<(), LaneError> {
         let file = self.next_file().await?;
-        let size = file_size(&self.parts.settings, self.current.number + 1);
-        self.go_on_in(file, size).await
+        self.go_on_in(file, self.next_bytes()).await
     }
 
     /// Ends the file before it is full. On a full disk it is used on, unless somebody asked for its
@@ -444,7 +451,7 @@ impl Writer {
                 self.prepare_next();
                 Ok(())
             }
-            made => self.go_on_in(made?, file_size(&self.parts.settings, number)).await,
+            made => self.go_on_in(made?, self.next_bytes()).await,
         }
     }
 
@@ -469,18 +476,22 @@ impl Writer {
             }
         }
         let number = self.current.number + 1;
-        self.lane.spares.make_file(number, file_size(&self.parts.settings, number)).await
+        self.lane.spares.make_file(number, self.next_bytes()).await
+    }
+
+    /// The size of the next file.
+    fn next_bytes(&self) -> u64 {
+        self.parts.settings.file_bytes(self.current.number + 1)
     }
 
     fn prepare_next(&mut self) {
-        let number = self.current.number + 1;
-        let size = file_size(&self.parts.settings, number);
+        let (number, bytes) = (self.current.number + 1, self.next_bytes());
         let spares = Arc::clone(&self.lane.spares);
         let preparing = tokio::spawn(async move {
             if let Err(error) = spares.keep_reserve().await {
                 tracing::warn!(%error, "nothing is kept for the end of the lane");
             }
-            spares.make_file(number, size).await
+            spares.make_file(number, bytes).await
         });
         self.next = Some(AbortOnDropHandle::new(preparing));
     }
@@ -556,10 +567,4 @@ impl SlowCommits {
             "a commit was slow"
         );
     }
-}
-
-/// Bytes of the `number`th file: doubling from the first up to the largest.
-pub(super) fn file_size(settings: &LaneSettings, number: u64) -> u64 {
-    let doublings = u32::try_from(number.min(32)).expect("at most 32");
-    settings.file_bytes_first.saturating_mul(1 << doublings).min(settings.file_bytes_max)
 }
