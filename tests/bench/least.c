@@ -1,7 +1,7 @@
 // The least that an acknowledgement takes on a machine: a server that takes the requests of
-// `trickle.c`, writes what has arrived past the page cache, syncs it, and answers. It checks, keeps
-// and knows nothing. What such a server does not hold, no broker holds there. Says `ready`, and runs
-// until it is killed.
+// `trickle.c`, writes what has arrived past the page cache, syncs it, and answers. It checks,
+// keeps and knows nothing. What such a server does not hold, no broker holds there. Says `ready`,
+// and runs until it is killed.
 //
 // usage: least PORT FILE TOPIC
 

@@ -2,8 +2,8 @@
 // protocol itself, from one thread: a hundred producers of librdkafka are four hundred threads,
 // whose turns on one CPU would be measured instead of a broker. Producers are idempotent, have a
 // connection per broker, and as many requests under way on it as Kafka's own allow. librdkafka is
-// asked for who leads what, once. Prints one JSON line, the same as `produce.c`, and how late records
-// were sent: what is late before a broker has it is the machine's doing, or the generator's.
+// asked for who leads what, once. Prints one JSON line, the same as `produce.c`, and how late
+// records were sent: what is late before a broker has it is the machine's doing or the generator's.
 //
 // usage: trickle BOOTSTRAP TOPIC RECORDS RECORD_SIZE [NAME=NUMBER]...
 //        rate=N       so many records a second, and latencies count from when a record was due;
@@ -457,7 +457,8 @@ int main(int argc, char **argv) {
                       .outcome = outcome_of(&options)};
   load.outcome.late = (struct latencies){allocate(options.records, 4), 0, options.records};
   for (int i = OWN_ARGUMENTS; i < argc; i++)
-    if (!take_own_option(argv[i], &ignored) && !take_option(argv[i], "partitions", &load.partitions))
+    if (!take_own_option(argv[i], &ignored) &&
+        !take_option(argv[i], "partitions", &load.partitions))
       fail(argv[i], "no such option");
   make_crc_table();
   make_request(&load);

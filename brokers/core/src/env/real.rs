@@ -265,9 +265,9 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 
 /// More than this is written past the cache: nobody reads it soon.
 const CACHED_BYTES_MAX: usize = 256 << 10;
-/// More than this is read past the cache: the engine keeps it in memory of its own, and pages for
-/// all of a history would push out what somebody reads again.
-const CACHED_READ_BYTES_MAX: usize = 1 << 20;
+/// More than this is read past the cache: the engine keeps it in memory of its own, pages for all
+/// of a history would push out what somebody reads again, and making them costs more than the read.
+const CACHED_READ_BYTES_MAX: usize = 256 << 10;
 
 fn publish_through(draft: &Path, path: &Path, pieces: &[Bytes]) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(draft)?;
@@ -404,6 +404,7 @@ impl OpenFile {
 #[async_trait]
 impl File for OpenFile {
     async fn write_at(&self, position: u64, pieces: Vec<Bytes>) -> DiskResult<()> {
+        turns::WRITES.note();
         self.blocking(move |file| file.write_all_at(position, &pieces)).await
     }
 

@@ -2,12 +2,16 @@
 //!
 //! A disk serves what it was asked first. A write that somebody waits for stands behind every byte
 //! that was asked for before: behind a handful of long reads for as long as a hundred milliseconds,
-//! behind a few pieces for less than one. A few are enough to keep a disk busy.
+//! behind a few pieces for less than one. A few are enough to keep a disk busy. Each piece costs as
+//! much as it takes to send what it holds, so they are larger where nobody writes.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -15,8 +19,12 @@ use rustix::fs::{Advice, fadvise};
 
 use super::memory::ALIGNMENT;
 
-/// What a disk is asked for at once, at most. A multiple of any alignment.
+/// What a disk is asked for at once, at most, while somebody writes. A multiple of any alignment.
 const PIECE_BYTES: usize = 256 << 10;
+/// The same while nobody does: the next write may wait for two of these.
+const QUIET_PIECE_BYTES: usize = 1 << 20;
+/// So long after a write the next one is expected.
+const QUIET_AFTER_MS: u64 = 100;
 /// No more than this waits for no turn: headers, footers, indexes.
 const SHORT_BYTES: usize = 64 << 10;
 
@@ -24,6 +32,44 @@ const SHORT_BYTES: usize = 64 << 10;
 pub(super) static CLIENTS: Turns = Turns::new(2);
 /// Reads of threads that give way to those of clients, also while they have their turn.
 pub(super) static BACKGROUND: Turns = Turns::new(1);
+
+/// What was written for somebody who waits for it.
+pub(super) static WRITES: Writes = Writes::new();
+
+/// Knows when the disk was last written to.
+pub(super) struct Writes {
+    began: OnceLock<Instant>,
+    /// Milliseconds from then to the last write; [`Self::NEVER`] before the first.
+    last_ms: AtomicU64,
+}
+
+impl Writes {
+    const NEVER: u64 = u64::MAX;
+
+    const fn new() -> Self {
+        Self { began: OnceLock::new(), last_ms: AtomicU64::new(Self::NEVER) }
+    }
+
+    /// Somebody writes now.
+    pub(super) fn note(&self) {
+        self.last_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.piece_bytes_at(self.now_ms())
+    }
+
+    fn piece_bytes_at(&self, now_ms: u64) -> usize {
+        let last_ms = self.last_ms.load(Ordering::Relaxed);
+        let is_quiet = last_ms == Self::NEVER || now_ms.saturating_sub(last_ms) > QUIET_AFTER_MS;
+        if is_quiet { QUIET_PIECE_BYTES } else { PIECE_BYTES }
+    }
+
+    fn now_ms(&self) -> u64 {
+        let began = self.began.get_or_init(Instant::now);
+        u64::try_from(began.elapsed().as_millis()).expect("no process is that old")
+    }
+}
 
 /// So many may read at once; the others wait, and come in the order in which they asked.
 pub(super) struct Turns {
@@ -101,9 +147,9 @@ pub(super) fn fill(
     turns: Option<&Turns>,
 ) -> io::Result<usize> {
     let turns = turns.filter(|_| room.len() > SHORT_BYTES);
-    let piece = if turns.is_some() { PIECE_BYTES } else { room.len() };
     let mut filled = 0;
     loop {
+        let piece = if turns.is_some() { WRITES.piece_bytes() } else { room.len() };
         let end = room.len().min(filled + piece);
         let at = position + filled as u64;
         let turn = turns.map(Turns::wait);
@@ -185,9 +231,19 @@ mod tests {
     }
 
     #[test]
+    fn pieces_are_small_while_somebody_writes_and_for_a_while_after() {
+        let writes = Writes::new();
+        assert_eq!(writes.piece_bytes_at(5), QUIET_PIECE_BYTES, "nothing was written yet");
+        writes.note();
+        let last_ms = writes.last_ms.load(Ordering::Relaxed);
+        assert_eq!(writes.piece_bytes_at(last_ms + QUIET_AFTER_MS), PIECE_BYTES);
+        assert_eq!(writes.piece_bytes_at(last_ms + QUIET_AFTER_MS + 1), QUIET_PIECE_BYTES);
+    }
+
+    #[test]
     fn long_reads_give_what_the_file_has() {
         let content: Vec<u8> =
-            (0..PIECE_BYTES * 3 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            (0..QUIET_PIECE_BYTES * 3 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, &content).unwrap();
@@ -200,6 +256,7 @@ mod tests {
                 (5, SHORT_BYTES + 1),
                 (1, PIECE_BYTES),
                 (1, PIECE_BYTES + 1),
+                (1, QUIET_PIECE_BYTES + 1),
                 (3, content.len() - 3),
                 (3, content.len()),
                 (content.len() - 1, PIECE_BYTES * 2),
