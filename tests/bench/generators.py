@@ -35,10 +35,10 @@ class Load:
 
     The rest is not for Kafka's generator. `settings` are librdkafka's, and win over what its
     generator sets itself; `one_by_one` has each record be a request, without librdkafka, and
-    `settings` be that generator's. `rate` is
-    in records a second, where 0 is as fast as it goes; with a rate, latencies count from the moment
-    at which a record was due. `producers` take turns. `stamp` puts that moment into each record,
-    for whoever reads it. Latencies of the first `skip_ms` do not count.
+    `settings` be that generator's. `rate` is in records a second, where 0 is as fast as it goes;
+    with a rate, latencies count from the moment at which a record was due. `producers` take turns.
+    `stamp` puts that moment into each record, for whoever reads it. Latencies of the first
+    `skip_ms` do not count.
     """
 
     bootstrap: str

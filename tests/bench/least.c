@@ -20,7 +20,7 @@ enum {
   CLIENTS_MAX = 1024,
   EVENTS_MAX = 256,
   REQUEST_BYTES_MAX = 1 << 16,
-  // Of a client's requests that arrive together, none is larger than a kilobyte and a bit.
+  // Requests have a record of a kilobyte each: no more of them arrive together.
   WAITING_MAX = EVENTS_MAX * (REQUEST_BYTES_MAX >> 10),
   PAGE_BYTES = 4096,
   WRITE_BYTES_MAX = EVENTS_MAX * REQUEST_BYTES_MAX,
