@@ -8,9 +8,9 @@
 #define _GNU_SOURCE  // for reads and writes past the page cache
 
 #include "generator.h"
+#include "wire.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -53,17 +53,6 @@ struct server {
   size_t write_bytes;
   off_t position;
 };
-
-static void write_32(uint8_t *at, uint32_t value) {
-  uint32_t big = htobe32(value);
-  memcpy(at, &big, sizeof big);
-}
-
-static uint32_t read_32(const uint8_t *at) {
-  uint32_t big;
-  memcpy(&big, at, sizeof big);
-  return be32toh(big);
-}
 
 // Blocks that were written before are written over: nothing but their content changes.
 static void open_file(struct server *server, const char *path) {

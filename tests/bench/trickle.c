@@ -15,8 +15,8 @@
 //                     nothing but to take records (`least.c`)
 
 #include "producing.h"
+#include "wire.h"
 
-#include <endian.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -106,35 +106,6 @@ static uint32_t crc32c(const uint8_t *bytes, size_t length) {
   return ~crc;
 }
 
-static void write_16(uint8_t *at, int16_t value) {
-  uint16_t big = htobe16((uint16_t)value);
-  memcpy(at, &big, sizeof big);
-}
-
-static void write_32(uint8_t *at, int32_t value) {
-  uint32_t big = htobe32((uint32_t)value);
-  memcpy(at, &big, sizeof big);
-}
-
-static void write_64(uint8_t *at, int64_t value) {
-  uint64_t big = htobe64((uint64_t)value);
-  memcpy(at, &big, sizeof big);
-}
-
-static int16_t read_16(const uint8_t *at) { return (int16_t)(at[0] << 8 | at[1]); }
-
-static int32_t read_32(const uint8_t *at) {
-  uint32_t big;
-  memcpy(&big, at, sizeof big);
-  return (int32_t)be32toh(big);
-}
-
-static int64_t read_64(const uint8_t *at) {
-  uint64_t big;
-  memcpy(&big, at, sizeof big);
-  return (int64_t)be64toh(big);
-}
-
 static void add_8(struct request *request, int8_t value) {
   request->bytes[request->length++] = (uint8_t)value;
 }
@@ -185,7 +156,7 @@ static void add_header(struct request *request, int16_t api, int16_t version) {
 }
 
 static void close_request(struct request *request) {
-  write_32(request->bytes, (int32_t)(request->length - 4));
+  write_32(request->bytes, (uint32_t)(request->length - 4));
 }
 
 // Makes the request that all records are sent in: only a few numbers change from one to the next.
@@ -245,16 +216,16 @@ static void send_record(struct load *load, struct producer *producer,
   const struct waiting *record =
       &connection->queue[(connection->first + connection->under_way) % WAITING_MAX];
   uint8_t *bytes = load->request.bytes, *batch = bytes + load->batch_at;
-  write_32(bytes + load->partition_at, (int32_t)record->partition);
+  write_32(bytes + load->partition_at, record->partition);
   int64_t moment_ms = wall_ms();
   write_64(batch + BASE_TIMESTAMP_AT, moment_ms);
   write_64(batch + MAX_TIMESTAMP_AT, moment_ms);
   write_64(batch + MAX_TIMESTAMP_AT + 8, producer->id);
   write_16(batch + MAX_TIMESTAMP_AT + 16, producer->epoch);
-  write_32(batch + BASE_SEQUENCE_AT, (int32_t)producer->sequences[record->partition]++);
+  write_32(batch + BASE_SEQUENCE_AT, producer->sequences[record->partition]++);
   if (load->options.stamp) memcpy(bytes + load->value_at, &record->due_ns, STAMP_BYTES);
   size_t checked = load->request.length - load->batch_at - ATTRIBUTES_AT;
-  write_32(batch + CRC_AT, (int32_t)crc32c(batch + ATTRIBUTES_AT, checked));
+  write_32(batch + CRC_AT, crc32c(batch + ATTRIBUTES_AT, checked));
   send_all(connection->socket, &load->request);
   note_sent(&load->outcome, record->due_ns, now_ns());
   connection->under_way++;
@@ -268,7 +239,7 @@ static void send_waiting(struct load *load, struct producer *producer,
 
 static void take_answer(struct load *load, struct connection *connection, const uint8_t *answer) {
   // Length, correlation, one topic by name, one partition by index.
-  int16_t error = read_16(answer + 8 + 4 + 2 + strlen(load->topic) + 4 + 4);
+  int16_t error = (int16_t)read_16(answer + 8 + 4 + 2 + strlen(load->topic) + 4 + 4);
   uint64_t now = now_ns(), due_ns = connection->queue[connection->first].due_ns;
   connection->first = (connection->first + 1) % WAITING_MAX;
   connection->count--, connection->under_way--;
@@ -375,11 +346,11 @@ static void name_producer(struct producer *producer) {
     int socket = producer->connections[0].socket;
     send_all(socket, &request);
     receive_exactly(socket, bytes, 4);
-    size_t length = (size_t)read_32(bytes);
+    size_t length = read_32(bytes);
     if (length > sizeof bytes) fail("producer id", "an answer is too long");
     receive_exactly(socket, bytes, length);
-    int16_t error = read_16(bytes + 8);
-    producer->id = read_64(bytes + 10), producer->epoch = read_16(bytes + 18);
+    int16_t error = (int16_t)read_16(bytes + 8);
+    producer->id = (int64_t)read_64(bytes + 10), producer->epoch = (int16_t)read_16(bytes + 18);
     if (!error) return;
     if (now_ns() > until_ns) fail("producer id", rd_kafka_err2str((rd_kafka_resp_err_t)error));
     wait_until_ns(now_ns() + 100 * (uint64_t)NS_PER_MS);
