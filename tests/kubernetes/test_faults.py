@@ -191,3 +191,22 @@ def test_nothing_is_known_of_what_cannot_be_watched(control_plane, admin, way):
             await nothing_left(control_plane, driver, proxy)
 
     asyncio.run(scenario())
+
+
+def test_all_are_told_of_trouble_that_an_observation_saw_first(way, monkeypatch):
+    """And of its end: it came after one beat of the pulse, and may be over before the next."""
+    found = way([None])
+    (cluster_id,) = found.faults
+
+    async def scenario():
+        async with found.driving() as driver:
+            watched = Watched(driver, cluster_id)
+            await accepted(lambda: driver.apply(plan_of(cluster_id)))
+            await watched.until(lambda seen: seen.known)
+            for trouble in ("nothing is heard of Pods", None):
+                monkeypatch.setattr(driver, "unwell", lambda trouble=trouble: trouble)
+                before = watched.notified
+                seen = await driver.observe(cluster_id)
+                assert (seen.known, watched.notified) == (trouble is None, before + 1)
+
+    asyncio.run(scenario())

@@ -151,12 +151,14 @@ class KubernetesDriver:
 
     async def observe(self, cluster_id: str) -> ClusterObservation:
         """See `Driver.observe`."""
+        # Whoever sees trouble first has all be told: else nobody would be told that it is over.
+        self._tell_of_trouble()
         name = namespace_of(cluster_id)
         return ClusterObservation(
             cluster_id,
             observe(self._deployments.of(name), self._pods.of(name), self._options, self._is_lost),
             self._restarts.get(cluster_id, 0),
-            self.unwell() is None,
+            not self._was_unwell,
         )
 
     def unwell(self) -> str | None:
