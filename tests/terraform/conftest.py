@@ -87,6 +87,16 @@ class Team:
         return other
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Runs these tests first, whatever the order of the others is.
+
+    Between two of them a test of another package would end the service, which starts for a minute.
+    """
+    here = Path(__file__).parent
+    items.sort(key=lambda item: not item.path.is_relative_to(here))
+
+
 @pytest.fixture
 def team(service, terraform, provider, tmp_path):
     """An organisation with a key, and an empty workspace."""
