@@ -94,6 +94,8 @@ class KubernetesDriver:
         self._pulse_thread = ThreadPoolExecutor(1, thread_name_prefix="pulse of Kubernetes")
         self._pulse = Pulse(self._beat, self._tell_of_trouble)
         self._was_unwell = False
+        # Who looked while it was: of a new cluster there is nothing else by which to find it.
+        self._left_in_doubt: set[str] = set()
 
     def notify(self, call: Callable[[str], None]) -> None:
         """See `Driver.notify`."""
@@ -153,6 +155,8 @@ class KubernetesDriver:
         """See `Driver.observe`."""
         # Whoever sees trouble first has all be told: else nobody would be told that it is over.
         self._tell_of_trouble()
+        if self._was_unwell:
+            self._left_in_doubt.add(cluster_id)
         name = namespace_of(cluster_id)
         return ClusterObservation(
             cluster_id,
@@ -427,8 +431,9 @@ class KubernetesDriver:
             known = {
                 each["metadata"]["labels"][manifests.CLUSTER] for each in self._namespaces.all()
             }
-            for cluster_id in sorted(known | self._wanted.keys()):
+            for cluster_id in sorted(known | self._wanted.keys() | self._left_in_doubt):
                 self._notify(cluster_id)
+            self._left_in_doubt.clear()
 
     def _on_change(self, cluster_id: str) -> None:
         """Called by the threads of the caches."""
