@@ -204,7 +204,7 @@ def test_all_are_told_of_trouble_that_an_observation_saw_first(way, monkeypatch)
             await Watched(driver, old).until(lambda seen: seen.known)
             for trouble, expected in (("as the test wants it", {old}), (None, {old, new})):
                 monkeypatch.setattr(driver, "unwell", lambda trouble=trouble: trouble)
-                told = set()
+                told: set[str] = set()
                 driver.notify(told.add)
                 seen = await driver.observe(new)
                 assert (seen.known, told) == (trouble is None, expected)
