@@ -1,4 +1,5 @@
-"""etcd from Python, for what the engine does not do there: a lease, users and roles, copies.
+"""etcd from Python, for what the engine does not do there: a lease, users and roles, copies, and
+what keeps its database small.
 
 By etcd's own gateway from JSON to its interface, at the address that clients use anyway. Everything
 that brokers and the control plane keep is read and written through `brokers.metadata` instead.
@@ -24,7 +25,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from brokers.errors import InvalidError, UnavailableError, UnknownOutcomeError
 from brokers.locations import EtcdLocation
 
-__all__ = ["Entry", "Etcd", "range_end"]
+__all__ = ["Entry", "Etcd", "MemberStatus", "range_end"]
 
 TIMEOUT_S = 5.0
 PAGE_KEYS = 500
@@ -32,6 +33,9 @@ PAGE_KEYS = 500
 UNAUTHENTICATED, UNAVAILABLE, FAILED_PRECONDITION = 16, 14, 9
 # What etcd says of a member that did nothing: another one may.
 NOT_DONE = ("no leader", "not capable", "stopped")
+# What it says of a revision whose history is gone, and of an alarm by which it refuses writes.
+COMPACTED = "has been compacted"
+NO_SPACE = "alarm:NOSPACE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,22 @@ class Answer:
 
     entries: tuple[Entry, ...]
     revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """How large a member's database is.
+
+    `file_bytes`: its file, to which the quota applies and which never shrinks by itself.
+    `in_use_bytes`: what is left of it after a defragmentation. `quota_bytes`: 0 where the member
+    does not tell it, as before etcd 3.6 or where none was set; negative where it has none.
+    `out_of_space`: etcd refuses all writes, of whichever member the quota was reached.
+    """
+
+    file_bytes: int
+    in_use_bytes: int
+    quota_bytes: int
+    out_of_space: bool = False
 
 
 class Etcd:
@@ -131,6 +151,29 @@ class Etcd:
         except InvalidError as error:
             if "lease not found" not in str(error):
                 raise
+
+    def compact(self, revision: int) -> bool:
+        """Drops the history before a revision; False where it is gone already.
+
+        Of all that the etcd keeps, whatever its root: revisions are counted for all of it together.
+        """
+        try:
+            self._read("kv/compaction", {"revision": revision})
+        except InvalidError as error:
+            if COMPACTED not in str(error):
+                raise
+            return False
+        return True
+
+    def status(self) -> MemberStatus:
+        """How large the database of the member is that answers. Needs etcd's role `root`."""
+        answer = self._read("maintenance/status", {})
+        return MemberStatus(
+            file_bytes=int(answer.get("dbSize", 0)),
+            in_use_bytes=int(answer.get("dbSizeInUse", 0)),
+            quota_bytes=int(answer.get("dbSizeQuota", 0)),
+            out_of_space=any(NO_SPACE in each for each in answer.get("errors", ())),
+        )
 
     def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Any call of `/v3/` that may be repeated."""

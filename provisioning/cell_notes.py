@@ -46,7 +46,9 @@ class CellHealth:
     `wanted`: brokers that should run, `unhealthy`: those of them that do not serve. `held`: nothing
     may be deleted; `reason` says why, for people. `platform`: why what runs brokers cannot be
     asked; empty: it can. `machines`: those that are lost, by name. `orphans`: clusters that nobody
-    wants and nobody purged.
+    wants and nobody purged. `etcd_file_bytes`: the database file of etcd's fullest member, of which
+    `etcd_in_use_bytes` are in use; 0: not known, as of a cell in SQLite. `etcd_quota_bytes`: how
+    large the file may become; 0: there is no quota.
     """
 
     told_at_ms: int
@@ -57,6 +59,9 @@ class CellHealth:
     platform: str = ""
     machines: tuple[str, ...] = ()
     orphans: tuple[str, ...] = ()
+    etcd_file_bytes: int = 0
+    etcd_in_use_bytes: int = 0
+    etcd_quota_bytes: int = 0
 
 
 def put_removal(store: CellStore, cluster_id: str, removal: Removal) -> None:

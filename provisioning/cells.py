@@ -6,6 +6,7 @@ that the API shows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -36,6 +37,8 @@ from provisioning.errors import (
     OutcomeUnknown,
     RecordTooLarge,
 )
+
+logger = logging.getLogger(__name__)
 
 
 def cell_store() -> CellStore:
@@ -71,11 +74,32 @@ def forbid_brokers(cluster_id: str) -> None:
         forbid_cluster(etcd, cluster_id)
 
 
-@cache
+def metadata_out_of_space() -> bool | None:
+    """Whether the metadata store refuses all writes because its quota is reached.
+
+    None where that is not known. The keeper cannot tell it: what it tells is a write.
+    """
+    etcd = _etcd(config().cell.metadata)
+    if etcd is None:
+        return False
+    try:
+        return etcd.status().out_of_space
+    except metadata.MetadataError as error:
+        logger.warning("cell.space_unknown error=%s", error)
+        return None
+
+
 def _guarded_etcd(location: str) -> Etcd | None:
     """The cell's etcd where it knows users: then the service itself is one."""
+    etcd = _etcd(location)
+    return None if etcd is None or etcd.location.user is None else etcd
+
+
+@cache
+def _etcd(location: str) -> Etcd | None:
+    """The cell's etcd; None of a cell in SQLite."""
     place = metadata_location(location)
-    return None if isinstance(place, Path) or place.user is None else Etcd(place)
+    return None if isinstance(place, Path) else Etcd(place)
 
 
 def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:

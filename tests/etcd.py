@@ -38,6 +38,8 @@ class EtcdServer:
     # With one it is reached by TLS alone, by those whom it signed; `server` is its certificate's
     # name there. Its interface for JSON asks itself, so it is a client too.
     authority: Authority | None = None
+    # 0: none is said, and etcd's own default holds.
+    quota_bytes: int = 0
     roots: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -69,6 +71,8 @@ class EtcdServer:
             "heartbeat-interval": 200,
             "election-timeout": 2000,
         }
+        if self.quota_bytes:
+            options["quota-backend-bytes"] = self.quota_bytes
         if self.authority:
             options |= {
                 "cert-file": self.authority.certificate("server"),
@@ -150,12 +154,21 @@ class EtcdServer:
 
 @contextmanager
 def running_etcd(
-    folder: Path, host: str = "127.0.0.1", authority: Authority | None = None
+    folder: Path,
+    host: str = "127.0.0.1",
+    authority: Authority | None = None,
+    *,
+    quota_bytes: int = 0,
 ) -> Iterator[EtcdServer]:
     """A member that answers and keeps its data in the folder."""
     port, peer_port = free_ports(2)
     server = EtcdServer(
-        folder=folder, port=port, peer_port=peer_port, host=host, authority=authority
+        folder=folder,
+        port=port,
+        peer_port=peer_port,
+        host=host,
+        authority=authority,
+        quota_bytes=quota_bytes,
     )
     try:
         server.start()

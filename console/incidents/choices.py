@@ -14,6 +14,7 @@ class IncidentKind(models.TextChoices):
     KEEPER_SILENT = "keeper_silent", "A cell's keeper says nothing"
     MACHINE_LOST = "machine_lost", "A machine that brokers ran on is lost"
     PLATFORM_UNREACHABLE = "platform_unreachable", "What runs brokers cannot be asked"
+    METADATA_FULL = "metadata_full", "A cell's metadata store is nearly full"
     OPERATION_STUCK = "operation_stuck", "An operation does not end"
     TASKS_DELAYED = "tasks_delayed", "Background work does not run"
     USAGE_INCOMPLETE = "usage_incomplete", "Usage of an hour is missing"

@@ -21,6 +21,10 @@ PATIENCE = {
 }
 # A keeper tells every quarter of a minute.
 KEEPER_SILENT = timedelta(minutes=2)
+# etcd refuses all writes at the quota. The file of its database is what counts there, so it is what
+# is judged; by what is in use of the file, whether a defragmentation helps for long.
+ETCD_FILE_PERCENT = 70
+ETCD_IN_USE_PERCENT = 50
 # What is said of a cluster follows from what its cell tells.
 OF_CLUSTERS = frozenset({IncidentKind.BROKERS_CRASHING})
 # And what the keeper tells, from what it told not long ago.
@@ -75,7 +79,9 @@ class UsageFact:
 
 @dataclass(frozen=True, slots=True)
 class HealthFact:
-    """How a cell's brokers are. `platform`: why what runs them cannot be asked, or empty."""
+    """What the keeper tells of a cell. `platform`: why what runs brokers cannot be asked, or empty.
+    `etcd_file_bytes`: 0 where it is not known, `etcd_quota_bytes`: 0 where there is none.
+    """
 
     told_at: datetime
     held: bool
@@ -83,6 +89,9 @@ class HealthFact:
     wanted: int
     platform: str
     machines: Sequence[str]
+    etcd_file_bytes: int = 0
+    etcd_in_use_bytes: int = 0
+    etcd_quota_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,14 @@ class Facts:
     oldest_task_at: datetime | None
     # What the keeper told last; None: it never did, or the cell does not answer.
     health: HealthFact | None = None
+    # Whether the metadata store refuses all writes for want of space; None: not known.
+    out_of_space: bool | None = False
+
+    @property
+    def size_known(self) -> bool:
+        """Whether it is known how full the metadata store is."""
+        told = self.keeper_speaks and self.health is not None and self.health.etcd_file_bytes > 0
+        return told and self.out_of_space is not None
 
     @property
     def keeper_speaks(self) -> bool:
@@ -176,6 +193,7 @@ def findings(facts: Facts) -> list[Finding]:
     return [
         *_of_service(facts),
         *_of_keeper(facts),
+        *_of_space(facts),
         *(_crashing(each) for each in facts.clusters if _crashes(each)),
         *(
             _stuck(each)
@@ -193,6 +211,7 @@ def changes(
     at: datetime,
     cell_answers: bool,
     keeper_speaks: bool = True,
+    size_known: bool = True,
 ) -> list[Change]:
     """What to do, so that what is found has an open incident and nothing else has one."""
     wrong = {each.key: each for each in found}
@@ -205,6 +224,7 @@ def changes(
     for key, incident in sorted(incidents.items()):
         unknown = incident.kind in OF_CLUSTERS and not cell_answers
         unknown |= incident.kind in OF_KEEPERS and not keeper_speaks
+        unknown |= incident.kind is IncidentKind.METADATA_FULL and not size_known
         if key in wrong or unknown or incident.state is IncidentState.CLOSED:
             continue
         if incident.state is IncidentState.SUSPECTED:
@@ -315,6 +335,40 @@ def _of_keeper(facts: Facts) -> list[Finding]:
             )
         )
     return found
+
+
+def _of_space(facts: Facts) -> list[Finding]:
+    """Texts without figures: each other text is a part of the story."""
+    health = facts.health if facts.size_known else None
+    cell = facts.cell
+    title = "The metadata store is nearly full"
+    if facts.out_of_space:
+        title = "Clusters cannot be changed"
+        text = (
+            f"The metadata store of the cell {cell} has reached its quota and refuses all writes. "
+            "Clients that are connected go on; changes and waking do not work. Its members must be "
+            "defragmented or get a larger quota, and then its alarm NOSPACE must be disarmed."
+        )
+    elif health is None or not _reached(ETCD_FILE_PERCENT, health.etcd_file_bytes, health):
+        return []
+    elif _reached(ETCD_IN_USE_PERCENT, health.etcd_in_use_bytes, health):
+        text = (
+            f"The metadata store of the cell {cell} has grown to more than {ETCD_FILE_PERCENT} % "
+            "of its quota, at which it refuses all writes. Most of that is in use: its members "
+            "need a larger quota."
+        )
+    else:
+        text = (
+            f"The metadata store of the cell {cell} has grown to more than {ETCD_FILE_PERCENT} % "
+            "of its quota, at which it refuses all writes. Much of that is free: a defragmentation "
+            "of its members makes it smaller."
+        )
+    return [Finding(IncidentKind.METADATA_FULL, cell[:SUBJECT_CHARS_MAX], None, "", title, text)]
+
+
+def _reached(percent: int, size_bytes: int, health: HealthFact) -> bool:
+    quota_bytes = health.etcd_quota_bytes
+    return quota_bytes > 0 and 100 * size_bytes >= percent * quota_bytes
 
 
 def _crashes(cluster: ClusterFact) -> bool:

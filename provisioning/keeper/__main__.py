@@ -31,6 +31,7 @@ from provisioning.keeper.keeper import Keeper
 from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
 from provisioning.keeper.lease import KeeperLease, LeaseLostError
 from provisioning.keeper.lock import KeeperLock
+from provisioning.keeper.maintenance import EtcdMaintenance
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.settings import DriverSettings, KeeperSettings, load_settings
 from provisioning.keeper.store import AsyncStore
@@ -193,15 +194,34 @@ def cell(
     else:
         driver, files = LocalDriver(settings.keeper.folder / "run", local(own)), BrokerFiles()
     records = CellRecords(settings.cell.metadata, lease.held if lease else lambda: True)
+    clock = Clock()
     return Cell(
         settings=settings,
         secret=secret,
         driver=driver,
         store=AsyncStore(records, metrics),
-        clock=Clock(),
+        clock=clock,
         metrics=metrics,
         sample_groups=sample_groups,
         files=files,
+        maintenance=maintenance_of(settings, metrics, clock, lease),
+    )
+
+
+def maintenance_of(
+    settings: KeeperSettings, metrics: Metrics, clock: Clock, lease: KeeperLease | None
+) -> EtcdMaintenance | None:
+    """What keeps etcd's database small; None of a cell in SQLite."""
+    location = metadata_location(settings.cell.metadata)
+    if lease is None or isinstance(location, Path):
+        return None
+    return EtcdMaintenance(
+        location,
+        metrics,
+        clock,
+        leads=lease.held,
+        interval_ms=settings.keeper.etcd_compaction_interval_ms,
+        quota_bytes=settings.keeper.etcd_quota_bytes,
     )
 
 

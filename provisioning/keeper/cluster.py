@@ -36,6 +36,7 @@ from provisioning.keeper.decide import (
 from provisioning.keeper.guard import Crowd, GuardRules, Replaced
 from provisioning.keeper.health import UNANSWERED, Beat, Watch, beat_of
 from provisioning.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_folder
+from provisioning.keeper.maintenance import EtcdMaintenance
 from provisioning.keeper.metrics import Metrics
 from provisioning.keeper.plan import cluster_plan
 from provisioning.keeper.probe import topics_in
@@ -79,6 +80,8 @@ class Cell:
     crowd: Crowd = field(default_factory=Crowd)
     watch: Watch = field(default_factory=Watch)
     files: BrokerFiles = field(default_factory=BrokerFiles)
+    # None of a cell in SQLite, which keeps no more history than it needs by itself.
+    maintenance: EtcdMaintenance | None = None
 
     @property
     def rules(self) -> Rules:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from brokers.etcd import MemberStatus
 from provisioning.cell_notes import CellHealth
 from provisioning.drivers.base import BrokerState, ClusterObservation
 from provisioning.keeper.guard import Guard
@@ -72,9 +73,15 @@ def beat_of(
 
 
 def health_of_cell(
-    beats: Iterable[Beat], guard: Guard, *, platform: str, orphans: Iterable[str], now_ms: int
+    beats: Iterable[Beat],
+    guard: Guard,
+    *,
+    platform: str,
+    orphans: Iterable[str],
+    now_ms: int,
+    etcd: MemberStatus | None = None,
 ) -> CellHealth:
-    """What is told of a cell."""
+    """What is told of a cell. `etcd`: its fullest member; None: not known."""
     found = list(beats)
     wanted, unhealthy = sum(b.wanted for b in found), sum(b.unhealthy for b in found)
     machines = sorted({name for beat in found for name in beat.machines})
@@ -90,4 +97,7 @@ def health_of_cell(
         platform=platform,
         machines=tuple(machines[:NAMED_MAX]),
         orphans=tuple(sorted(orphans)[:NAMED_MAX]),
+        etcd_file_bytes=0 if etcd is None else etcd.file_bytes,
+        etcd_in_use_bytes=0 if etcd is None else etcd.in_use_bytes,
+        etcd_quota_bytes=0 if etcd is None else etcd.quota_bytes,
     )

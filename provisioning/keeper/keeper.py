@@ -65,12 +65,15 @@ class Keeper:
 
     async def run(self) -> None:
         """Keeps them, until it is cancelled."""
-        watching = asyncio.create_task(self._watch_health(), name="health of the cell")
+        beside = {asyncio.create_task(self._watch_health(), name="health of the cell")}
+        if self._cell.maintenance is not None:
+            beside.add(asyncio.create_task(self._cell.maintenance.run(), name="etcd"))
         try:
             await self._follow_again()
         finally:
-            watching.cancel()
-            await asyncio.wait({watching})
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
 
     async def _follow_again(self) -> None:
         while True:

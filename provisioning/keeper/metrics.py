@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from brokers.etcd import MemberStatus
 from provisioning.drivers.base import BrokerState
 from provisioning.keeper.records import Phase
 
@@ -19,6 +20,13 @@ COUNTERS = {
     "sample_failures": "Samples that were not taken or not stored",
     "store_failures": "Calls of the metadata store that failed",
     "driver_unknown": "Requests to the driver whose outcome is unknown",
+    "etcd_compactions": "Compactions of etcd's history",
+    "etcd_compaction_failures": "Attempts to compact etcd's history that failed",
+}
+ETCD_SIZES = {
+    "file": "Size of the database file of etcd's fullest member",
+    "in_use": "What is in use of that file",
+    "quota": "Size of the file at which etcd refuses all writes",
 }
 WAKE_BUCKETS_S = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
@@ -31,6 +39,8 @@ class Metrics:
         self._wakes_s: list[int] = [0] * (len(WAKE_BUCKETS_S) + 1)
         self._wakes_sum_s = 0.0
         self.leading = False
+        # Of etcd's fullest member; None where it is not known, as of a cell in SQLite.
+        self.etcd: MemberStatus | None = None
 
     def count(self, name: str, by: int = 1) -> None:
         """Adds to a counter of `COUNTERS`."""
@@ -64,6 +74,7 @@ class Metrics:
             yield f"# HELP freshet_keeper_{name}_total {text}"
             yield f"# TYPE freshet_keeper_{name}_total counter"
             yield f"freshet_keeper_{name}_total {self._counts[name]}"
+        yield from self._etcd_lines()
         yield "# HELP freshet_keeper_wake_seconds From a wake request until a broker serves"
         yield "# TYPE freshet_keeper_wake_seconds histogram"
         reached = 0
@@ -72,3 +83,12 @@ class Metrics:
             yield f'freshet_keeper_wake_seconds_bucket{{le="{bound}"}} {reached}'
         yield f"freshet_keeper_wake_seconds_sum {self._wakes_sum_s:.6f}"
         yield f"freshet_keeper_wake_seconds_count {reached}"
+
+    def _etcd_lines(self) -> Iterator[str]:
+        """Without a value where it is not known, or where there is no quota."""
+        for name, text in ETCD_SIZES.items():
+            size = getattr(self.etcd, f"{name}_bytes", 0)
+            yield f"# HELP freshet_keeper_etcd_{name}_bytes {text}"
+            yield f"# TYPE freshet_keeper_etcd_{name}_bytes gauge"
+            if size > 0:
+                yield f"freshet_keeper_etcd_{name}_bytes {size}"

@@ -55,6 +55,8 @@ class LoopSettings:
     unhealthy_min: int = 3
     hold_after_ms: int = 10_000
     release_after_ms: int = 60_000
+    etcd_compaction_interval_ms: int = 3_600_000
+    etcd_quota_bytes: int = 2 * 1024**3
     log_level: str = "info"
 
 

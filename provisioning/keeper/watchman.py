@@ -50,7 +50,12 @@ class Watchman:
                     cluster.poke()
         orphans = [cluster.cluster_id for cluster in clusters if cluster.orphaned]
         health = health_of_cell(
-            beats, cell.watch.guard, platform=platform, orphans=orphans, now_ms=now_ms
+            beats,
+            cell.watch.guard,
+            platform=platform,
+            orphans=orphans,
+            now_ms=now_ms,
+            etcd=None if cell.maintenance is None else cell.maintenance.fullest,
         )
         await self._hold(health)
         await self._tell(health)
@@ -87,6 +92,14 @@ class Watchman:
         if told is not None and health.told_at_ms - told.told_at_ms < TOLD_AGAIN_MS:
             # How many are unhealthy follows what happens; how many should run is nobody's hurry.
             known = replace(told, told_at_ms=health.told_at_ms, wanted=health.wanted)
+            if told.etcd_file_bytes and health.etcd_file_bytes:
+                # Nor is by how much etcd grew, which it does with each of these writes too.
+                known = replace(
+                    known,
+                    etcd_file_bytes=health.etcd_file_bytes,
+                    etcd_in_use_bytes=health.etcd_in_use_bytes,
+                    etcd_quota_bytes=health.etcd_quota_bytes,
+                )
             if health == known:
                 return
         try:

@@ -101,6 +101,50 @@ def test_what_is_not_known_is_said(tmp_path):
         assert client(server.location("cell-0")).get("a").value == b"1"
 
 
+def test_history_goes_once_and_what_there_is_stays(tmp_path):
+    with running_etcd(tmp_path) as server:
+        etcd = client(server.location())
+        revisions = []
+        for value in (b"1", b"2", b"3"):
+            etcd.write({"a": value})
+            revisions.append(etcd.get("a").revision)
+        assert etcd.compact(revisions[1]) is True
+        # Repeated, or behind what somebody else dropped, it is no error.
+        assert [etcd.compact(revision) for revision in revisions[:2]] == [False, False]
+        with pytest.raises(InvalidError, match="compacted"):
+            etcd.range("a", revision=revisions[0])
+        assert etcd.range("a", revision=revisions[1]).entries[0].value == b"2"
+        assert contents(etcd) == {"a": b"3"}
+        with pytest.raises(InvalidError, match="future"):
+            etcd.compact(revisions[2] + 1)
+
+
+def fill(etcd, quota_bytes):
+    """Writes until it is refused: etcd learns the size of its file at each tenth of a second."""
+    for _ in range(10_000):
+        etcd.write({"a": bytes(quota_bytes // 8)})
+
+
+def test_a_member_tells_how_full_it_is(tmp_path):
+    quota_bytes = 1 << 20
+    with running_etcd(tmp_path, quota_bytes=quota_bytes) as server:
+        etcd = client(server.location())
+        told = etcd.status()
+        assert 0 < told.in_use_bytes <= told.file_bytes < quota_bytes
+        assert (told.quota_bytes, told.out_of_space) == (quota_bytes, False)
+        with pytest.raises(InvalidError, match="space exceeded"):
+            fill(etcd, quota_bytes)
+        told = etcd.status()
+        assert told.out_of_space
+        # What helps is not refused: dropping history, and a smaller file.
+        dropped = etcd.get("a").revision - 1
+        assert etcd.compact(dropped)
+        # Waits until it is done.
+        etcd.call("kv/compaction", {"revision": dropped + 1, "physical": True})
+        etcd.call("maintenance/defragment", {})
+        assert etcd.status().file_bytes < told.file_bytes
+
+
 @dataclass(frozen=True)
 class Guarded:
     """A cell of two clusters in an etcd that asks who somebody is."""
@@ -161,6 +205,7 @@ def test_a_tenants_brokers_neither_read_nor_write_anothers_keys(guarded):
         lambda: tenant.create("", b""),
         lambda: tenant.remove("cl_b/"),
         lambda: tenant.call("auth/user/list", {}),
+        tenant.status,
         lambda: tenant.call("auth/user/changepw", {"name": "cl_b", "password": "x"}),
     ):
         with pytest.raises(InvalidError, match="permission denied"):

@@ -16,7 +16,17 @@ MINUTE = timedelta(minutes=1)
 CLUSTER = rules.ClusterFact(
     id="cl_a", organization_id="org_a", name="orders", phase="running", message="", crashing=False
 )
-HEALTH = rules.HealthFact(AT, held=False, unhealthy=0, wanted=9, platform="", machines=[])
+HEALTH = rules.HealthFact(
+    AT,
+    held=False,
+    unhealthy=0,
+    wanted=9,
+    platform="",
+    machines=[],
+    etcd_file_bytes=69,
+    etcd_in_use_bytes=10,
+    etcd_quota_bytes=100,
+)
 WELL = Facts(
     at=AT,
     cell="local",
@@ -42,6 +52,8 @@ ILL = {
     "held": told(held=True, unhealthy=7),
     "machine": told(machines=["node-1"]),
     "platform": told(platform="no answer"),
+    "size": told(etcd_file_bytes=70),
+    "space": replace(WELL, out_of_space=True),
     "silent": told(told_at=AT - rules.KEEPER_SILENT),
     "failed": replace(WELL, clusters=[replace(CLUSTER, phase="failed", message="refused")]),
     "crashing": replace(WELL, clusters=[replace(CLUSTER, crashing=True)]),
@@ -59,6 +71,7 @@ def changed(facts, *known, later=timedelta(0)):
         at=AT + later,
         cell_answers=facts.cell_answers,
         keeper_speaks=facts.keeper_speaks,
+        size_known=facts.size_known,
     )
 
 
@@ -87,7 +100,7 @@ def test_what_is_ill_has_one(ill):
     assert change.finding.title
     assert change.finding.text
     # What concerns everybody names nobody.
-    everybody = {"cell", "tasks", "held", "machine", "platform", "silent"}
+    everybody = {"cell", "tasks", "held", "machine", "platform", "silent", "size", "space"}
     assert (change.finding.organization_id is None) == (ill in everybody)
 
 
@@ -143,6 +156,38 @@ def test_from_a_keepers_silence_follows_nothing_but_that_it_is_silent(ill):
     silent = replace(ILL["silent"])
     for facts in (silent, replace(WELL, health=None)):
         assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, known(ILL[ill]))
+
+
+def test_what_makes_room_in_a_metadata_store_is_said():
+    (free,) = rules.findings(told(etcd_file_bytes=90, etcd_in_use_bytes=49))
+    assert "defragmentation" in free.text
+    (used,) = rules.findings(told(etcd_file_bytes=90, etcd_in_use_bytes=50))
+    assert "larger quota" in used.text
+    # That it grows on is no news; that it is full is, also where nothing else is known.
+    assert changed(told(etcd_file_bytes=99), known(ILL["size"])) == []
+    (full,) = changed(replace(ILL["silent"], out_of_space=True), known(ILL["size"]))[1:]
+    assert (full.id, full.state) == ("inc_a", OPEN)
+    assert "NOSPACE" in full.text
+
+
+def test_a_metadata_store_without_a_quota_is_never_full():
+    boundless = told(etcd_file_bytes=1 << 50, etcd_quota_bytes=0)
+    assert rules.findings(boundless) == []
+    assert changed(boundless, known(ILL["size"])) == [Advance("inc_a", CLOSED, rules.IT_IS_OVER)]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ILL["silent"],
+        told(etcd_file_bytes=0),
+        replace(WELL, out_of_space=None),
+        replace(WELL, health=None),
+    ],
+)
+@pytest.mark.parametrize("ill", ["size", "space"])
+def test_where_its_size_is_not_known_a_full_metadata_store_stays_one(facts, ill):
+    assert Advance("inc_a", CLOSED, rules.IT_IS_OVER) not in changed(facts, known(ILL[ill]))
 
 
 STATES = st.sampled_from(list(IncidentState))

@@ -1,23 +1,31 @@
 """The sweep against PostgreSQL and a cell: what it opens, who sees it, who gets a mail."""
 
+import contextlib
+import dataclasses
 from datetime import timedelta
 
 import pytest
 from django.core import mail
 from django.db import IntegrityError, ProgrammingError, connection, transaction
 
-from brokers.errors import UnavailableError
+from brokers.errors import InvalidError, MetadataError, UnavailableError
+from brokers.etcd import Etcd
+from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
 from console.accounts.models import User
-from console.common.clock import now
+from console.common.clock import now, unix_ms
+from console.common.conf import config
 from console.common.models import OutboxEntry
 from console.common.tenancy import organization_scope, system_scope
 from console.incidents import services
 from console.incidents.models import Incident, RestartCount
 from metering.models import HourStanding
+from provisioning.cell_notes import CellHealth, put_health
+from provisioning.cells import cell_store
 from provisioning.models import Operation
 from tests.console.cases import assert_problem
 from tests.console.outbox import run_outbox
+from tests.etcd import running_etcd
 from tests.provisioning.control.world import failing, put_status
 
 MINUTE = timedelta(minutes=1)
@@ -87,6 +95,14 @@ def test_a_failed_cluster_tells_why(api, cluster_id):
         "its settings were refused",
         "It is over.",
     ]
+
+
+def test_one_that_postgresql_does_not_take_keeps_no_other(api, cluster_id, make_cluster):
+    odd = make_cluster()
+    put_status(odd, "failed", message="a NUL: \0")
+    put_status(cluster_id, "failed", message="its settings were refused")
+    assert services.sweep_incidents() == 1
+    assert [each["cluster_id"] for each in shown(api)] == [cluster_id]
 
 
 def test_a_cell_that_does_not_answer_concerns_everybody(api, other_tenant, cluster_id, later):
@@ -163,6 +179,81 @@ def test_hours_whose_usage_is_missing(api, tenant, cluster_id):
     services.sweep_incidents()
     (incident,) = shown(api)
     assert (incident["kind"], incident["cluster_id"]) == ("usage_incomplete", cluster_id)
+
+
+def tell_size(file_bytes, in_use_bytes=1, quota_bytes=100):
+    """What the keeper tells of the cell's etcd."""
+    told = CellHealth(
+        unix_ms(now()),
+        etcd_file_bytes=file_bytes,
+        etcd_in_use_bytes=in_use_bytes,
+        etcd_quota_bytes=quota_bytes,
+    )
+    put_health(cell_store(), told)
+
+
+@pytest.fixture
+def cell_at(settings):
+    """Has a cell of this test's own lie somewhere."""
+
+    def put(location):
+        cell = dataclasses.replace(config().cell, metadata=location)
+        settings.FRESHET = dataclasses.replace(config(), cell=cell)
+
+    return put
+
+
+def test_a_metadata_store_that_is_nearly_full(api, tenant, staff, cell_at, tmp_path):
+    cell_at(str(tmp_path / "metadata.sqlite"))
+    run_outbox()
+    mail.outbox.clear()
+    tell_size(69)
+    services.sweep_incidents()
+    assert shown(api) == []
+    tell_size(70)
+    services.sweep_incidents()
+    (incident,) = shown(api)
+    assert (incident["kind"], incident["state"]) == ("metadata_full", "open")
+    assert "defragmentation" in incident["updates"][0]["text"]
+    tell_size(71)
+    assert services.sweep_incidents() == 0
+    # It is not known any more, which says nothing.
+    tell_size(0, 0, 0)
+    assert services.sweep_incidents() == 0
+    tell_size(69)
+    services.sweep_incidents()
+    assert [each["state"] for each in shown(api)] == ["closed"]
+    run_outbox()
+    assert [each.to for each in mail.outbox] == [[staff.email]] * 2
+
+
+def test_a_metadata_store_that_is_full(api, tenant, cell_at, tmp_path):
+    quota_bytes = 1 << 20
+    with running_etcd(tmp_path, quota_bytes=quota_bytes) as server:
+        cell_at(server.location())
+        services.sweep_incidents()
+        assert shown(api) == []
+        location = metadata_location(config().cell.metadata)
+        assert isinstance(location, EtcdLocation)
+        etcd = Etcd(location)
+        while not etcd.status().out_of_space:
+            with contextlib.suppress(InvalidError):
+                etcd.write({"a": bytes(quota_bytes // 8)})
+        with pytest.raises(MetadataError):
+            tell_size(99)
+        services.sweep_incidents()
+        (incident,) = shown(api)
+        assert (incident["kind"], incident["state"]) == ("metadata_full", "open")
+        assert "NOSPACE" in incident["updates"][0]["text"]
+        found = etcd.get("a")
+        assert found is not None
+        etcd.call("kv/compaction", {"revision": found.revision, "physical": True})
+        etcd.call("maintenance/defragment", {})
+        (alarm,) = etcd.call("maintenance/alarm", {})["alarms"]
+        etcd.call("maintenance/alarm", {"action": "DEACTIVATE", **alarm})
+        tell_size(30)
+        services.sweep_incidents()
+        assert [each["state"] for each in shown(api)] == ["closed"]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from console.incidents.rules import (
     UsageFact,
 )
 from metering.models import HourStanding
-from provisioning.cells import cell_store
+from provisioning.cells import cell_store, metadata_out_of_space
 from provisioning.models import Cluster, Operation
 from provisioning.services.deletion_guard import cell_health
 
@@ -36,7 +36,7 @@ RUNNING_PHASES = {"starting", "running", "stopping"}
 
 
 def gather_facts(at: datetime) -> Facts:
-    """All of it: three queries, two reads of the cell, and what changed of restarts."""
+    """All of it: three queries, three reads of the cell, and what changed of restarts."""
     statuses = _statuses()
     return Facts(
         at=at,
@@ -46,6 +46,8 @@ def gather_facts(at: datetime) -> Facts:
         operations=_operations(),
         usage=_usage(at),
         health=_health(),
+        # A store that does not answer need not be waited for again.
+        out_of_space=None if statuses is None else metadata_out_of_space(),
         oldest_task_at=OutboxEntry.objects.aggregate(oldest=Min("created_at"))["oldest"],
     )
 
@@ -69,6 +71,9 @@ def _health() -> HealthFact | None:
         wanted=health.wanted,
         platform=health.platform,
         machines=health.machines,
+        etcd_file_bytes=health.etcd_file_bytes,
+        etcd_in_use_bytes=health.etcd_in_use_bytes,
+        etcd_quota_bytes=health.etcd_quota_bytes,
     )
 
 

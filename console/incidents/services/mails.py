@@ -20,6 +20,7 @@ MAILED = {
     IncidentKind.CELL_UNREACHABLE.value,
     IncidentKind.KEEPER_SILENT.value,
     IncidentKind.MACHINE_LOST.value,
+    IncidentKind.METADATA_FULL.value,
     IncidentKind.PLATFORM_UNREACHABLE.value,
     IncidentKind.OPERATION_STUCK.value,
     IncidentKind.TASKS_DELAYED.value,

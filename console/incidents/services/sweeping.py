@@ -6,6 +6,8 @@ import logging
 from datetime import datetime
 from typing import assert_never
 
+from django.db import transaction
+
 from console.common import locks
 from console.common.clock import now
 from console.common.tenancy import system_scope
@@ -47,10 +49,9 @@ def sweep_incidents() -> int:
             at=at,
             cell_answers=facts.cell_answers,
             keeper_speaks=facts.keeper_speaks,
+            size_known=facts.size_known,
         )
-        for change in made:
-            _do(change, at)
-    return len(made)
+        return sum(_do_apart(change, at) for change in made)
 
 
 def _known(at: datetime) -> list[Known]:
@@ -68,6 +69,18 @@ def _known(at: datetime) -> list[Known]:
         )
         for row in rows
     ]
+
+
+def _do_apart(change: Change, at: datetime) -> bool:
+    """Does one change in a savepoint of its own; tells whether it could."""
+    try:
+        with transaction.atomic():
+            _do(change, at)
+    except Exception:
+        # One that PostgreSQL does not take must not undo those of other organisations.
+        logger.exception("incident.failed", extra={"change": repr(change)})
+        return False
+    return True
 
 
 def _do(change: Change, at: datetime) -> None:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokers.etcd import MemberStatus
 from provisioning.drivers.base import BrokerObservation, BrokerState, ClusterObservation
 from provisioning.keeper.guard import (
     PAUSE_MS,
@@ -127,3 +128,11 @@ def test_a_cell_is_told_of_in_numbers():
     assert (told.wanted, told.unhealthy, told.machines) == (3, 1, ("node-1", "node-2"))
     assert (told.held, told.reason) == (True, "1 of 3 brokers that should run do not serve")
     assert told.orphans == ("cl_x",)
+    # Of a cell in SQLite, or of one whose etcd does not tell.
+    assert (told.etcd_file_bytes, told.etcd_in_use_bytes, told.etcd_quota_bytes) == (0, 0, 0)
+
+
+def test_a_cell_is_told_of_with_the_size_of_its_etcd():
+    etcd = MemberStatus(file_bytes=70, in_use_bytes=20, quota_bytes=100)
+    told = health_of_cell([], Guard(), platform="", orphans=[], now_ms=NOW, etcd=etcd)
+    assert (told.etcd_file_bytes, told.etcd_in_use_bytes, told.etcd_quota_bytes) == (70, 20, 100)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from brokers.etcd import MemberStatus
 from provisioning.drivers.base import BrokerObservation, BrokerState, Endpoints
 from provisioning.keeper.clock import Clock
 from provisioning.keeper.http import Pages
@@ -458,6 +459,7 @@ def test_metrics_are_counted_and_rendered():
     metrics.woke(0.25)
     metrics.woke(99.0)
     metrics.leading = True
+    metrics.etcd = MemberStatus(file_bytes=7, in_use_bytes=5, quota_bytes=0)
     lines = metrics.render({Phase.RUNNING: 3}, {BrokerState.WAITING: 2}).splitlines()
     assert 'freshet_keeper_brokers{state="waiting"} 2' in lines
     assert 'freshet_keeper_brokers{state="running"} 0' in lines
@@ -474,8 +476,12 @@ def test_metrics_are_counted_and_rendered():
         'freshet_keeper_wake_seconds_bucket{le="+Inf"} 3',
         "freshet_keeper_wake_seconds_sum 99.400000",
         "freshet_keeper_wake_seconds_count 3",
+        "freshet_keeper_etcd_file_bytes 7",
+        "freshet_keeper_etcd_in_use_bytes 5",
     ):
         assert line in lines
+    # A quota that there is not has no value.
+    assert not any(line.startswith("freshet_keeper_etcd_quota_bytes") for line in lines)
     named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert {line.split("{")[0].split()[0] for line in lines if not line.startswith("#")} <= (
         named | {f"freshet_keeper_wake_seconds_{part}" for part in ("bucket", "sum", "count")}
