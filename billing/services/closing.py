@@ -6,6 +6,7 @@ need none: nothing runs any more. Where usage stays incomplete, the monthly run 
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
 from billing.models import Invoice
@@ -18,23 +19,32 @@ from metering.periods import DAY, day_start, from_ms
 from metering.services.totals import is_metered, month_standing
 from provisioning.models import Cluster, Operation
 
+logger = logging.getLogger(__name__)
+
 BY = "freshet"
 # Who was closed longer ago has the invoices of its months by the monthly run.
 LOOKED_AT = timedelta(days=62)
 
 
 def issue_final_invoices() -> int:
-    """Issues every last invoice that is due; gives how many."""
+    """Issues every last invoice that is due; gives how many. One that fails is logged."""
     with system_scope():
         closed = Organization.objects.filter(closed_at__gt=now() - LOOKED_AT)
         waiting = list(closed.order_by("closed_at").values_list("pk", flat=True))
-    return sum(issue_final_invoice(organization_id=each) for each in waiting)
+    issued = 0
+    for each in waiting:
+        try:
+            issued += issue_final_invoice(organization_id=each)
+        except Exception:
+            # One organisation must not keep those behind it from their invoices.
+            logger.exception("final_invoice.failed", extra={"organization": each})
+    return issued
 
 
 def issue_final_invoice(*, organization_id: str) -> bool:
     """Issues the last invoice of a closed organisation, if it is due; tells whether it did.
 
-    Repeating it changes nothing.
+    Repeating it changes nothing. Raises what `issue_month` raises.
     """
     with system_scope():
         organization = Organization.objects.filter(pk=organization_id).first()

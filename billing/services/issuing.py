@@ -3,23 +3,32 @@
 What is issued stays issued: a run that was interrupted goes on where it was, and running it twice
 is running it once. The quantities are read once, from the roll-ups that are published; which ones
 those are is kept with the invoices (`UsageBasis`).
+
+An organisation whose invoice cannot be made is left out, with the reason. A batch that fails is
+rolled back and issued again in halves, down to the organisation that it fails for, so the invoices
+of the others are issued in few transactions.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import Any
+
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from billing.budgets.caps import budget_caps
 from billing.catalog import Catalog
 from billing.choices import InvoiceKind, InvoiceState
 from billing.drafts import Draft, cap_line, usage_lines
-from billing.errors import MonthOpen, UnknownOrganization, UsageChanged
+from billing.errors import MonthOpen, NumbersDiverged, UnknownOrganization, UsageChanged
 from billing.models import BillingDetails, BudgetEvent, Invoice, PriceVersion, UsageBasis
-from billing.parties import Party, parse_rates, tax_between
+from billing.parties import Party, TaxUnknown, parse_rates, tax_between
 from billing.periods import closes_at, next_month, starts_at
 from billing.rating import rate
 from billing.services import numbers
@@ -27,10 +36,13 @@ from billing.services.writing import Written, derived_id, issue_drafts, write_dr
 from console.accounts.models import Organization
 from console.common.clock import now
 from console.common.conf import config
+from console.common.errors import AppError
 from console.common.tenancy import system_scope
 from metering.models import HourStanding, RollupPointer
 from metering.services.totals import MonthStanding, billable_totals, month_standing
 from provisioning.models import Cluster
+
+logger = logging.getLogger(__name__)
 
 # Invoices of one transaction: one lock of the counter, one reservation.
 BATCH = 200
@@ -58,6 +70,8 @@ class IssueReport:
     already: int = 0
     # Organisations of which hours are missing: id → how many.
     left_out: dict[str, int] = field(default_factory=dict)
+    # Organisations whose invoice could not be made: id → why.
+    failed: dict[str, str] = field(default_factory=dict)
     last: list[Written] = field(default_factory=list)
 
 
@@ -74,6 +88,8 @@ class _Month:
     missing_hours: Mapping[str, int]
     early: EarlyClose | None
     seller: Party
+    # Standard rates of VAT by country, in percent.
+    vat_rates: Mapping[str, Decimal]
 
     def closed_early(self, organization_id: str) -> dict[str, Any] | None:
         """What an organisation's invoice keeps of it."""
@@ -102,7 +118,13 @@ def issue_month(
     `close_early` is why an open month is invoiced. `on_batch` is told after each batch how far it
     is and of how many. One organisation whose invoice is void gets a new one only if it is named.
 
-    Raises `MonthOpen`, `UnknownOrganization`, `UsageChanged`, and `TaxUnknown`.
+    Of a run over all organisations, one whose invoice cannot be made is in `failed` of the report;
+    the invoices of the others are issued.
+
+    Raises `MonthOpen`, `UnknownOrganization`, `UsageChanged`, and what is wrong with the numbers,
+    the store or the database, which is no organisation's: `NumbersDiverged`, `OSError`,
+    `OperationalError`. Where one organisation is named, raises whatever its invoice fails for, such
+    as `TaxUnknown`.
     """
     early = EarlyClose(close_early, by) if close_early else None
     with system_scope():
@@ -114,12 +136,14 @@ def issue_month(
         report.left_out = {each: missing[each] for each in wanted if each in missing}
         wanted = [each for each in wanted if each not in report.left_out]
     again = organization_id is not None
+
+    issue = partial(_issue_batch, shared, again=again, draft=draft, by=by)
     for batch in _batches(wanted):
-        with system_scope():
-            written = _issue_batch(shared, batch, again=again, draft=draft, by=by)
+        written, failed = (issue(batch), {}) if again else _issue_apart(batch, issue)
         report.issued += len(written)
         report.total_minor += sum(each.total_minor for each in written)
-        report.already += len(batch) - len(written)
+        report.already += len(batch) - len(written) - len(failed)
+        report.failed |= failed
         report.last = written or report.last
         on_batch(report, len(wanted))
     return report
@@ -152,6 +176,7 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
         missing_hours=_missing_hours(standing),
         early=early,
         seller=seller(),
+        vat_rates=parse_rates(config().billing.vat_rates),
     )
 
 
@@ -223,18 +248,66 @@ def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
+def _issue_apart(
+    organizations: Sequence[str], issue: Callable[[Sequence[str]], list[Written]]
+) -> tuple[list[Written], dict[str, str]]:
+    """Issues a batch; one that fails again in halves. `issue` is `_issue_batch`, but for the ids.
+
+    Gives what was issued, and why an organisation's invoice was not, by id. Raises what would fail
+    for every organisation.
+    """
+    try:
+        return issue(organizations), {}
+    except Exception as error:
+        if _is_of_all(error):
+            raise
+        if len(organizations) == 1:
+            return [], {organizations[0]: _left_out(organizations[0], error)}
+    middle = len(organizations) // 2
+    written, failed = _issue_apart(organizations[:middle], issue)
+    more_written, more_failed = _issue_apart(organizations[middle:], issue)
+    return written + more_written, failed | more_failed
+
+
+def _is_of_all(error: Exception) -> bool:
+    """Whether an error says something of the numbers, the store or the connection to PostgreSQL,
+    rather than of one organisation.
+    """
+    if isinstance(error, InterfaceError | OperationalError):
+        return not connection.is_usable()
+    return isinstance(error, NumbersDiverged | OSError)
+
+
+def _left_out(organization_id: str, error: Exception) -> str:
+    """Logs why an organisation's invoice was not made, and gives the reason in one line."""
+    expected = isinstance(error, AppError | TaxUnknown)
+    # PostgreSQL quotes the statement below the first line.
+    text = str(error).partition("\n")[0]
+    reason = text if expected else f"{type(error).__name__}: {text}"
+    logger.error(
+        "invoice.failed",
+        extra={"organization": organization_id, "reason": reason},
+        exc_info=None if expected else error,
+    )
+    return reason
+
+
 def _issue_batch(
     shared: _Month, organizations: Sequence[str], *, again: bool, draft: bool, by: str
 ) -> list[Written]:
-    at = now()
-    series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
-    revisions = _next_revisions(shared.month, organizations, again=again)
-    drafts = _drafts(shared, revisions)
-    stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
-    stale.filter(organization_id__in=list(revisions)).delete()
-    if draft:
-        return write_drafts(drafts)
-    return issue_drafts(drafts, series=series, at=at, by=by)
+    """Issues what is to be issued of some organisations, in a transaction of its own (a savepoint
+    where there is one already): all of it or nothing.
+    """
+    with transaction.atomic(), system_scope():
+        at = now()
+        series = numbers.lock_series(numbers.series_of(InvoiceKind.INVOICE, at))
+        revisions = _next_revisions(shared.month, organizations, again=again)
+        drafts = _drafts(shared, revisions)
+        stale = Invoice.objects.invoices().filter(state=InvoiceState.DRAFT, month=shared.month)
+        stale.filter(organization_id__in=list(revisions)).delete()
+        if draft:
+            return write_drafts(drafts)
+        return issue_drafts(drafts, series=series, at=at, by=by)
 
 
 def _next_revisions(month: date, organizations: Collection[str], *, again: bool) -> dict[str, int]:
@@ -258,7 +331,6 @@ def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
     details = BillingDetails.objects.in_bulk(list(revisions))
     clusters = Cluster.objects.filter(organization_id__in=list(revisions))
     names = dict(clusters.values_list("pk", "name"))
-    rates = parse_rates(config().billing.vat_rates)
     budgeted = set(
         BudgetEvent.objects.filter(organization_id__in=list(revisions)).values_list(
             "organization_id", flat=True
@@ -281,7 +353,7 @@ def _drafts(shared: _Month, revisions: Mapping[str, int]) -> list[Draft]:
                 currency=shared.catalog.currency,
                 seller=shared.seller,
                 customer=customer,
-                tax=tax_between(shared.seller, customer, rates),
+                tax=tax_between(shared.seller, customer, shared.vat_rates),
                 lines=(*lines, *cap_line(lines, cap)),
                 cap_minor=cap,
                 closed_early=shared.closed_early(owner),

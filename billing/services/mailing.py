@@ -88,7 +88,8 @@ def try_invoice_mail(*, organization_id: str, invoice_id: str) -> bool:
     """
     try:
         return send_invoice_mail(organization_id=organization_id, invoice_id=invoice_id)
-    except OSError:
+    except Exception:
+        # Whatever it is: an address that no mail can be written to is a `ValueError`, for one.
         logger.exception("The mail of %s could not be sent", invoice_id)
     with organization_scope(organization_id):
         ours = InvoiceMail.objects.filter(organization_id=organization_id)

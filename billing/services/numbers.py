@@ -126,10 +126,20 @@ def confirm_block(block_id: str, store: UsageStore) -> None:
 
 
 def confirm_blocks(store: UsageStore) -> int:
-    """Confirms what a process left behind that died after its commit; gives how many."""
-    waiting = NumberBlock.objects.filter(confirmed_at=None).values_list("pk", flat=True)
+    """Confirms what a process left behind that died after its commit; gives how many.
+
+    A block that cannot be confirmed does not keep the others, of other series, from it: they are
+    confirmed, and then the first of the errors is raised.
+    """
+    waiting = list(NumberBlock.objects.filter(confirmed_at=None).values_list("pk", flat=True))
+    errors: list[Exception] = []
     for block_id in waiting:
-        confirm_block(block_id, store)
+        try:
+            confirm_block(block_id, store)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
     return len(waiting)
 
 

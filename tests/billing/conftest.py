@@ -26,6 +26,20 @@ def documents(tmp_path, settings):
 
 
 @pytest.fixture
+def vat(settings):
+    """The seller owes VAT: `rates` are of the settings, such as `("DE=19",)`."""
+
+    def charge(*rates):
+        known = config()
+        billing = dataclasses.replace(
+            known.billing, seller_country="DE", seller_vat_id="DE111111111", vat_rates=rates
+        )
+        settings.FRESHET = dataclasses.replace(known, billing=billing)
+
+    return charge
+
+
+@pytest.fixture
 def clock(monkeypatch):
     """The time is what the test says, at first one at which the month can be invoiced."""
 

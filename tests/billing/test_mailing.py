@@ -114,6 +114,21 @@ def test_a_mail_server_that_is_away_keeps_no_other_mail_waiting(
     assert mail.outbox[1].to == [used.owner.email]
 
 
+def test_an_address_that_no_mail_can_be_written_to_keeps_no_other_mail_waiting(
+    used, other_tenant, clock
+):
+    world.sign_up(other_tenant.organization)
+    issue()
+    with organization_scope(used.id):
+        BillingDetails.objects.create(organization_id=used.id, email="a@acme.example\nBcc: b@c.d")
+    documents.sweep_documents()
+    assert mailing.sweep_mails() == 1
+    assert [message.to for message in mail.outbox] == [[other_tenant.owner.email]]
+    with organization_scope(used.id):
+        due = InvoiceMail.objects.get(organization_id=used.id)
+    assert (due.sent_at, due.failed_at) == (None, clock.now)
+
+
 def test_a_credit_note_says_what_it_takes_back(invoice):
     documents.sweep_documents()
     void_invoice(invoice_id=invoice.pk, reason="wrong address", by="tests")

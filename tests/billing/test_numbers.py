@@ -16,6 +16,7 @@ from billing.pdf.render import content_sha256
 from billing.services import numbers, writing
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
+from billing.services.voiding import void_invoice
 from console.accounts.models import Organization
 from console.common.tenancy import organization_scope, system_scope
 from tests.billing import world
@@ -211,6 +212,20 @@ def test_a_second_database_stops_the_one_that_lost(published, monkeypatch):
     assert taken([second]) == {}
     with system_scope():
         assert not Invoice.objects.published().exists()
+
+
+def test_a_series_that_diverged_keeps_no_other_from_being_confirmed(published, monkeypatch):
+    (only,) = make_organizations(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_confirm_on_commit", lambda block_ids, store: None)
+        issue_one(only)
+        void_invoice(invoice_id=invoices_of(only)[0].pk, reason="a mistake", by="tests")
+    diverged = NumberBlock.objects.get(series="FR-2026")
+    numbers._settle(document_store(), diverged.key, numbers.ABANDONED)
+    with pytest.raises(NumbersDiverged):
+        numbers.confirm_blocks(document_store())
+    confirmed = NumberBlock.objects.exclude(confirmed_at=None)
+    assert [each.series_id for each in confirmed] == ["FRC-2026"]
 
 
 @pytest.mark.parametrize("seed", range(4))

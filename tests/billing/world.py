@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 from billing.catalog import GIB
-from billing.models import Invoice
+from billing.models import BillingDetails, Invoice
 from billing.periods import minutes_of, next_month
 from billing.services import numbers
 from billing.services.issuing import IssueReport, issue_month
@@ -73,6 +73,12 @@ def sign_up(organization: Organization) -> None:
         Organization.objects.filter(pk=organization.pk).update(
             created_at=datetime(2026, 8, 1, tzinfo=UTC)
         )
+
+
+def move_to(organization_id: str, country: str) -> None:
+    """Has an organisation's invoices be addressed to a country, without a VAT id."""
+    with organization_scope(organization_id):
+        BillingDetails.objects.update_or_create(pk=organization_id, defaults={"country": country})
 
 
 def issue(

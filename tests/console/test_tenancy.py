@@ -28,6 +28,7 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/services/closing.py", "issue_final_invoice"),  # usage is of a whole cell
     ("billing/services/documents.py", "sweep_documents"),  # a sweep
     ("billing/services/issuing.py", "issue_month"),  # everybody's invoices
+    ("billing/services/issuing.py", "_issue_batch"),
     ("billing/services/mailing.py", "sweep_mails"),  # a sweep
     ("billing/services/voiding.py", "void_invoice"),  # a person's command
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Collection
 from datetime import date
 from typing import Any
 
@@ -68,7 +69,7 @@ class Command(BaseCommand):
 
     def _show(self, report: IssueReport, of: int) -> None:
         number = report.last[-1].number if report.last else ""
-        done = report.issued + report.already
+        done = report.issued + report.already + len(report.failed)
         self.stdout.write(f"{done} of {of} organisations {number}".rstrip())
 
     def _conclude(self, month: date, report: IssueReport, *, draft: bool) -> None:
@@ -79,13 +80,31 @@ class Command(BaseCommand):
             f"{month:%Y-%m}: {report.issued} {what} over {total}; "
             f"{report.already} organisations had theirs."
         )
+        self._tell_left_out(report)
+
+    def _tell_left_out(self, report: IssueReport) -> None:
+        """One line each, with the reason. Raises `CommandError` where there are any."""
+        for owner, hours in sorted(report.left_out.items()):
+            self.stderr.write(f"{owner} is left out: {hours} hours of its usage are incomplete")
+        for owner, reason in sorted(report.failed.items()):
+            self.stderr.write(f"{owner} is left out: {reason}")
+        parts = []
         if report.left_out:
-            named = ", ".join(
-                f"{owner} ({hours} h)"
-                for owner, hours in sorted(report.left_out.items())[:NAMED_MAX]
-            )
-            message = (
+            parts.append(
                 f"{len(report.left_out)} organisations are left out, as hours of their usage are "
-                f"incomplete: {named}. Run it again later, or with --close-early."
+                f"incomplete: {_named(report.left_out)}. Run it again later, or with --close-early."
             )
-            raise CommandError(message)
+        if report.failed:
+            parts.append(
+                f"{len(report.failed)} organisations are left out, as their invoices cannot be "
+                f"made: {_named(report.failed)}. Run it again once the reasons are removed."
+            )
+        if parts:
+            raise CommandError(" ".join(parts))
+
+
+def _named(organizations: Collection[str]) -> str:
+    """The first of them, by id."""
+    more = len(organizations) - NAMED_MAX
+    named = ", ".join(sorted(organizations)[:NAMED_MAX])
+    return f"{named} and {more} more" if more > 0 else named
