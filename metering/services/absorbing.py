@@ -22,8 +22,10 @@ from metering.events.manifests import ClusterCoverage as Entry
 from metering.events.manifests import UsageManifest
 from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract, windows_of
 from metering.models import FileCoverage
-from metering.periods import HOUR_MS, MINUTE_MS
+from metering.periods import HOUR_MS, MINUTE_MS, to_ms
 
+# Of the calendar, with room for the margins of hours.
+TIMES_MS = range(to_ms(datetime(2, 1, 1, tzinfo=UTC)), to_ms(datetime(9999, 1, 1, tzinfo=UTC)))
 # A window of several minutes is spread over them to the last unit.
 ADD_MINUTES = """
 INSERT INTO metering_provisionalminute AS known
@@ -92,12 +94,13 @@ class Touched:
 def absorb(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> list[Touched]:
     """Adds a file's rows and what it covers; rows of minutes before `keep_from` are left out.
 
-    Raises `ValueError` for rows that no usage file has, and `DataError` for texts that PostgreSQL
-    does not take.
+    Raises `ValueError` for rows and times that no usage file has, and `DataError` for texts that
+    PostgreSQL does not take.
     """
     if len({each.cluster_id for each in manifest.clusters}) < len(manifest.clusters):
         message = "a manifest speaks of a cluster twice"
         raise ValueError(message)
+    _check_times(manifest)
     fresh = additions(
         rows,
         lanes=_fresh_lanes(lanes_of(manifest)),
@@ -109,6 +112,21 @@ def absorb(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> l
     _cover_clusters(manifest)
     _name_topics(manifest)
     return _remember(manifest)
+
+
+def _check_times(manifest: UsageManifest) -> None:
+    """Refuses times that no calendar has: the hours of all files of the batch are judged together,
+    and could not be.
+    """
+    for entry in manifest.clusters:
+        times = [entry.as_of_ms, entry.since_ms or 0]
+        for lane in entry.lanes:
+            times += [lane.started_at_ms, lane.since_ms, lane.until_ms]
+        if entry.storage is not None:
+            times += [entry.storage.since_ms, entry.storage.until_ms]
+        if not all(each in TIMES_MS for each in times):
+            message = f"a manifest speaks of a time that no calendar has, of {entry.cluster_id}"
+            raise ValueError(message)
 
 
 def _fresh_lanes(brought: dict[Lane, Span]) -> dict[Lane, list[Span]]:

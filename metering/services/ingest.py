@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -182,11 +183,14 @@ def _write_file(manifest: UsageManifest, state: FileState, error: str = "") -> N
 
 
 def _note_damaged(cell: str, key: str, error: _Damaged) -> None:
-    logger.warning("usage.damaged", extra={"file": key, "reason": str(error)})
+    reason = str(error).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    logger.warning("usage.damaged", extra={"file": key, "reason": reason})
     if error.manifest is not None:
-        _write_file(error.manifest, FileState.DAMAGED, str(error))
-    else:
-        _note(cell, key, {"state": FileState.DAMAGED, "error": str(error)})
+        # What PostgreSQL does not take may be in the manifest: then only the key is noted.
+        with suppress(ValueError, DataError), transaction.atomic():
+            _write_file(error.manifest, FileState.DAMAGED, reason)
+            return
+    _note(cell, key, {"state": FileState.DAMAGED, "error": reason})
 
 
 def _note(cell: str, key: str, facts: dict[str, Any]) -> None:

@@ -151,17 +151,25 @@ def forget_purged() -> int:
     """
     try:
         told = [*cell_store().specs(), *_orphans()]
-        with system_scope():
-            rows = Cluster.objects.filter(pk__in=told, intent=Intent.PURGED)
-            found = list(rows)
-        for cluster in found:
-            with organization_scope(cluster.organization_id):
-                if locks.try_lock("cluster", cluster.pk):
-                    _remove_data(cluster)
     except (MetadataError, OSError) as error:
         logger.warning("purged.later", extra={"error": str(error)})
         return 0
-    return len(found)
+    with system_scope():
+        found = list(Cluster.objects.filter(pk__in=told, intent=Intent.PURGED))
+    forgotten = 0
+    for cluster in found:
+        try:
+            with organization_scope(cluster.organization_id):
+                if locks.try_lock("cluster", cluster.pk):
+                    _remove_data(cluster)
+        except (MetadataError, OSError) as error:
+            logger.warning("purged.later", extra={"cluster": cluster.pk, "error": str(error)})
+        except Exception:
+            # One cluster must not keep those behind it.
+            logger.exception("purged.failed", extra={"cluster": cluster.pk})
+        else:
+            forgotten += 1
+    return forgotten
 
 
 def _orphans() -> tuple[str, ...]:

@@ -113,6 +113,39 @@ def test_a_cell_that_is_away_neither_fires_nor_ends(api, alert, lag, later):
     assert (shown["state"], shown["value"]) == ("firing", None)
 
 
+def test_a_group_may_have_any_name_that_kafka_allows(api, alert, lag):
+    made = alert(for_s=0)
+    lag(**{"\0" + "x" * 300: 25})
+    assert services.evaluate_alerts() == 1
+    shown = state_of(api, made)
+    assert (shown["state"], shown["subject"]) == ("firing", "\ufffd" + "x" * 254)
+    run_outbox()
+    assert "x" * 254 in mail.outbox[-1].body
+
+
+@pytest.mark.parametrize("for_s", [0, 120])
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"group": "g"},
+        # More than a column takes.
+        {"group": "g", "lag": 2**63, "lag_seconds": 1},
+    ],
+)
+def test_an_alert_that_cannot_be_judged_keeps_no_other_from_it(
+    api, alert, lag, cell, make_cluster, group, for_s
+):
+    odd = make_cluster()
+    cell.put_sample(odd, Sample(taken_at_ms=1, content={"groups": [group], "topics": {}}))
+    lag(checkout=25)
+    broken = alert(cluster_id=odd, for_s=for_s)
+    fires, waits = alert(for_s=0), alert(for_s=120)
+    assert services.evaluate_alerts() == 1
+    assert state_of(api, fires)["state"] == "firing"
+    assert (state_of(api, waits)["state"], state_of(api, waits)["value"]) == ("ok", 25)
+    assert (state_of(api, broken)["state"], state_of(api, broken)["value"]) == ("ok", None)
+
+
 def test_connections_and_groups_by_name_count(api, alert, lag, cluster_id):
     put_status(cluster_id, "asleep", connections=7)
     lag(a=100, b=4)

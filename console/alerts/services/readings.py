@@ -6,7 +6,7 @@ Nothing here asks a broker: a sleeping cluster goes on sleeping, with the lag th
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,14 +36,22 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
     stored = _stored({each.cluster_id for each in alerts if each.kind in OF_STORAGE}, at)
     found: dict[str, Reading] = {}
     for cluster_id, some in _by_cluster(alerts).items():
-        kinds = {each.kind for each in some}
-        groups = _groups(cluster_id) if kinds & OF_GROUPS else None
-        connections = _connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
-        for alert in some:
-            reading = _figure(alert, groups, connections, stored.get(cluster_id))
-            if reading is not None:
-                found[alert.pk] = reading
+        try:
+            found |= _of_cluster(cluster_id, some, stored.get(cluster_id))
+        except Exception:
+            # What one cell record says must not keep other clusters' alerts from being judged.
+            logger.exception("alerts.failed", extra={"cluster": cluster_id})
     return found
+
+
+def _of_cluster(
+    cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None
+) -> dict[str, Reading]:
+    kinds = {each.kind for each in alerts}
+    groups = _groups(cluster_id) if kinds & OF_GROUPS else None
+    connections = _connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
+    readings = {each.pk: _figure(each, groups, connections, stored) for each in alerts}
+    return {pk: reading for pk, reading in readings.items() if reading is not None}
 
 
 def _by_cluster(alerts: Iterable[Alert]) -> dict[str, list[Alert]]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from datetime import datetime
+
+from django.db import DatabaseError, transaction
 
 from console.alerts.choices import AlertState
 from console.alerts.models import Alert
+from console.alerts.models.alert import GROUP_CHARS_MAX
 from console.alerts.rules import Reading, Standing, judge
 from console.alerts.services.mails import enqueue_mail
 from console.alerts.services.readings import read_figures
@@ -38,11 +42,12 @@ def evaluate_alerts() -> int:
         rows = Alert.objects.filter(cluster__intent=Intent.ACTIVE).order_by("pk")
         alerts = list(rows.select_for_update(of=("self",), skip_locked=True))
         figures = read_figures(alerts, at)
-        turned = [each for each in alerts if _apply(each, figures.get(each.pk), at)]
-        Alert.objects.bulk_update(alerts, SEEN, batch_size=500)
-        for alert in turned:
-            _tell(alert)
-    return len(turned)
+        turned: list[Alert] = []
+        others: list[Alert] = []
+        for alert in alerts:
+            (turned if _apply(alert, figures.get(alert.pk), at) else others).append(alert)
+        _save(others)
+        return sum(_turn(alert) for alert in turned)
 
 
 def _apply(alert: Alert, reading: Reading | None, at: datetime) -> bool:
@@ -53,11 +58,44 @@ def _apply(alert: Alert, reading: Reading | None, at: datetime) -> bool:
     alert.state, alert.changed_at = after.state.value, after.changed_at
     alert.contrary_since = after.contrary_since
     alert.evaluated_at, alert.value = at, value
-    alert.subject = "" if reading is None else reading.subject
+    alert.subject = "" if reading is None else _stored(reading.subject)
     turned = after.state is not before.state
     if turned and after.state is AlertState.FIRING:
         alert.fired_at = at
     return turned
+
+
+def _stored(group: str) -> str:
+    """A group's name as a column takes it: its beginning, and no NUL. Kafka allows both."""
+    return group.replace("\0", "\N{REPLACEMENT CHARACTER}")[:GROUP_CHARS_MAX]
+
+
+def _save(alerts: Sequence[Alert]) -> None:
+    """Writes the looks at alerts; one that PostgreSQL does not take stays as it was."""
+    try:
+        with transaction.atomic():
+            Alert.objects.bulk_update(alerts, SEEN, batch_size=500)
+    except (DatabaseError, ValueError):
+        for alert in alerts:
+            _save_apart(alert)
+
+
+def _turn(alert: Alert) -> bool:
+    """Writes that an alert fired or ended, and tells of it; tells whether it could."""
+    return _save_apart(alert, then=_tell)
+
+
+def _save_apart(alert: Alert, then: Callable[[Alert], None] = lambda alert: None) -> bool:
+    """Writes one look in a savepoint of its own; tells whether it could."""
+    try:
+        with transaction.atomic():
+            alert.save(update_fields=SEEN)
+            then(alert)
+    except Exception:
+        # One alert must not keep those of other organisations from being judged.
+        logger.exception("alert.failed", extra={"alert": alert.pk})
+        return False
+    return True
 
 
 def _tell(alert: Alert) -> None:

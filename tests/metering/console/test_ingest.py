@@ -1,6 +1,7 @@
 """Usage files become minutes: each block and window once, whatever comes twice, late or damaged."""
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -249,6 +250,26 @@ def test_rows_that_cannot_be_are_left_out_with_all_of_their_file(agent, store, b
     done = ingest_usage(store=store)
     assert (done.files, done.damaged) == (1, 1)
     assert minutes() == {("ingress_bytes", 2): 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "as_of_ms"),
+    [
+        ("a" * 300, T + MINUTE_MS),
+        ("agent\0", T + MINUTE_MS),
+        # A time that no calendar has, and one that no column takes.
+        ("agent-1", 10**17),
+        ("agent-1", 10**19),
+    ],
+)
+def test_a_manifest_that_postgresql_does_not_take_stops_no_other(agent, store, name, as_of_ms):
+    odd = replace(agent, name=name)
+    odd.emit(NOON, agent.entry(T, as_of_ms, sequences=(0, 0), times=(T, T + 1)), blocks(0))
+    emit(agent, 2, 2)
+    done = ingest_usage(store=store)
+    assert (done.files, done.damaged, done.left) == (1, 1, 0)
+    assert minutes() == {("ingress_bytes", 2): 1}
+    assert UsageFile.objects.get(state=FileState.DAMAGED).error
 
 
 def test_rows_of_blocks_that_the_manifest_does_not_name_add_nothing(agent, store):

@@ -133,6 +133,16 @@ def test_what_arrives_in_the_cell_after_a_purge_goes(purged):
     assert reconciling.forget_purged() == 0
 
 
+def test_a_purged_cluster_that_the_cell_keeps_holds_up_no_other(purged, make_cluster, in_tenant):
+    other = make_cluster()
+    Operation.objects.all().delete()
+    Cluster.objects.filter(pk=other).update(intent=Intent.PURGED)
+    with failing("remove_spec", UnavailableError("away"), owner=CellStore):
+        assert reconciling.forget_purged() == 1
+    assert len([each for each in (purged, other) if cell_store().spec(each)]) == 1
+    assert reconciling.forget_purged() == 1
+
+
 def test_what_no_row_tells_of_stays(cluster_id, in_tenant):
     """It may be younger than the backup that the rows came from."""
     Operation.objects.all().delete()
