@@ -3,6 +3,8 @@
 Every table of tenants is in it by itself, a file each. Columns that hold secrets or what is made of
 them are left out by their names (`SECRET`), as are binary ones. An application adds what lies
 outside of PostgreSQL by `register_source`.
+
+Columns become JSON as `ArchiveEncoder` says.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
+from psycopg.types.multirange import Multirange
+from psycopg.types.range import Range
+from typing_extensions import override
 
 from console.common.clock import now
 from console.common.tenancy import organization_scope
@@ -74,6 +79,26 @@ def exported_columns(model: type[models.Model]) -> list[str]:
     ]
 
 
+class ArchiveEncoder(DjangoJSONEncoder):
+    """Values of columns that are no JSON by themselves.
+
+    - Times and days are ISO 8601, times with milliseconds and in UTC; decimals are texts.
+    - A range is `{"lower": …, "upper": …, "bounds": "[)"}`. A bracket in `bounds` says that the end
+      belongs to the range, a parenthesis that it does not; an end that is null is unbounded. Of an
+      empty range both ends are null, and `bounds` is `empty`.
+    - A multirange is a list of its ranges, in their order.
+    """
+
+    @override
+    def default(self, o: Any) -> Any:
+        if isinstance(o, Multirange):
+            return list(o)
+        if isinstance(o, Range):
+            bounds = "empty" if o.isempty else o.bounds
+            return {"lower": o.lower, "upper": o.upper, "bounds": bounds}
+        return super().default(o)
+
+
 async def export_archive(organization_id: str) -> AsyncIterator[bytes]:
     """The archive's parts. Each page of a table is read in a transaction of its own."""
     parts = _archive(organization_id)
@@ -94,7 +119,7 @@ def _archive(organization_id: str) -> Iterator[bytes]:
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as file:
                 for row in rows:
-                    line = json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)
+                    line = json.dumps(row, cls=ArchiveEncoder, ensure_ascii=False)
                     file.write(line.encode() + b"\n")
                     if len(sink.parts) >= CHUNK_BYTES:
                         yield sink.take()

@@ -1,18 +1,29 @@
 """An organisation's archive: all that is its own, nothing of others, and no secret."""
 
+import asyncio
 import io
 import json
 import zipfile
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from psycopg.types.multirange import Multirange
+from psycopg.types.range import Range
 
+from console.accounts.services import export_organization
 from console.common import exports
-from console.common.actor import Role
+from console.common.actor import Role, system_actor
+from console.common.errors import PlatformError, Unavailable
 from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of
+from tests.console.full_rows import FullRows
+from tests.provisioning.control.world import prepare_cell
 
 EXPORT = "/organizations/current/export"
 
@@ -38,12 +49,21 @@ def test_the_archive_has_what_is_the_organizations(api, tenant, other_tenant):
     assert {each["role"] for each in found["accounts_apikey.jsonl"]} >= {"owner", "viewer"}
     assert [each["email"] for each in found["people.jsonl"]] == [tenant.owner.email]
     actions = [each["action"] for each in found["common_auditentry.jsonl"]]
-    assert "organization.export" in actions
+    assert "organization.export_started" in actions
     text = json.dumps(found)
     assert other_tenant.id not in text
     assert other_tenant.owner.email not in text
+    assert [each.action for each in entries(tenant)] == [
+        "organization.export_started",
+        "organization.export",
+    ]
+
+
+def entries(tenant):
+    """What the audit log says of exports, oldest first."""
     with organization_scope(tenant.id):
-        assert AuditEntry.objects.filter(action="organization.export").count() == 1
+        found = AuditEntry.objects.filter(action__startswith="organization.export")
+        return list(found.order_by("created_at", "pk"))
 
 
 def test_every_table_of_tenants_is_a_file(api):
@@ -90,11 +110,109 @@ def test_who_manages_takes_it_along(tenant):
 
 
 @pytest.fixture
+def full(tenant):
+    """A tenant with a row in every table, each column of which has a value in some row."""
+    # Of clusters the archive also asks the cell, which knows nothing of this one.
+    prepare_cell()
+    with transaction.atomic():
+        with organization_scope(tenant.id):
+            FullRows(tenant.organization).fill()
+        yield tenant
+        # Nothing of it fits together: the checks of a commit would refuse it.
+        transaction.set_rollback(True)
+
+
+def test_a_value_of_every_column_is_in_it(full, api):
+    found = archive(api())
+    for table, model in exports.exported_tables().items():
+        rows = found[f"{table}.jsonl"]
+        for column in exports.exported_columns(model):
+            assert any(row[column] is not None for row in rows), f"{table}.{column}"
+    (lane,) = found["metering_lanecoverage.jsonl"]
+    assert lane["sequences"] == [
+        {"lower": 1, "upper": 5, "bounds": "[)"},
+        {"lower": 7, "upper": None, "bounds": "[)"},
+    ]
+
+
+def test_pages_of_every_table_hide_nothing(full, api, monkeypatch):
+    whole = archive(api())
+    monkeypatch.setattr(exports, "PAGE_ROWS", 1)
+    paged = archive(api())
+    # Each archive has the entries of the ones before it.
+    del whole["common_auditentry.jsonl"], paged["common_auditentry.jsonl"]
+    assert paged == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Multirange([]), []),
+        (Multirange([Range(1, 3)]), [{"lower": 1, "upper": 3, "bounds": "[)"}]),
+        (Range(None, 3, "(]"), {"lower": None, "upper": 3, "bounds": "(]"}),
+        (Range(empty=True), {"lower": None, "upper": None, "bounds": "empty"}),
+        (
+            Range(datetime(2026, 11, 1, tzinfo=UTC), None),
+            {"lower": "2026-11-01T00:00:00Z", "upper": None, "bounds": "[)"},
+        ),
+        (Range(Decimal("0.10"), None), {"lower": "0.10", "upper": None, "bounds": "[)"}),
+    ],
+)
+def test_ranges_are_objects_and_multiranges_lists_of_them(value, shown):
+    assert json.loads(json.dumps(value, cls=exports.ArchiveEncoder)) == shown
+
+
+@pytest.fixture
 def source(monkeypatch):
+    """Registers a source of one row, or of an error."""
     monkeypatch.setattr(exports, "_sources", dict(exports._sources))
-    exports.register_source("looms", lambda organization_id: [{"of": organization_id, "n": 1}])
+
+    def register(error=None):
+        def rows(organization_id):
+            if error is not None:
+                raise error
+            return [{"of": organization_id, "n": 1}]
+
+        exports.register_source("looms", rows)
+
+    return register
 
 
-@pytest.mark.usefixtures("source")
-def test_what_lies_elsewhere_is_added_by_who_knows_it(api, tenant):
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(TypeError("not serializable"), "internal_error"), (Unavailable(), "unavailable")],
+)
+def test_an_export_that_breaks_is_logged_as_failed(api, tenant, source, error, reason):
+    source(error)
+    response = api().get(EXPORT)
+    with pytest.raises(PlatformError):
+        content_of(response)
+    started, failed = entries(tenant)
+    assert (started.action, started.detail) == ("organization.export_started", {})
+    assert (failed.action, failed.detail) == ("organization.export_failed", {"reason": reason})
+    assert started.request_id == failed.request_id == response["X-Request-Id"]
+    assert (failed.actor_kind, failed.actor_id) == (started.actor_kind, started.actor_id)
+    assert failed.target_id == tenant.id
+
+
+@pytest.mark.parametrize("gone", [GeneratorExit, asyncio.CancelledError])
+def test_an_export_whose_client_goes_away_is_logged_as_failed(tenant, monkeypatch, gone):
+    monkeypatch.setattr(exports, "CHUNK_BYTES", 1)
+
+    async def begin_and_leave():
+        assert await anext(parts)
+        with pytest.raises(gone):
+            await parts.athrow(gone())
+
+    with organization_scope(tenant.id):
+        parts = export_organization(actor=system_actor(tenant.id))
+    async_to_sync(begin_and_leave)()
+    assert [(each.action, each.detail) for each in entries(tenant)] == [
+        ("organization.export_started", {}),
+        ("organization.export_failed", {"reason": "interrupted"}),
+    ]
+
+
+def test_what_lies_elsewhere_is_added_by_who_knows_it(api, tenant, source):
+    source()
     assert archive(api())["looms.jsonl"] == [{"of": tenant.id, "n": 1}]

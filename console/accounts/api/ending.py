@@ -17,8 +17,6 @@ from console.accounts.api import serializers
 from console.accounts.errors import SecondFactorCodeWrong
 from console.common.actor import Permission
 from console.common.api.views import ApiView
-from console.common.audit import record_audit
-from console.common.exports import export_archive
 
 ZIP = "application/zip"
 
@@ -32,14 +30,8 @@ class ExportView(ApiView):
     def get(self, request: Request) -> HttpResponseBase:
         """A ZIP archive of JSON lines, a file a table, sent while it is read."""
         del request
-        record_audit(
-            actor=self.actor,
-            action="organization.export",
-            target_type="organization",
-            target_id=self.organization_id,
-        )
         return StreamingHttpResponse(
-            export_archive(self.organization_id),
+            services.export_organization(actor=self.actor),
             content_type=ZIP,
             headers={"Content-Disposition": 'attachment; filename="organization.zip"'},
         )

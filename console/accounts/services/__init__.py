@@ -11,6 +11,7 @@ from console.accounts.services.api_keys import (
 from console.accounts.services.attempts import purge_attempts, remember_device
 from console.accounts.services.authentication import actor_of_user, authenticate_key
 from console.accounts.services.closing import close_organization, send_closing_mail
+from console.accounts.services.exporting import export_organization
 from console.accounts.services.invitations import (
     Accepted,
     accept_invitation,
@@ -108,6 +109,7 @@ __all__ = [
     "delete_service_account",
     "end_session",
     "end_sessions",
+    "export_organization",
     "has_second_factor",
     "managing_addresses",
     "organizations_of",

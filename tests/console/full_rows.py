@@ -1,0 +1,104 @@
+"""A row of every table that archives hold, with a value in every column of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from psycopg.types.multirange import Int8Multirange
+from psycopg.types.range import Int8Range
+
+from billing.models import PriceVersion
+from console.accounts.models import Organization
+from console.common.exports import exported_tables
+from metering.fields import Int8MultirangeField
+
+MOMENT = datetime(2026, 11, 20, 12, 34, 56, 789_000, UTC)
+# What columns of a type hold; texts and arrays see `_value`. The most special type comes first.
+VALUES: list[tuple[type[models.Field[Any, Any]], object]] = [
+    (Int8MultirangeField, Int8Multirange([Int8Range(1, 5), Int8Range(7, None)])),
+    (models.BooleanField, True),
+    (models.IntegerField, 1),
+    (models.DecimalField, Decimal(12)),
+    (models.DateTimeField, MOMENT),
+    (models.DateField, date(2026, 11, 1)),
+    (models.JSONField, {"a": [1, "ä", None]}),
+    (models.BinaryField, b"\x00\xff"),
+]
+SUM = {"subtotal_minor": 1, "tax_minor": 1, "total_minor": 2}
+# Where a check of the database asks for others: of a table, one set of values for each row. A text
+# is the key of the row before.
+BEFORE = "the row before"
+ROWS: dict[str, list[dict[str, object]]] = {
+    "accounts_apikey": [{"role": ""}],
+    "accounts_project": [{"is_default": False}],
+    "accounts_rolebinding": [{"membership_id": None}, {"service_account_id": None}],
+    "billing_invoice": [
+        {"kind": "invoice", "credits_id": None, **SUM, "sequence": 1},
+        {"kind": "credit_note", "credits_id": BEFORE, **SUM, "sequence": 2},
+    ],
+    "provisioning_credential": [{"replaces_id": None}, {"replaces_id": BEFORE}],
+}
+
+
+class FullRows:
+    """Writes rows of one organisation, in its scope, with all the rows that they refer to.
+
+    They mean nothing together: ledgers have no balance, for one. So they must not be committed.
+    """
+
+    def __init__(self, organization: Organization) -> None:
+        self._last: dict[type[models.Model], models.Model] = {Organization: organization}
+        # Prices are added by migrations alone.
+        self._last[PriceVersion] = PriceVersion.objects.all()[0]
+        self._numbers = count(1)
+
+    def fill(self) -> None:
+        """Writes them. Raises `LookupError` for a type of columns that it knows no value of."""
+        organization = self._last[Organization]
+        for name in ("produce_suspended_reason", "closed_at", "verified_at"):
+            setattr(organization, name, self._value(Organization._meta.get_field(name)))
+        organization.save()
+        for model in exported_tables().values():
+            self._one(model)
+
+    def _one(self, model: type[models.Model]) -> models.Model:
+        """The last row of a table; it is written where there is none."""
+        if model not in self._last:
+            for given in ROWS.get(model._meta.db_table, [{}]):
+                self._last[model] = self._write(model, given)
+        return self._last[model]
+
+    def _write(self, model: type[models.Model], given: Mapping[str, object]) -> models.Model:
+        values = {
+            field.attname: self._value(field)
+            for field in model._meta.concrete_fields
+            if field.attname not in given and not isinstance(field, models.AutoField)
+        }
+        before = {name: self._last[model].pk for name, value in given.items() if value == BEFORE}
+        row = model(**{**values, **given, **before})
+        row.save(force_insert=True)
+        return row
+
+    def _value(self, field: Any) -> object:  # noqa: ANN401 (a field of whatever type)
+        if field.attname == "organization_id":
+            return self._last[Organization].pk
+        if field.remote_field is not None:
+            return self._one(field.remote_field.model).pk
+        if isinstance(field, ArrayField):
+            return [self._value(field.base_field)]
+        if field.choices:
+            return field.choices[0][0]
+        if isinstance(field, models.CharField | models.TextField):
+            text = f"{next(self._numbers)}-{field.name}"
+            return text[: field.max_length] if field.max_length else text
+        for kind, value in VALUES:
+            if isinstance(field, kind):
+                return value
+        message = f"{field}: say in VALUES what {type(field).__name__} holds"
+        raise LookupError(message)
