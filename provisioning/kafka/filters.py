@@ -12,6 +12,11 @@ Operands are `key`, `value`, a path into them where they are JSON (`value.a.b[0]
 `not` and parentheses. What is absent equals `null` and nothing else. A filter that does not begin
 with an operand and an operator is a text; one in quotes always is.
 
+Numbers are compared exactly, digit by digit: those of JSON, those that a text holds, and the places
+and times of records. Of a number that has more than 1,000 characters or an exponent of more than
+three digits, and of NaN and Infinity, a filter knows only that it is there: it equals nothing, and
+is neither less nor more than anything. `~` looks at a number as it is written in the record.
+
 There are no regular expressions: what one person looks for must not hold up a worker.
 """
 
@@ -21,10 +26,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Protocol
 
 CHARS_MAX = 1_000
+# A longer number is not read: no number of a filter is as long, and a record may be megabytes.
+NUMBER_CHARS_MAX = CHARS_MAX
 TERMS_MAX = 50
 DEPTH_MAX = 20
 
@@ -43,7 +51,11 @@ TOKEN = re.compile(
 STEP = re.compile(
     r"""\.(?P<name>[^.\[\]]+)|\[(?:(?P<at>\d+)|"(?P<one>[^"]*)"|'(?P<two>[^']*)')\]"""
 )
+# Exponents are small, so that no number is costly, whatever is done with it.
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 NEGATED = {"!=": "=", "!~": "~"}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RecordLike(Protocol):
@@ -76,6 +88,25 @@ class FilterError(ValueError):
     """The filter cannot be understood; the text says where."""
 
 
+@dataclass(slots=True)
+class Number:
+    """A number of a JSON text, as it is written there; it is read only where it is compared.
+
+    Python would round a fraction to a float, and refuse an integer of thousands of digits. It also
+    takes the words NaN, Infinity and -Infinity, which are numbers here too.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """What a comparison is with: as it is written, and what that means (None is null)."""
+
+    text: str
+    value: str | Decimal | bool | None
+
+
 @dataclass
 class Facts:
     """A record, of which each part is decoded at most once."""
@@ -92,12 +123,12 @@ class Facts:
         return text
 
     def json(self, part: str) -> Any:  # noqa: ANN401 (JSON)
-        """Key or value as JSON; None where it is none."""
+        """Key or value as JSON, with a `Number` for each number; None where it is none."""
         name = f"{part} as JSON"
         if name not in self._decoded:
             text = self.text(part)
             try:
-                self._decoded[name] = None if text is None else json.loads(text)
+                self._decoded[name] = None if text is None else _parsed(text)
             except (ValueError, RecursionError):
                 self._decoded[name] = None
         return self._decoded[name]
@@ -106,6 +137,10 @@ class Facts:
         """All headers, in order."""
         given = self.record.headers() or []
         return [(n, None if v is None else v.decode(errors="replace")) for n, v in given]
+
+
+def _parsed(text: str) -> Any:  # noqa: ANN401 (JSON)
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
 def compile_filter(text: str) -> Filter:
@@ -284,24 +319,26 @@ def _at_path(value: Any, steps: Sequence[str | int]) -> list[Any]:  # noqa: ANN4
     return [value]
 
 
-def _literal(token: Token, *, moment: bool) -> str | float | bool | None:
-    if token.kind == "text":
-        text = _unquoted(token.text)
-        return _moment(text, token) if moment else text
-    constants = {"true": True, "false": False, "null": None}
-    if token.text.lower() in constants:
-        return constants[token.text.lower()]
-    number = _number(token.text)
-    if number is not None:
-        return number
-    return _moment(token.text, token) if moment else token.text
+def _literal(token: Token, *, moment: bool) -> Literal:
+    text = _unquoted(token.text) if token.kind == "text" else token.text
+    if token.kind == "word":
+        constants = {"true": True, "false": False, "null": None}
+        if text.lower() in constants:
+            return Literal(text, constants[text.lower()])
+        number = _number(text)
+        if number is not None:
+            return Literal(text, number)
+    if moment:
+        at = _moment(text, token)
+        return Literal(f"{at:f}", at)
+    return Literal(text, text)
 
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
-def _moment(text: str, token: Token) -> float:
+def _moment(text: str, token: Token) -> Decimal:
     """Unix milliseconds of an ISO 8601 moment; without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(text)
@@ -310,53 +347,92 @@ def _moment(text: str, token: Token) -> float:
         raise FilterError(message) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp() * 1000
+    microseconds = (moment - EPOCH) // timedelta(microseconds=1)
+    return Decimal(microseconds).scaleb(-3).normalize()
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text) if re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?", text) else None
-    except OverflowError:
+def _number(text: str) -> Decimal | None:
+    """The number that a text holds, without rounding; None where it holds none, or one too long."""
+    if len(text) > NUMBER_CHARS_MAX or not NUMBER.fullmatch(text):
         return None
+    return Decimal(text)
 
 
 def _compared(
-    candidates: Callable[[Facts], list[Any]], operator: str, wanted: str | float | bool | None
+    candidates: Callable[[Facts], list[Any]], operator: str, wanted: Literal
 ) -> Condition:
     if operator in NEGATED:
         positive = _compared(candidates, NEGATED[operator], wanted)
         return lambda facts: not positive(facts)
-    if wanted is None:
+    meant = wanted.value
+    if meant is None:
         if operator != "=":
             message = "null can only be compared by = and !=."
             raise FilterError(message)
         return lambda facts: all(value is None for value in candidates(facts))
     if operator == "~":
-        part = _as_text(wanted).casefold()
+        part = wanted.text.casefold()
         return lambda facts: any(
             part in _as_text(value).casefold() for value in candidates(facts) if value is not None
         )
-    return lambda facts: any(_holds(value, operator, wanted) for value in candidates(facts))
+    return lambda facts: any(_holds(value, operator, meant) for value in candidates(facts))
 
 
 def _as_text(value: Any) -> str:  # noqa: ANN401 (JSON)
+    """A text itself; else JSON on one line, with each number as it is written in the record."""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, ensure_ascii=False)
+    parts: list[str] = []
+    # A record may be nested as deeply as it likes, so this does not call itself.
+    left = [_leaf(value)]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            parts.append(each)
+        elif each:
+            left += reversed(_pieces(each))
+        else:
+            parts.append("{}" if isinstance(each, dict) else "[]")
+    return "".join(parts)
 
 
-def _holds(value: Any, operator: str, wanted: str | float | bool) -> bool:  # noqa: ANN401 (JSON)
+def _leaf(value: Any) -> str | list[Any] | dict[str, Any]:  # noqa: ANN401 (JSON)
+    """JSON of what holds nothing else; a list or an object stays as it is."""
+    if isinstance(value, Number):
+        return value.text
+    return value if isinstance(value, list | dict) else AS_JSON(value)
+
+
+def _pieces(value: list[Any] | dict[str, Any]) -> list[str | list[Any] | dict[str, Any]]:
+    """JSON of a list or an object that is not empty; what it holds may be to be written yet."""
+    pieces: list[str | list[Any] | dict[str, Any]] = []
+    if isinstance(value, list):
+        for item in value:
+            pieces += [", ", _leaf(item)]
+        return ["[", *pieces[1:], "]"]
+    for name, item in value.items():
+        pieces += [", ", f"{AS_JSON(name)}: ", _leaf(item)]
+    return ["{", *pieces[1:], "}"]
+
+
+def _holds(value: Any, operator: str, wanted: str | Decimal | bool) -> bool:  # noqa: ANN401 (JSON)
     """Compares within one type: numbers, texts, or truth values. A text may be a number's."""
     if isinstance(wanted, bool):
-        return operator == "=" and (value is wanted or value == _as_text(wanted))
-    if isinstance(value, bool):
-        return False
-    if isinstance(wanted, float):
-        number = _number(value) if isinstance(value, str) else value
-        return isinstance(number, int | float) and _ordered(number, operator, wanted)
+        return operator == "=" and (value is wanted or value == AS_JSON(wanted))
+    if isinstance(wanted, Decimal):
+        number = _number_of(value)
+        return number is not None and _ordered(number, operator, wanted)
     return isinstance(value, str) and _ordered(value, operator, wanted)
+
+
+def _number_of(value: Any) -> Decimal | None:  # noqa: ANN401 (JSON)
+    if isinstance(value, Number):
+        return _number(value.text)
+    if isinstance(value, str):
+        return _number(value)
+    # A partition, an offset or a timestamp.
+    is_place = isinstance(value, int) and not isinstance(value, bool)
+    return Decimal(value) if is_place else None
 
 
 def _ordered(one: Any, operator: str, other: Any) -> bool:  # noqa: ANN401 (of one type)

@@ -1,13 +1,21 @@
 """Which records a text or an expression finds."""
 
 import json
+import re
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from provisioning.kafka.filters import CHARS_MAX, DEPTH_MAX, TERMS_MAX, FilterError, compile_filter
+from provisioning.kafka.filters import (
+    CHARS_MAX,
+    DEPTH_MAX,
+    NUMBER_CHARS_MAX,
+    TERMS_MAX,
+    FilterError,
+    compile_filter,
+)
 
 T0 = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 ORDER = {
@@ -54,6 +62,11 @@ class Kept:
 
     def timestamp(self):
         return (1, T0)
+
+
+def finds(text, record):
+    """Whether a filter finds a record with this text as its value."""
+    return compile_filter(text)(Kept(v=record.encode()))
 
 
 @pytest.mark.parametrize(
@@ -139,6 +152,112 @@ def test_found(text):
 )
 def test_not_found(text):
     assert not compile_filter(text)(Kept())
+
+
+NEIGHBOURS = (73314510714175488, 73314510714175489, 73314510714175490)
+
+
+@pytest.mark.parametrize("held", ["{}", '"{}"', "{}.0", "{}e0"])
+@pytest.mark.parametrize("literal", ["{}", "{}.0", "{}e0"])
+def test_integers_of_any_length_are_compared_exactly(held, literal):
+    record = f'{{"order_id": {held.format(NEIGHBOURS[1])}}}'
+    less, same, more = (literal.format(each) for each in NEIGHBOURS)
+    assert finds(f"value.order_id = {same}", record)
+    for other in (less, more):
+        assert not finds(f"value.order_id = {other}", record)
+        assert finds(f"value.order_id != {other}", record)
+    assert finds(f"value.order_id > {less} and value.order_id < {more}", record)
+    assert finds(f"value.order_id >= {same} and value.order_id <= {same}", record)
+    assert not finds(f"value.order_id > {same} or value.order_id < {same}", record)
+
+
+def test_fractions_and_numbers_of_texts_are_compared_exactly():
+    assert finds("value.a = 0.1", '{"a": 0.10}')
+    assert not finds("value.a = 0.1", '{"a": 0.1000000000000000055511151231257827}')
+    assert finds("value.a > 9007199254740993", '{"a": 9007199254740993.5}')
+    assert finds("value.a < 1e400", '{"a": 9e399}')
+    assert finds("value.a = 0", '{"a": -0.0}')
+    key = Kept(k=b"73314510714175489", h=[("id", b"73314510714175489")])
+    assert compile_filter("key = 73314510714175489 and headers.id = 73314510714175489")(key)
+    assert not compile_filter("key = 73314510714175488 or headers.id = 73314510714175488")(key)
+
+
+class Far(Kept):
+    """A record at numbers that a float cannot hold."""
+
+    def offset(self):
+        return 2**60 + 1
+
+    def timestamp(self):
+        return (1, 253_402_300_799_999)
+
+
+def test_places_and_times_are_compared_exactly():
+    far = Far()
+    assert compile_filter(f"offset = {2**60 + 1} and offset > {2**60}")(far)
+    assert not compile_filter(f"offset = {2**60}")(far)
+    assert compile_filter("timestamp = 9999-12-31T23:59:59.999Z")(far)
+    assert compile_filter("timestamp < 9999-12-31T23:59:59.999001Z")(far)
+
+
+def test_a_long_number_equals_itself_alone():
+    digits = "7" * (NUMBER_CHARS_MAX - len("value.a = "))
+    assert finds(f"value.a = {digits}", f'{{"a": {digits}}}')
+    assert not finds(f"value.a = {digits}", f'{{"a": {digits[:-1]}8}}')
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1" * (NUMBER_CHARS_MAX + 1),
+        "1" * 4_301,  # more than Python reads as an integer
+        "1" * 1_000_000,
+        "0." + "1" * 1_000_000,
+        "1e999999999",
+        "-1e-999999999",
+        "1e" + "9" * 10_000,
+        "NaN",
+        "Infinity",
+        "-Infinity",
+    ],
+)
+def test_a_number_that_is_not_read_is_there_and_equals_nothing(number):
+    record = f'{{"a": {number}, "b": 1}}'
+    assert finds("value.a != null and value.a != 1 and value.b = 1", record)
+    assert not finds("value.a = 1 or value.a > 1 or value.a <= 1", record)
+    assert finds(f"value.a ~ {number[-9:]}", record)
+
+
+def test_contains_looks_at_numbers_as_they_are_written():
+    record = '{"id": 73314510714175489, "total": 19.90, "all": [{"n": 1e3, "s": "\\u00e9\\""}]}'
+    assert finds("value.id ~ 14175489 and value.total ~ 19.90 and value.all ~ 1E3", record)
+    assert not finds("value.id ~ 73314510714175488 or value.total ~ 019.90", record)
+    assert finds("value ~ 73314510714175489 and value !~ 73314510714175488", record)
+    assert compile_filter("value ~ 007")(Kept(v=b"agent 007"))
+    assert not compile_filter("value ~ 007")(Kept(v=b"agent 7"))
+
+
+# Without floats: JSON may write those in several ways.
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
+)
+
+
+@given(st.lists(TREES) | st.dictionaries(st.text(max_size=3), TREES))
+def test_contains_looks_at_lists_and_objects_as_json_on_one_line(tree):
+    line = json.dumps(tree, ensure_ascii=False)
+    quoted = re.sub(r'(["\\])', r"\\\1", line)
+    assume(len(quoted) < CHARS_MAX - 20)
+    assert finds(f'value.a ~ "{quoted}"', json.dumps({"a": tree}))
+    assert not finds(f'value.a ~ "{quoted} "', json.dumps({"a": tree}))
+
+
+def test_what_is_nested_deeply_is_looked_through():
+    levels = 600
+    assert finds("value.a ~ deep", f'{{"a": {"[" * levels}"deep"{"]" * levels}}}')
 
 
 def test_what_begins_with_a_parts_name_may_be_a_text():

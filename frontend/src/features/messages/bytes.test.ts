@@ -23,6 +23,7 @@ const message = (offset: number): Message => ({
 
 test("only JSON is laid out as JSON", () => {
   expect(prettyJson(content('{"a":1}'))).toBe('{\n  "a": 1\n}');
+  expect(prettyJson(content('{"id":73314510714175489}'))).toBe('{\n  "id": 73314510714175489\n}');
   expect(prettyJson(content("a: 1"))).toBeNull();
   expect(prettyJson(content("\xff", null))).toBeNull();
   expect(prettyJson({ ...content('{"a":1}'), truncated: true })).toBeNull();

@@ -1,18 +1,16 @@
 import type { RecordBytes } from "@/lib/api/types";
+import { layOutJson } from "./json";
 
 export function bytesOf(content: RecordBytes): Uint8Array {
   const binary = atob(content.base64);
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** JSON laid out for reading; null where the bytes are not JSON text. */
+/** JSON laid out for reading, each of its tokens as the record has it; null where the bytes are not
+ * JSON text. */
 export function prettyJson(content: RecordBytes | null): string | null {
   if (content?.text == null || content.truncated) return null;
-  try {
-    return JSON.stringify(JSON.parse(content.text), null, 2);
-  } catch {
-    return null;
-  }
+  return layOutJson(content.text);
 }
 
 const WIDTH = 16;
