@@ -4,19 +4,20 @@ import gc
 import os
 from importlib import import_module
 
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 # Only what Django has set up can be imported with its applications.
 from console.common.bodies import BodyLimit  # noqa: E402
 from console.common.conf import config  # noqa: E402
 from console.common.metrics import serve_metrics  # noqa: E402
+from console.common.paths import PartedHandler  # noqa: E402
 
-application = BodyLimit(_django, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+application = BodyLimit(PartedHandler(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 # All views now, not at the first request; and what is there stays, so that no collection looks
 # through it while somebody waits.

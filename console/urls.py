@@ -27,8 +27,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz, name="readyz"),
     path(API_PREFIX, include(api_urlpatterns)),
     # What is under /api and no endpoint is a problem, not a page.
-    re_path(r"^api(/.*)?$", not_found, name="api-absent"),
-    re_path(r"^.*$", pages.console, name="console"),
+    re_path(r"^api(/|$)", not_found, name="api-absent"),
+    # Whatever its characters: names in it may have any, line ends too.
+    re_path(r"", pages.console, name="console"),
 ]
 
 handler400 = "console.common.api.problems.bad_request"

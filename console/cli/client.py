@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,9 @@ _REPEATED_STATUSES = {429, 502, 503, 504}
 _REPEATED_CODES = {"idempotency_request_in_progress", "cluster_starting"}
 # Asking again changes nothing about these.
 _FINAL_CODES = {"limit_reached", "too_many_streams"}
+
+# Names that would be taken for steps in a path: the API takes them with one `~` more.
+_DOTS = re.compile(r"~*\.{1,2}")
 
 Query = Mapping[str, object]
 
@@ -199,4 +203,5 @@ def refusal(answer: Answer) -> Refused:
 
 def segment(value: object) -> str:
     """A value as one part of a path."""
-    return quote(str(value), safe="")
+    text = str(value)
+    return quote(f"~{text}" if _DOTS.fullmatch(text) else text, safe="")

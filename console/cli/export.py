@@ -217,7 +217,7 @@ class Estate:
             part: each[part] for part in ("user", "client_id", "ip") if each[part] is not None
         }
         user = users.get(entity.get("user", ""))
-        key = [f"{part}={segment(value)}" for part, value in entity.items()]
+        key = [f"{part}={quote(value, safe='')}" for part, value in entity.items()]
         words = [user.name if part == "user" and user else value or f"any_{part}"
                  for part, value in entity.items()]  # fmt: skip
         named: dict[str, Value] = {

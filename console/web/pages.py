@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from whitenoise.base import WhiteNoise
 
@@ -59,10 +60,14 @@ def _built(folder: Path, built_at_ns: int) -> WhiteNoise:
     )
 
 
+@csrf_exempt
 @require_safe
 @transaction.non_atomic_requests
 def console(request: HttpRequest) -> HttpResponse:
-    """A file of the console, or the page that is all of its pages."""
+    """A file of the console, or the page that is all of its pages.
+
+    It changes nothing, so that the wrong method is what is wrong with a POST, token or not.
+    """
     folder = config().console.folder
     index = folder / "index.html"
     if not index.is_file():

@@ -21,7 +21,11 @@ PATH_PARAMETERS = {
     "cluster_id": "The cluster's id.",
     "name": "The topic's name.",
     "topic": "The topic's id, as Kafka writes it.",
-    "group": "The group's name.",
+    "group": (
+        "The group's name, percent-encoded: `a/b` is `a%2Fb`. The names `.` and `..`, which would "
+        "be steps in the path, have a `~` before them, and so have names that are only `~` before "
+        "one of these: `..` is `~..`, `~..` is `~~..`."
+    ),
 }
 VALIDATE_ONLY = OpenApiParameter(
     "validate_only", OpenApiTypes.BOOL, description="Check everything, change nothing."

@@ -20,7 +20,8 @@ IN_CLUSTER = r"^clusters/(?P<cluster_id>cl_[a-z2-7]+)"
 TOPIC = IN_CLUSTER + r"/topics/(?P<name>[A-Za-z0-9._-]{1,249})"
 # Kafka's ids of topics.
 TOPIC_ID = r"(?P<topic>[A-Za-z0-9_-]{1,64})"
-# Neither librdkafka nor PostgreSQL takes a NUL.
+# Any name: `console.common.paths` tells its `/` from those of the path. Yet neither librdkafka nor
+# PostgreSQL takes a NUL.
 GROUP = IN_CLUSTER + r"/groups/(?P<group>[^/\x00]+)"
 
 clusters = ClusterResourceViewSet.as_view

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.clients import python_program, run_in_shell
@@ -100,3 +101,32 @@ def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
     expect(committed).to_have_text("0", timeout=PATIENCE_MS)
     visitor.press("Undo")
     expect(committed).not_to_have_text("0", timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("of/a/team", "of%2Fa%2Fteam"), ("..", "~.."), ("50%2F?#", "50%252F%3F%23")]
+)
+def test_a_group_of_any_name_has_a_page_and_a_reset_and_is_deleted(visitor, name, part):
+    visitor.enter_cluster("Consumer groups")
+    cluster = re.sub(r"^https?://[^/]+|/groups$", "", visitor.page.url)
+    reset = f"{cluster}/groups/{part}/reset-offsets?wake=true"
+    visitor.change("POST", reset, {"to": "latest", "topics": [{"topic": TOPIC}]})
+    visitor.follow(name)
+    heading = visitor.page.get_by_role("heading", name=name, exact=True)
+    for _ in range(2):
+        expect(heading).to_be_visible(timeout=PATIENCE_MS)
+        visitor.sees("Nobody is connected")
+        assert visitor.page.url.endswith(f"{cluster}/groups/{part}")
+        visitor.page.reload()
+    visitor.press("Reset offsets")
+    panel = visitor.page.get_by_role("dialog", name="Reset offsets")
+    panel.get_by_role("button", name="See what would change").click()
+    panel.get_by_role("button", name=re.compile("^Apply to ")).click()
+    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    visitor.press("Delete")
+    dialog = visitor.page.get_by_role("dialog", name="Delete the group")
+    dialog.get_by_role("textbox").fill(name)
+    dialog.get_by_role("button", name="Delete the group").click()
+    visitor.sees(f"{name} is deleted")
+    expect(visitor.page.get_by_role("heading", name="Consumer groups")).to_be_visible()
+    expect(visitor.page.get_by_role("link", name=name, exact=True)).to_have_count(0)

@@ -130,11 +130,12 @@ def addresses(people, account, invoice, tmp_path_factory):
             consumer.wait_for_line("hello from Python")
         assert run_in_shell(visitor.snippet("kcat", "Produce")).returncode == 0
         cluster = re.sub(r"^https?://[^/]+|/connect$", "", visitor.page.url)
-        keep_awake(visitor.page, cluster)
+        # However long it takes to look at every page.
+        visitor.change("PATCH", cluster, {"idle_timeout_s": 24 * 3600})
         for method, path, data in PLANTED:
-            change(visitor.page, method, f"{cluster}/{path}", data)
+            visitor.change(method, f"{cluster}/{path}", data)
         watched = {"cluster_id": cluster.removeprefix("/clusters/"), **ALERT}
-        alert = change(visitor.page, "POST", "/alerts", watched)["id"]
+        alert = visitor.change("POST", "/alerts", watched)["id"]
         visitor.create_budget("Team", "20")
         lines = visitor.page.request.get(f"/api/v1/invoices/{invoice.id}").json()["lines"]
         row = next(line["usage_row_ids"][0] for line in lines if line["usage_row_ids"])
@@ -144,24 +145,6 @@ def addresses(people, account, invoice, tmp_path_factory):
             "row": f"/usage?panel={row}",
             "alert": f"/alerts?panel={alert}",
         }
-
-
-def keep_awake(page, cluster):
-    """Has a cluster run however long it takes to look at every page."""
-    change(page, "PATCH", cluster, {"idle_timeout_s": 24 * 3600})
-
-
-def change(page, method, path, data):
-    """Changes something by REST, as the person at the page; the answer, where it has a body."""
-    cookies = {each["name"]: each["value"] for each in page.context.cookies()}
-    answer = page.request.fetch(
-        f"/api/v1{path}",
-        method=method,
-        data=data,
-        headers={"X-CSRFToken": cookies["freshet_csrf"], "Referer": page.url},
-    )
-    assert answer.ok, answer.text()
-    return answer.json() if answer.body() else None
 
 
 @pytest.fixture(scope="module")

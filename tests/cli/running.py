@@ -16,7 +16,7 @@ from django.test import Client as DjangoClient
 from console.cli import app
 from console.cli.session import Session
 from console.cli.transport import Lost, Reply, Request
-from tests.console.clients import content_of
+from tests.console.clients import content_of, path_info
 
 URL = "http://localhost:8080"
 
@@ -100,7 +100,12 @@ class DjangoTransport:
         self.client.cookies.load(request.headers.get("Cookie", ""))
         kind = given.pop("Content-Type", "application/json")
         response = self.client.generic(
-            request.method, request.target, request.body or b"", content_type=kind, headers=given
+            request.method,
+            request.target,
+            request.body or b"",
+            content_type=kind,
+            headers=given,
+            PATH_INFO=path_info(request.target),
         )
         headers = {name.lower(): value for name, value in response.items()}
         headers["set-cookie"] = "\n".join(

@@ -59,6 +59,22 @@ def test_what_a_lost_request_deleted_counts_as_deleted(scripted):
     assert scripted([problem(404, "not_found")], *done)[0].code == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("a/b", "a%2Fb"),
+        ("a%2Fb", "a%252Fb"),
+        ("..", "~.."),
+        ("~..", "~~.."),
+        ("~", "~"),
+        (" ", "%20"),
+    ],
+)
+def test_a_name_is_one_part_of_the_path(scripted, name, part):
+    said, asked, _ = scripted([answer(200, {"group": name})], "group", "describe", name)
+    assert (said.code, asked[0].target) == (0, f"/api/v1/clusters/cl_x/groups/{part}")
+
+
 def test_all_pages_are_read(scripted):
     pages = [
         answer(200, {"items": [{"name": f"p{n}"}], "next_cursor": str(n + 1) if n < 2 else None})

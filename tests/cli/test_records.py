@@ -94,6 +94,17 @@ def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
     assert awake("group", "describe", "copy").code == 4
 
 
+@pytest.mark.parametrize("name", ["a/b", "a/reset-offsets", "a%2Fb", "..", "~.", "é b?#"])
+def test_a_group_may_have_any_name(awake, name):
+    awake("produce", "t", "--partition", "0", given="a\nb\n")
+    reset = ["group", "reset-offsets", name, "--topic", "t:0", "--to", "latest"]
+    assert awake(*reset).rows() == [["t", "0", "-", "2", "0"]]
+    assert awake("group", "describe", name, "-o", "json").json["group"] == name
+    assert awake("lag", name, "-o", "json").json["partitions"][0]["committed"] == 2
+    assert awake("group", "delete", name, "--yes").code == 0
+    assert awake("group", "describe", name).code == 4
+
+
 def test_a_sleeping_cluster_says_how_it_is_woken(freshet, cluster_id):
     freshet("topic", "create", "t", FRESHET_CLUSTER=cluster_id)
     said = freshet("consume", "t", "-b", FRESHET_CLUSTER=cluster_id)

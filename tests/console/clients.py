@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 from asgiref.sync import async_to_sync
 from django.test import Client
 
+from console.common.paths import path_of
+
 PREFIX = "/api/v1"
 
 
@@ -21,6 +23,11 @@ def content_of(response: Any) -> bytes:  # noqa: ANN401 - Django's test response
         return b"".join([part async for part in response.streaming_content])
 
     return async_to_sync(collect)()
+
+
+def path_info(address: str) -> str:
+    """What Django matches routes on: its test client decodes paths as `console.asgi` does not."""
+    return path_of(address.partition("?")[0]).encode().decode("latin-1")  # WSGI's form of a text
 
 
 class ApiClient:
@@ -50,6 +57,7 @@ class ApiClient:
             b"" if body is None else json.dumps(body).encode(),
             content_type="application/json",
             headers=given,
+            PATH_INFO=path_info(address),
         )
 
     def get(self, path: str, **options: Any) -> Any:  # noqa: ANN401

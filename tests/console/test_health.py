@@ -111,4 +111,4 @@ def test_the_tests_serve_as_the_application_does():
 
 def test_probes_may_only_look():
     for address in ("/healthz", "/readyz"):
-        assert Client().post(address).status_code == 405
+        assert Client(enforce_csrf_checks=True).post(address).status_code == 405

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 
 from console.common.conf import config
 from tests.console.cases import assert_problem
@@ -26,7 +26,13 @@ def built(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.parametrize("path", ["/", "/sign-in", "/clusters/cl_x/topics/a.b", "/verify?token=x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/sign-in", "/clusters/cl_x/topics/a.b", "/verify?token=x"),
+        *("/clusters/cl_x/groups/a%2Fb", "/clusters/cl_x/groups/a%0Ab"),
+    ],
+)
 def test_every_address_of_the_console_is_its_page(client, built, path):
     response = client.get(path)
     assert response.status_code == 200
@@ -87,7 +93,7 @@ def test_what_is_below_api_is_a_problem_and_no_page(client, built):
 
 
 def test_the_console_is_only_looked_at(client, built):
-    assert client.post("/").status_code == 405
+    assert Client(enforce_csrf_checks=True).post("/").status_code == 405
     assert client.head("/").content == b""
 
 

@@ -49,6 +49,7 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
             scenarios.records_once_through_a_kill, run, min(seconds, 60)
         ),
         "strangers_get_nothing": partial(scenarios.strangers_get_nothing, run),
+        "groups_of_any_name_are_served": partial(scenarios.groups_of_any_name_are_served, run),
         "one_request_is_followed": partial(scenarios.one_request_is_followed, run),
         "sleeps_and_wakes": partial(scenarios.sleeps_and_wakes, run),
         "clients_outlive_the_control_plane": partial(

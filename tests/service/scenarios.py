@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import confluent_kafka
 import confluent_kafka.admin
@@ -249,6 +250,36 @@ def is_away(run: Run) -> bool:
     except httpx.TransportError:
         return True
     return False
+
+
+def groups_of_any_name_are_served(run: Run) -> None:
+    """By REST over HTTP: names with a `/` are told from paths, and other paths lead nowhere."""
+    api = Api.sign_up(run.address)
+    cluster_id, connection = new_cluster(api)
+    groups = f"/clusters/{cluster_id}/groups"
+    committed = {"a/b": 1, "a": 2, "a/reset-offsets": 3, "a%2Fb": 4, "..": 5, "//": 6}
+    for name, offset in committed.items():
+        settings = librdkafka_settings(connection, **{"group.id": name})
+        consumer = confluent_kafka.Consumer(settings, logger=logging.getLogger("group"))
+        partition = confluent_kafka.TopicPartition(TOPIC, 0, offset)
+        consumer.commit(offsets=[partition], asynchronous=False)
+        consumer.close()
+    assert {each["group"] for each in api.call("GET", groups)["items"]} == set(committed)
+    for name, offset in committed.items():
+        group = f"{groups}/{quote(name, safe='') if name != '..' else '~..'}"
+        [partition] = api.call("GET", group)["partitions"]
+        assert partition["committed"] == offset
+        [moved] = api.call("POST", f"{group}/reset-offsets", {"to": "earliest"})["items"]
+        assert (moved["current"], moved["target"]) == (offset, 0)
+        assert "text/html" in httpx.get(f"{run.address}{group}").headers["Content-Type"]
+        api.call("DELETE", group, status=204)
+        api.call("GET", group, status=404)
+    assert api.call("GET", groups)["items"] == []
+    for client in (api, Api(run.address)):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            for path in ("/nothing", f"{groups}/a/b"):
+                assert client.call(method, path, {}, status=404)["code"] == "not_found"
+    api.close()
 
 
 def strangers_get_nothing(run: Run) -> None:

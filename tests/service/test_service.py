@@ -48,6 +48,10 @@ def test_one_request_is_followed_through_all_processes(run):
     scenarios.one_request_is_followed(run)
 
 
+def test_groups_of_any_name_are_served(run):
+    scenarios.groups_of_any_name_are_served(run)
+
+
 def test_strangers_get_nothing(run):
     scenarios.strangers_get_nothing(run)
 

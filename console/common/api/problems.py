@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import RequestDataTooBig
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.http import Http404, HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -156,8 +157,10 @@ def _escape(name: object) -> str:
     return str(name).replace("~", "~0").replace("/", "~1")
 
 
+@csrf_exempt
+@transaction.non_atomic_requests
 def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    """Django's handler of addresses that nothing serves."""
+    """Django's handler of addresses that nothing serves. Any method gets it: it changes nothing."""
     del request, exception
     return problem_response(errors.NotFound())
 

@@ -36,6 +36,7 @@ from console.common.errors import (
     TooManyRequests,
     ValidationFailed,
 )
+from console.common.paths import name_of
 from console.common.rates import WINDOW_S, Rate, count_address, count_organization
 from console.common.requests import client_address, network_of
 from console.common.tenancy import NO_ORGANIZATION, enter_organization, request_scope
@@ -92,9 +93,13 @@ class ApiMixin(APIView):
     rate: Rate | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Serves within a tenancy scope of its own, which ends with the request."""
+        """Serves within a tenancy scope of its own, which ends with the request.
+
+        Parts of the address become the names that they mean: see `console.common.paths`.
+        """
+        names = {key: name_of(part) for key, part in kwargs.items()}
         with request_scope():
-            return super().dispatch(request, *args, **kwargs)
+            return super().dispatch(request, *args, **names)
 
     def perform_authentication(self, request: Request) -> None:
         """Finds out who asks, and counts the request against what they may ask.

@@ -15,7 +15,7 @@ from tests.console.walk.routes import Parameters, Route
 def call(route: Route, client: ApiClient, parameters: Parameters) -> Any:  # noqa: ANN401
     """One request to the route."""
     if not route.path.startswith("/api/v1"):
-        return client.client.get(route.address({"var": ""}).rstrip("."))
+        return client.client.get(route.address({"var": ""}))
     address = route.address(parameters).removeprefix("/api/v1")
     return client.request(route.method, address, route.body, query=dict(route.query))
 

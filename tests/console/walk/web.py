@@ -11,5 +11,5 @@ ROUTES = [
     Route("GET", "/api/v1/local-mail", None),
     # Whatever else: no endpoint below /api, and the console's page elsewhere.
     Route("GET", "/api<var>", None, succeeds=frozenset({404})),
-    Route("GET", "/.", None, succeeds=frozenset({200, 503})),
+    Route("GET", "/", None, succeeds=frozenset({200, 503})),
 ]

@@ -1,4 +1,5 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { nameOf, partOf } from "@/lib/names";
 import { messagesSearch, panelSearch } from "../search";
 import { frame } from "./frame";
 
@@ -110,6 +111,10 @@ const topicConfiguration = createRoute({
 const group = createRoute({
   getParentRoute: () => frame,
   path: "/clusters/$clusterId/groups/$group",
+  params: {
+    parse: (parts) => ({ ...parts, group: nameOf(parts.group) }),
+    stringify: (names) => ({ ...names, group: partOf(names.group) }),
+  },
   validateSearch: panelSearch,
   component: lazyRouteComponent(() => import("../pages/GroupPage"), "GroupPage"),
 });

@@ -1,4 +1,5 @@
-import createClient, { type Middleware } from "openapi-fetch";
+import createClient, { defaultPathSerializer, type Middleware } from "openapi-fetch";
+import { partOf } from "@/lib/names";
 import type { paths } from "./schema";
 import { Problem, problemOf, unreachable } from "./problem";
 
@@ -40,8 +41,14 @@ async function bodyOf(response: Response): Promise<unknown> {
   }
 }
 
+/** A path with its parameters, all of which are names or ids. */
+export function pathOf(template: string, names: Record<string, unknown>): string {
+  const parts = Object.entries(names).map(([key, name]) => [key, partOf(String(name))]);
+  return defaultPathSerializer(template, Object.fromEntries(parts) as Record<string, unknown>);
+}
+
 /** The typed client. Same origin: the session's cookie goes along by itself. */
-export const api = createClient<paths>({ credentials: "same-origin" });
+export const api = createClient<paths>({ credentials: "same-origin", pathSerializer: pathOf });
 api.use(headers);
 
 /** What `validate_only` answers, which the console never asks for. */

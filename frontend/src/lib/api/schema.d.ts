@@ -2496,7 +2496,7 @@ export interface components {
             updates: components["schemas"]["IncidentUpdate"][];
         };
         /** @enum {string} */
-        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
+        IncidentKind: "brokers_crashing" | "cell_unreachable" | "brokers_unhealthy" | "keeper_silent" | "machine_lost" | "platform_unreachable" | "metadata_full" | "operation_stuck" | "tasks_delayed" | "usage_incomplete";
         /** @enum {string} */
         IncidentState: "open" | "closed";
         /** @description A part of the story. */
@@ -5580,7 +5580,7 @@ export interface operations {
             path: {
                 /** @description The cluster's id. */
                 cluster_id: string;
-                /** @description The group's name. */
+                /** @description The group's name, percent-encoded: `a/b` is `a%2Fb`. The names `.` and `..`, which would be steps in the path, have a `~` before them, and so have names that are only `~` before one of these: `..` is `~..`, `~..` is `~~..`. */
                 group: string;
             };
             cookie?: never;
@@ -5616,7 +5616,7 @@ export interface operations {
             path: {
                 /** @description The cluster's id. */
                 cluster_id: string;
-                /** @description The group's name. */
+                /** @description The group's name, percent-encoded: `a/b` is `a%2Fb`. The names `.` and `..`, which would be steps in the path, have a `~` before them, and so have names that are only `~` before one of these: `..` is `~..`, `~..` is `~~..`. */
                 group: string;
             };
             cookie?: never;
@@ -5654,7 +5654,7 @@ export interface operations {
             path: {
                 /** @description The cluster's id. */
                 cluster_id: string;
-                /** @description The group's name. */
+                /** @description The group's name, percent-encoded: `a/b` is `a%2Fb`. The names `.` and `..`, which would be steps in the path, have a `~` before them, and so have names that are only `~` before one of these: `..` is `~..`, `~..` is `~~..`. */
                 group: string;
             };
             cookie?: never;
