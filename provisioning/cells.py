@@ -34,6 +34,7 @@ from provisioning import kafka
 from provisioning.errors import (
     GroupActive,
     KafkaRefused,
+    KafkaUnreadable,
     OutcomeUnknown,
     RecordTooLarge,
 )
@@ -106,7 +107,7 @@ def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
     """The brokers that the status names, as the control plane's own user."""
     bootstrap = ",".join(broker.kafka for broker in status.brokers)
     password = super_password(_secret(str(config().cell.secret)), cluster_id)
-    return kafka.Access(kafka.shared_clients(), kafka.Connection(bootstrap, password))
+    return kafka.Access(kafka.shared_workers(), kafka.Connection(bootstrap, password))
 
 
 @cache
@@ -158,5 +159,13 @@ def kafka_errors() -> Iterator[None]:
         raise NotFound(error.detail) from error
     except kafka.RefusedError as error:
         raise KafkaRefused(error.detail, extra={"kafka_error": error.name}) from error
+    except kafka.WorkerDiedError as error:
+        raise KafkaUnreadable(
+            "Something that the cluster's brokers hold (a record, a group, an assignment) cannot be"
+            " decoded here. The cluster itself and its clients are not affected."
+        ) from error
+    except kafka.WorkersBusyError as error:
+        detail = "Too many requests wait for brokers at this moment."
+        raise Unavailable(detail, retry_after_s=1) from error
     except kafka.KafkaCallError as error:
         raise Unavailable("The cluster's brokers do not answer.") from error

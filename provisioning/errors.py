@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.common.errors import AppError, Conflict, Unavailable, UserError
+from console.common.errors import AppError, Conflict, PlatformError, Unavailable, UserError
 
 
 class OperationInProgress(Conflict):
@@ -111,6 +111,14 @@ class KafkaRefused(UserError):
     code = "kafka_refused"
     status = 422
     title = "Kafka refused the request"
+
+
+class KafkaUnreadable(PlatformError):
+    """What the brokers hold ended the process that read it."""
+
+    code = "kafka_unreadable"
+    status = 502
+    title = "What the brokers hold cannot be read"
 
 
 class UnknownRegion(UserError):

@@ -17,8 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.secrets import super_password
-from provisioning.kafka import Access, Connection, sample_groups
-from provisioning.kafka.clients import Clients
+from provisioning.kafka import Access, Connection, Workers, sample_groups
 from provisioning.keeper.probe import connections_in, scrape
 from tests.bench import generators, machine, proc, profile, rounds
 from tests.bench.flame import flame_graph
@@ -263,8 +262,8 @@ def test_a_stand_in_answers_what_a_keeper_asks_at_the_address_of_a_pod_alone():
             assert connections_in(page) == 0
             assert await scrape(f"127.0.0.78:{metrics}", timeout_s=30) is None
             password = super_password(secret, "cl_one")
-            access = Access(Clients(), Connection(f"127.0.0.77:{kafka}", password))
-            assert await asyncio.to_thread(sample_groups, access, timeout_s=30) == []
-            access.clients.close()
+            access = Access(Workers(), Connection(f"127.0.0.77:{kafka}", password))
+            assert await asyncio.to_thread(sample_groups, access, limit_s=30.0) == []
+            access.workers.close()
 
     asyncio.run(scenario())

@@ -27,6 +27,7 @@ FAILURES_MAX = 6
 ENDS = {
     "access_ended": ("The API key may not read this any more.", NOT_ALLOWED),
     "topic_gone": ("The topic, or a partition of it, is gone.", NOT_FOUND),
+    "unreadable": ("A record of the topic cannot be decoded by the service.", UNAVAILABLE),
 }
 
 

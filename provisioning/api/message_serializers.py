@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from provisioning import kafka
 from provisioning.kafka.filters import CHARS_MAX
-from provisioning.kafka.messages import BYTES_MAX, LIMIT_MAX
+from provisioning.kafka.shapes import BYTES_MAX, LIMIT_MAX
 
 VALUE_BYTES_MAX = 1024 * 1024
 HEADERS_MAX = 100
@@ -35,7 +35,10 @@ class BytesSerializer(serializers.Serializer[Any]):
 class HeaderSerializer(serializers.Serializer[Any]):
     """One header of a record."""
 
-    key = serializers.CharField()
+    key = serializers.CharField(help_text="Bytes that are not UTF-8 are shown as `\\xNN`.")
+    key_base64 = serializers.CharField(
+        allow_null=True, help_text="The name's bytes where they are not UTF-8, else null."
+    )
     value = BytesSerializer(allow_null=True)
 
 
@@ -156,14 +159,15 @@ class ProducedSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field({"type": "string", "maxLength": CHARS_MAX})
 class FilterField(serializers.Field[Any, Any, Any, Any]):
-    """A text or an expression, as what decides about a record."""
+    """A text or an expression that can be understood."""
 
-    def to_internal_value(self, data: Any) -> kafka.Filter:
-        """The filter meant."""
+    def to_internal_value(self, data: Any) -> str:
+        """The text as it was given."""
         try:
-            return kafka.compile_filter(str(data))
+            kafka.compile_filter(str(data))
         except kafka.FilterError as error:
             raise serializers.ValidationError(str(error)) from error
+        return str(data)
 
 
 class BrowseQuerySerializer(serializers.Serializer[Any]):

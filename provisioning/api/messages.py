@@ -67,7 +67,7 @@ class MessageViewSet(ClusterViewSet):
             limit=query["limit"],
             bytes_max=query["scan_bytes_max"],
             timeout_s=SCAN_TIMEOUT_S if "filter" in query else TIMEOUT_S,
-            keep=query.get("filter"),
+            filter=query.get("filter"),
         )
         page = messages.browse_messages(
             cluster=self.cluster, topic=name, wanted=wanted, wake=query["wake"]
@@ -116,14 +116,16 @@ class MessageStreamViewSet(ClusterViewSet):
         Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
         they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
         the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
-        within 5 seconds of a revoked key or an ended session). At most ten minutes.
+        within 5 seconds of a revoked key or an ended session, and for `unreadable`, where a record
+        cannot be decoded). At most ten minutes.
         """
         del kwargs
         query = self.query()
+        messages.require_open_topic(cluster=self.cluster, topic=name)
         access = require_brokers(cluster=self.cluster, wake=query["wake"])
         positions = streams.positions_of(request.headers.get("Last-Event-ID"))
-        keep = query.get("filter")
-        stream = streams.Stream(self.actor, self.cluster, access, name, positions, keep)
+        wanted = query.get("filter")
+        stream = streams.Stream(self.actor, self.cluster, access, name, positions, wanted)
         response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"

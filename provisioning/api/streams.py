@@ -53,7 +53,7 @@ class Stream:
     access: kafka.Access
     topic: str
     positions: dict[int, int] | None
-    keep: kafka.Filter | None = None
+    filter: str | None = None
     _left: threading.Event = field(default_factory=threading.Event)
     # Batches that may still be handed over before the client takes one.
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
@@ -107,7 +107,7 @@ class Stream:
                 yield b": still live\n\n"
             for shown in events_of(batch):
                 yield shown
-            if self.keep is not None:
+            if self.filter is not None:
                 for shown in progress.events(batch):
                     yield shown
 
@@ -122,7 +122,7 @@ class Stream:
                 positions=self.positions,
                 stopped=self._left.is_set,
                 seconds_max=SECONDS_MAX,
-                keep=self.keep,
+                filter=self.filter,
             )
             with contextlib.closing(watched):
                 for batch in watched:
@@ -130,6 +130,9 @@ class Stream:
                         return
         except kafka.UnknownPartitionError:
             reason = "topic_gone"
+        except kafka.WorkerDiedError:
+            # A record that ends the reader would end it again: whoever asks again begins later.
+            reason = "unreadable"
         except kafka.KafkaCallError:
             reason = "brokers_away"
         except Exception:

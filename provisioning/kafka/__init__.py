@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from provisioning.kafka.clients import Access, Clients, shared_clients
+from provisioning.kafka.calls import (
+    Access,
+    browse,
+    delete_group,
+    delete_records,
+    describe_group,
+    describe_groups,
+    end_offset,
+    list_group_names,
+    produce,
+    reset_offsets,
+    sample_groups,
+    tail,
+    wait_acls,
+    wait_topic,
+    wait_user,
+)
 from provisioning.kafka.connection import CLIENT_ID, SUPER_USER, Connection
-from provisioning.kafka.deleting import LowWatermark, delete_records
 from provisioning.kafka.errors import (
     GroupActiveError,
     KafkaCallError,
@@ -12,29 +27,30 @@ from provisioning.kafka.errors import (
     UnavailableError,
     UnknownGroupError,
     UnknownPartitionError,
+    WorkerDiedError,
+    WorkersBusyError,
 )
-from provisioning.kafka.filters import Filter, FilterError, compile_filter
-from provisioning.kafka.groups import (
+from provisioning.kafka.filters import FilterError, compile_filter
+from provisioning.kafka.shapes import (
+    Browse,
     Group,
-    delete_group,
-    describe_group,
-    describe_groups,
-    list_group_names,
-    sample_groups,
+    LowWatermark,
+    NewRecord,
+    Page,
+    PlannedOffset,
+    Produced,
+    Record,
+    TailBatch,
+    Target,
 )
-from provisioning.kafka.messages import Browse, NewRecord, Page, Produced, browse, produce
-from provisioning.kafka.records import Record
-from provisioning.kafka.reset import PlannedOffset, Target, reset_offsets
-from provisioning.kafka.tail import TailBatch, tail
+from provisioning.kafka.workers import Workers, shared_workers
 
 __all__ = [
     "CLIENT_ID",
     "SUPER_USER",
     "Access",
     "Browse",
-    "Clients",
     "Connection",
-    "Filter",
     "FilterError",
     "Group",
     "GroupActiveError",
@@ -51,16 +67,23 @@ __all__ = [
     "UnavailableError",
     "UnknownGroupError",
     "UnknownPartitionError",
+    "WorkerDiedError",
+    "Workers",
+    "WorkersBusyError",
     "browse",
     "compile_filter",
     "delete_group",
     "delete_records",
     "describe_group",
     "describe_groups",
+    "end_offset",
     "list_group_names",
     "produce",
     "reset_offsets",
     "sample_groups",
-    "shared_clients",
+    "shared_workers",
     "tail",
+    "wait_acls",
+    "wait_topic",
+    "wait_user",
 ]

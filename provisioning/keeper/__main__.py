@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from brokers.backoff import Backoff
@@ -202,7 +203,7 @@ def cell(
         store=AsyncStore(records, metrics),
         clock=clock,
         metrics=metrics,
-        sample_groups=sample_groups,
+        sample_groups=partial(sample_groups, limit_s=settings.keeper.sample_timeout_ms / 1000),
         files=files,
         maintenance=maintenance_of(settings, metrics, clock, lease),
     )

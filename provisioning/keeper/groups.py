@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from provisioning.kafka import Clients
+from provisioning.kafka import Access, Connection, Workers
+from provisioning.kafka import sample_groups as sample
 
-# Clusters of a cell that are awake, at most times: another client for each sample costs a hundred
-# times as much as one that is kept.
-CLIENTS_MAX = 1024
+# Clusters of a cell that are awake, at most times: another worker for each sample costs ten times
+# as much as one that is kept.
+WORKERS_MAX = 128
 
 
-def sample_groups(bootstrap: str, username: str, password: str) -> Sequence[Mapping[str, object]]:
-    """The groups of a cluster as a sample holds them. Waits, and raises of many kinds."""
-    # Not at the start: a Kafka client's library is large, and most cells sleep at first.
-    from provisioning.kafka import Access, Connection  # noqa: PLC0415
-    from provisioning.kafka import sample_groups as sample  # noqa: PLC0415
+def sample_groups(
+    bootstrap: str, username: str, password: str, limit_s: float
+) -> Sequence[Mapping[str, object]]:
+    """The groups of a cluster as a sample holds them, within `limit_s` seconds.
 
-    return sample(Access(_clients(), Connection(bootstrap, password, username)))
+    Waits. Raises `KafkaCallError`.
+    """
+    return sample(Access(_workers(), Connection(bootstrap, password, username)), limit_s=limit_s)
 
 
 @cache
-def _clients() -> Clients:
-    from provisioning.kafka import Clients  # noqa: PLC0415
-
-    return Clients(kept_max=CLIENTS_MAX)
+def _workers() -> Workers:
+    return Workers(kept_max=WORKERS_MAX)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokers.metadata_records import Acl
 from provisioning.cells import broker_access
-from provisioning.kafka.effective import wait_acls, wait_topic, wait_user
+from provisioning.kafka import wait_acls, wait_topic, wait_user
 from provisioning.models import Cluster
 from provisioning.services.brokers import serving
 from provisioning.services.observation import Condition, observe_cluster

@@ -5,7 +5,6 @@ from __future__ import annotations
 from brokers.errors import ExistsError, NotFoundError
 from brokers.metadata import ClusterStore
 from provisioning import kafka
-from provisioning.kafka.offsets import end_offsets
 
 CLUSTER_NAME = "first-cluster"
 TOPIC = "hello-freshet"
@@ -14,7 +13,6 @@ RECORDS = (
     (b"hello", b'{"message": "This is a record in your first topic", "number": 2}'),
     (b"next", b'{"message": "Now produce one of your own", "number": 3}'),
 )
-TIMEOUT_S = 5.0
 
 
 def has_sample_topic(store: ClusterStore) -> bool:
@@ -40,8 +38,6 @@ def produce_samples(access: kafka.Access) -> None:
     So a repeated call produces nothing twice, nor behind what the user has produced meanwhile.
     """
     for place, (key, value) in enumerate(RECORDS):
-        with access.admin() as admin:
-            end = end_offsets(admin, [(TOPIC, 0)], TIMEOUT_S)[TOPIC, 0]
-        if end == place:
+        if kafka.end_offset(access, TOPIC, 0) == place:
             record = kafka.NewRecord(key=key, value=value, partition=0)
             kafka.produce(access, TOPIC, record)

@@ -17,7 +17,7 @@ from console.common.clock import now
 from console.common.tenancy import organization_scope
 from provisioning import kafka
 from provisioning.api import streams
-from provisioning.kafka.messages import NewRecord
+from provisioning.kafka import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import access_of, put_status, running_broker
 
@@ -92,6 +92,32 @@ def test_a_group_is_shown_live_with_lag(api, path, awake, topic):
     (partition,) = shown["partitions"]
     assert (partition["committed"], partition["end"], partition["lag"]) == (1, 4, 3)
     cases.assert_problem(api().get(f"{path}/groups/none"), 404, "not_found")
+
+
+def test_internal_topics_are_listed_and_nothing_else(api, path, awake, topic):
+    api().post(f"{topic}/messages", {"value": "x", "partition": 0})
+    join(awake, "billing", "t").close()
+    listed = api().get(f"{path}/topics", query={"internal": "true"}).json()["items"]
+    internal = f"{path}/topics/__consumer_offsets"
+    assert [each["name"] for each in listed if each["internal"]] == ["__consumer_offsets"]
+    calls = (
+        api().get(f"{internal}/messages"),
+        api().get(f"{internal}/messages/stream"),
+        api().post(f"{internal}/messages", {"value": "x", "partition": 0}),
+    )
+    for refused in calls:
+        document = cases.assert_problem(refused, 422, "kafka_refused")
+        assert document["kafka_error"] == "TOPIC_AUTHORIZATION_FAILED"
+        assert "internal" in document["detail"]
+    before = {"partitions": [{"partition": 0, "before_offset": -1}]}
+    cases.assert_problem(api().post(f"{internal}:delete-records", before), 422, "kafka_refused")
+    for changed in (
+        api().patch(internal, {"configs": {"cleanup.policy": "delete"}}),
+        api().post(f"{internal}/partitions", {"count": 100}),
+        api().delete(internal),
+    ):
+        document = cases.assert_problem(changed, 422, "validation_failed")
+        assert "internal" in document["errors"][0]["detail"]
 
 
 def test_offsets_are_planned_moved_and_refused(api, path, awake, topic):
@@ -244,7 +270,7 @@ def test_a_credential_and_acls_hold_for_clients(api, path, awake, topic):
     connection = kafka.Connection(
         awake.connection.bootstrap, made["password"], username=made["username"]
     )
-    client = kafka.Access(kafka.shared_clients(), connection)
+    client = kafka.Access(kafka.shared_workers(), connection)
     # Without rights it does not even see the topic.
     with pytest.raises(kafka.UnknownPartitionError):
         kafka.produce(client, "t", NewRecord(value=b"x"))

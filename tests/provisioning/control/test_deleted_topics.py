@@ -5,7 +5,7 @@ import pytest
 from console.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.cells import cluster_store
-from provisioning.kafka.messages import NewRecord
+from provisioning.kafka import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import access_of, running_broker
 

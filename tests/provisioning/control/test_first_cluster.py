@@ -63,8 +63,7 @@ def test_records_that_were_cut_short_are_completed_and_none_twice(newcomer, monk
         assert records(cluster_id) == [value for _, value in samples.RECORDS]
 
 
-def test_brokers_that_cannot_be_reached_are_asked_again(newcomer, monkeypatch):
-    monkeypatch.setattr(samples, "TIMEOUT_S", 0.2)
+def test_brokers_that_cannot_be_reached_are_asked_again(newcomer):
     cluster_id = only_cluster(newcomer)["id"]
     reconciling.sweep_clusters()
     gone = BrokerStatus(slot=0, link="", kafka="127.0.0.1:9", metrics="")

@@ -2,20 +2,20 @@
 
 import pytest
 
-from console.common.conf import config
+from console.common.clock import now
+from console.limits.models import LimitGrant, LimitRequest
 from provisioning.cells import cluster_store
+from provisioning.models import Cluster
 from tests.console import cases
 from tests.provisioning.control.world import put_status
 
 
 @pytest.fixture
-def three_brokers():
-    """Clusters may have three brokers."""
-    limits = config().limits
-    before = limits.brokers
-    object.__setattr__(limits, "brokers", 3)
-    yield
-    object.__setattr__(limits, "brokers", before)
+def raised(tenant, in_tenant):
+    """The limit of brokers was raised, as earlier releases did."""
+    asked = {"organization_id": tenant.id, "limit": "brokers"}
+    request = LimitRequest.objects.create(**asked, wanted=3, reason="Zones.")
+    LimitGrant.objects.create(**asked, value=3, request=request, granted_at=now())
 
 
 def test_a_cluster_that_never_sleeps_has_no_idle_time(api, cluster_id, cell, reconcile):
@@ -30,28 +30,34 @@ def test_a_cluster_that_never_sleeps_has_no_idle_time(api, cluster_id, cell, rec
     assert cell.spec(cluster_id).idle_timeout_ms == 300_000
 
 
-def test_more_brokers_have_ports_of_their_own(api, cluster_id, three_brokers, cell, reconcile, row):
-    path = f"/clusters/{cluster_id}"
-    assert api().patch(path, {"spec": {"scale": {"max": 3}}}).status_code == 200
-    reconcile(cluster_id)
-    spec = cell.spec(cluster_id)
-    assert (spec.scale, len(set(spec.ports))) == (3, 3)
-    assert cluster_store(cluster_id).record().scale == 3
-    # Fewer keep them: clients know the addresses.
-    api().patch(path, {"spec": {"scale": {"max": 2}}})
-    reconcile(cluster_id)
-    assert (cell.spec(cluster_id).scale, len(row(cluster_id).ports)) == (2, 3)
-    assert cluster_store(cluster_id).record().scale == 2
-    api().patch(path, {"spec": {"scale": {"max": 3}}})
-    assert row(cluster_id).ports == list(spec.ports)
+def assert_several_refused(response, used):
+    document = cases.assert_problem(response, 403, "limit_reached")
+    assert document["quota"] == {"name": "brokers", "limit": 1, "used": used}
+    assert "Several brokers per cluster are not supported yet" in document["detail"]
 
 
-def test_the_limit_of_brokers_is_told(api, cluster_id):
+def test_several_brokers_are_refused_whatever_the_limit(api, cluster_id, raised):
     body = {"spec": {"scale": {"max": 2}}}
-    document = cases.assert_problem(api().patch(f"/clusters/{cluster_id}", body), 403)
-    assert document["quota"] == {"name": "brokers", "limit": 1, "used": 1}
-    document = cases.assert_problem(api().post("/clusters", {"name": "big", **body}), 403)
-    assert document["quota"] == {"name": "brokers", "limit": 1, "used": 0}
+    assert_several_refused(api().patch(f"/clusters/{cluster_id}", body), 1)
+    assert_several_refused(api().post("/clusters", {"name": "big", **body}), 0)
+
+
+def test_of_several_brokers_that_are_stored_one_is_wanted(
+    api, cluster_id, raised, cell, reconcile, row
+):
+    path = f"/clusters/{cluster_id}"
+    reconcile(cluster_id)
+    changed = {"scale_max": 3, "ports": [*row(cluster_id).ports, 29_093, 29_094]}
+    Cluster.objects.filter(pk=cluster_id).update(generation=2, **changed)
+    cluster_store(cluster_id).set_scale(3)
+    reconcile(cluster_id)
+    # Clients keep the addresses that they know.
+    assert (cell.spec(cluster_id).scale, len(cell.spec(cluster_id).ports)) == (1, 3)
+    assert cluster_store(cluster_id).record().scale == 1
+    assert api().get(path).json()["spec"]["scale"] == {"min": 0, "max": 1}
+    assert_several_refused(api().patch(path, {"spec": {"scale": {"max": 3}}}), 1)
+    assert api().patch(path, {"spec": {"scale": {"max": 1}}}).status_code == 200
+    assert row(cluster_id).scale_max == 1
 
 
 @pytest.mark.parametrize(("bound", "value"), [("min", 2), ("min", -1), ("max", 0)])

@@ -13,7 +13,7 @@ from console.common.actor import Role
 from console.common.clock import now
 from console.common.tenancy import organization_scope
 from provisioning.api import streams
-from provisioning.kafka.tail import BATCH_S, POLL_S
+from provisioning.kafka.worker.tail import BATCH_S, POLL_S
 from provisioning.models import Cluster
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any, TypeVar
 from unittest import mock
 
+import orjson
 from celery import current_app
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -27,7 +28,10 @@ from kombu.exceptions import OperationalError as QueueAway
 from brokers import _core, metadata
 from brokers.errors import BrokerError, UnavailableError, UnknownOutcomeError
 from provisioning import cells
-from provisioning.kafka import clients as kafka_clients
+from provisioning.kafka import Connection, Workers
+from provisioning.kafka.worker import clients as kafka_clients
+from provisioning.kafka.worker.errors import kafka_errors
+from provisioning.kafka.worker.serving import CALLS
 
 T = TypeVar("T")
 # A task and its arguments.
@@ -249,6 +253,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
             stack.enter_context(mock.patch.object(kafka_clients, name, made))
         made = _kafka_client(seam, "Consumer", Consumer)
         stack.enter_context(mock.patch.object(kafka_clients, "Consumer", made))
+        stack.enter_context(mock.patch.object(Workers, "call", _call_here()))
         stack.enter_context(mock.patch.object(shutil, "rmtree", _removal(seam)))
         stack.enter_context(mock.patch.object(BaseDatabaseWrapper, "_commit", _commit(seam)))
         send = _send(seam)
@@ -284,6 +289,27 @@ class _Handle:
     def cluster(self, *arguments: Any) -> _Handle:  # noqa: ANN401 (as above)
         """Reads nothing yet."""
         return _Handle(self._seam, "cluster.", self._real.cluster(*arguments))
+
+
+def _call_here() -> Callable[..., Any]:
+    """Makes a worker's calls in this process, where each of their requests is behind the seam."""
+    clients: dict[Connection, kafka_clients.Access] = {}
+
+    def call(
+        workers: Workers,
+        connection: Connection,
+        name: str,
+        *arguments: Any,  # noqa: ANN401 (the call's own)
+        limit_s: float,
+        **options: Any,  # noqa: ANN401 (as above)
+    ) -> Any:  # noqa: ANN401 (JSON)
+        del workers, limit_s
+        access = clients.setdefault(connection, kafka_clients.Access(connection))
+        with kafka_errors():
+            result = CALLS[name](access, *arguments, **options)
+        return orjson.loads(orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS))
+
+    return call
 
 
 def _kafka_client(seam: Seam, kind: str, real: type) -> Callable[..., object]:

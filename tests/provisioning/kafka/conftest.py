@@ -8,7 +8,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from brokers import Broker
-from provisioning.kafka import Access, Clients, Connection
+from provisioning.kafka import Connection
+from provisioning.kafka.worker.clients import Access
 
 PASSWORD = "derived from the cell's secret"
 MANAGED: dict[str, Any] = {
@@ -29,17 +30,9 @@ def managed_broker():
 
 
 @pytest.fixture
-def clients():
-    """A cache of the test's own."""
-    clients = Clients()
-    yield clients
-    clients.close()
-
-
-@pytest.fixture
-def access(managed_broker, clients):
-    """The super user at the broker."""
-    return Access(clients, Connection(managed_broker.bootstrap, PASSWORD))
+def access(managed_broker):
+    """The super user at the broker, with clients of this process."""
+    return Access(Connection(managed_broker.bootstrap, PASSWORD))
 
 
 @pytest.fixture

@@ -4,20 +4,22 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
 from provisioning.kafka import (
-    Access,
     Browse,
     Connection,
     NewRecord,
     UnavailableError,
     UnknownGroupError,
     UnknownPartitionError,
-    browse,
+)
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.groups import (
     describe_group,
     describe_groups,
     list_group_names,
     sample_groups,
 )
-from provisioning.kafka import produce as produce_one
+from provisioning.kafka.worker.messages import browse
+from provisioning.kafka.worker.messages import produce as produce_one
 from tests.provisioning.kafka.conftest import create_topic, produce
 
 NOW_MS = 1_700_000_000_000
@@ -81,7 +83,7 @@ def test_age_that_cannot_be_read_in_time_is_unknown(access, topic, name, monkeyp
     produce(access, topic, [(0, b"x", NOW_MS)])
     commit(access, name, {(topic, 0): 0})
     # As if all the time had gone into the offsets.
-    monkeypatch.setattr("provisioning.kafka.groups.first_timestamps", lambda *_: {})
+    monkeypatch.setattr("provisioning.kafka.worker.groups.first_timestamps", lambda *_: {})
     found = describe_groups(access, [name], timeout_s=1.0)[0]
     assert lags(found) == {(topic, 0): (1, None)}
     assert found["lag_seconds"] is None
@@ -153,15 +155,15 @@ def test_looking_at_an_unknown_topic_creates_none(access, name):
         assert name not in admin.list_topics(timeout=5).topics
 
 
-def test_a_broker_that_is_not_there_is_unavailable(clients):
-    gone = Access(clients, Connection("127.0.0.1:9", "any"))
+def test_a_broker_that_is_not_there_is_unavailable():
+    gone = Access(Connection("127.0.0.1:9", "any"))
     with pytest.raises(UnavailableError):
         list_group_names(gone, timeout_s=1.0)
     with pytest.raises(UnavailableError):
         describe_group(gone, "any", timeout_s=1.0)
 
 
-def test_a_wrong_password_is_unavailable(access, clients):
-    wrong = Access(clients, Connection(access.connection.bootstrap, "wrong"))
+def test_a_wrong_password_is_unavailable(access):
+    wrong = Access(Connection(access.connection.bootstrap, "wrong"))
     with pytest.raises(UnavailableError):
         list_group_names(wrong, timeout_s=1.0)

@@ -8,9 +8,9 @@ from provisioning.kafka import (
     RefusedError,
     Target,
     UnknownPartitionError,
-    describe_group,
-    reset_offsets,
 )
+from provisioning.kafka.worker.groups import describe_group
+from provisioning.kafka.worker.reset import reset_offsets
 from tests.provisioning.kafka.conftest import produce
 from tests.provisioning.kafka.test_groups import commit
 
@@ -96,7 +96,7 @@ def test_a_member_that_comes_after_the_look_is_refused_too(access, filled, name,
     consumer.subscribe([filled])
     while not consumer.assignment():
         consumer.poll(0.1)
-    monkeypatch.setattr("provisioning.kafka.reset.INACTIVE", frozenset({"Stable"}))
+    monkeypatch.setattr("provisioning.kafka.worker.reset.INACTIVE", frozenset({"Stable"}))
     with pytest.raises(GroupActiveError, match="inactive"):
         reset_offsets(access, name, Target("earliest"), partitions={filled: None})
     consumer.close()

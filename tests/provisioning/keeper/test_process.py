@@ -8,8 +8,10 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -17,7 +19,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from brokers.secrets import super_password
-from provisioning.kafka import Clients, Connection
+from provisioning.kafka import SUPER_USER, Connection
+from provisioning.kafka.worker.clients import Access
 from provisioning.keeper.settings import (
     CellSettings,
     DriverSettings,
@@ -25,6 +28,7 @@ from provisioning.keeper.settings import (
     LoopSettings,
     settings_toml,
 )
+from tests.provisioning.kafka.hostile import join_alone, log_in
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
 from tests.provisioning.survivors import kill_survivors
 
@@ -146,18 +150,41 @@ def test_groups_of_a_sleeping_cluster_are_in_its_sample(settings, cell):
         assert bytes_out >= 0
 
 
+def test_a_group_that_no_library_decodes_ends_neither_keeper_nor_sample(settings, cell):
+    with KeeperServer(settings) as keeper:
+        cell.want(idle_timeout_ms=600_000)
+        cell.wake()
+        cell.running()
+        kafka = cell.store.status(CLUSTER).brokers[0].kafka
+        password = super_password(bytes.fromhex(settings.cell.secret.read_text()), CLUSTER)
+        fall_behind(Connection(kafka, password))
+        with closing(log_in(kafka, SUPER_USER, password)) as raw:
+            join_alone(raw, "one-byte", b"\x00")
+            join_alone(raw, "json", b'{"partitions": [1]}')
+            joined_ms = time.time_ns() // 1_000_000
+            sample = cell.sampled_after(joined_ms)
+        groups = {group["group"]: group for group in sample.content["groups"]}
+        assert {name: group["state"] for name, group in groups.items()} == {
+            "billing": "Empty",
+            "json": "Stable",
+            "one-byte": "Stable",
+        }
+        assert groups["billing"]["lag"] == 3
+        assert keeper.process is not None
+        assert keeper.process.poll() is None
+
+
 def fall_behind(connection):
     """A group that has read two of five records."""
-    clients = Clients()
-    with clients.admin(connection) as admin:
+    access = Access(connection)
+    with access.admin() as admin:
         admin.create_topics([NewTopic("orders", 1)])["orders"].result(LIMIT_S)
-        with clients.producer(connection) as producer:
+        with access.producer() as producer:
             for _ in range(5):
                 producer.produce("orders", b"x", partition=0)
             assert producer.flush(LIMIT_S) == 0
         offsets = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0, 2)])
         admin.alter_consumer_group_offsets([offsets])["billing"].result(LIMIT_S)
-    clients.close()
 
 
 def test_suspended_and_deleted(settings, cell):

@@ -7,17 +7,16 @@ have no members, and a target outside what the log still holds is moved to its n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypedDict
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from provisioning.kafka.clients import Access
-from provisioning.kafka.errors import GroupActiveError, RefusedError, error_of
-from provisioning.kafka.groups import TIMEOUT_S, committed_offsets, state_of
-from provisioning.kafka.offsets import (
-    Partition,
+from provisioning.kafka.errors import GroupActiveError, RefusedError
+from provisioning.kafka.shapes import TIMEOUT_S, Partition, PlannedOffset, Target
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.errors import error_of
+from provisioning.kafka.worker.groups import committed_offsets, group_state
+from provisioning.kafka.worker.offsets import (
     earliest_offsets,
     end_offsets,
     offsets_at,
@@ -25,28 +24,6 @@ from provisioning.kafka.offsets import (
 )
 
 INACTIVE = frozenset({"Empty", "Dead"})
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where to. `value`: the offset, the moment (Unix ms), or the shift in records (may be < 0).
-
-    `group`: whose commits are taken over, to go where another group stands.
-    """
-
-    to: Literal["earliest", "latest", "offset", "timestamp", "shift", "group"]
-    value: int = 0
-    group: str = ""
-
-
-class PlannedOffset(TypedDict):
-    """One partition of a plan. `current` is None where nothing was committed."""
-
-    topic: str
-    partition: int
-    current: int | None
-    target: int
-    lag_after: int
 
 
 def reset_offsets(
@@ -66,8 +43,7 @@ def reset_offsets(
     other group has nothing to start from.
     """
     with access.admin() as admin:
-        description = admin.describe_consumer_groups([group], request_timeout=timeout_s)
-        state = state_of(description[group].result().state)
+        state = group_state(admin, group, timeout_s)
         if state not in INACTIVE:
             raise GroupActiveError("NON_EMPTY_GROUP", active_reason(group, state))
         current = committed_offsets(admin, group, timeout_s)

@@ -17,23 +17,20 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from provisioning.kafka.clients import Access
 from provisioning.kafka.errors import (
     KafkaCallError,
     RefusedError,
     UnknownPartitionError,
-    kafka_errors,
 )
-from provisioning.kafka.offsets import partitions_of
+from provisioning.kafka.shapes import AclFields
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.errors import kafka_errors
+from provisioning.kafka.worker.offsets import partitions_of
 
 LOOK_EVERY_S = 0.02
-TIMEOUT_S = 2.0
-
-# (resource type, name, pattern, principal, host, operation, permission), by Kafka's names.
-AclFields = tuple[str, str, str, str, str, str, str]
 
 
-def wait_acls(access: Access, acls: Iterable[AclFields], timeout_s: float = TIMEOUT_S) -> bool:
+def wait_acls(access: Access, acls: Iterable[AclFields], timeout_s: float) -> bool:
     """Waits until the brokers have the entries; False where the time is over first."""
     wanted = set(acls)
     principals = sorted({entry[3] for entry in wanted})
@@ -47,7 +44,7 @@ def wait_acls(access: Access, acls: Iterable[AclFields], timeout_s: float = TIME
     return not wanted or _wait(access, there, timeout_s)
 
 
-def wait_user(access: Access, user: str, timeout_s: float = TIMEOUT_S) -> bool:
+def wait_user(access: Access, user: str, timeout_s: float) -> bool:
     """Waits until the brokers know a user; False where the time is over first."""
 
     def there(admin: AdminClient) -> bool:
@@ -61,7 +58,7 @@ def wait_user(access: Access, user: str, timeout_s: float = TIMEOUT_S) -> bool:
     return _wait(access, there, timeout_s)
 
 
-def wait_topic(access: Access, topic: str, timeout_s: float = TIMEOUT_S) -> bool:
+def wait_topic(access: Access, topic: str, timeout_s: float) -> bool:
     """Waits until the brokers know a topic; False where the time is over first."""
 
     def there(admin: AdminClient) -> bool:

@@ -9,74 +9,29 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka.admin import AdminClient
 
-from provisioning.kafka.clients import PRODUCE_TIMEOUT_S, Access
-from provisioning.kafka.errors import (
-    UnavailableError,
-    UnknownPartitionError,
-    error_of,
+from provisioning.kafka.errors import UnavailableError, UnknownPartitionError
+from provisioning.kafka.filters import Filter, compile_filter
+from provisioning.kafka.shapes import Browse, NewRecord, Page, Produced, Reached
+from provisioning.kafka.worker.clients import PRODUCE_TIMEOUT_S, Access
+from provisioning.kafka.worker.errors import error_of
+from provisioning.kafka.worker.offsets import (
+    earliest_offsets,
+    end_offsets,
+    offsets_at,
+    partitions_of,
 )
-from provisioning.kafka.filters import Filter
-from provisioning.kafka.offsets import earliest_offsets, end_offsets, offsets_at, partitions_of
-from provisioning.kafka.ranges import Budget, Read, read_ranges
-from provisioning.kafka.records import Record, record_of
+from provisioning.kafka.worker.ranges import Budget, Read, read_ranges
+from provisioning.kafka.worker.records import record_of, timestamp_of
 
-TIMEOUT_S = 5.0
-BYTES_MAX = 8 * 1024 * 1024
-LIMIT_MAX = 500
 # Offsets of a window that are read at once, looking backwards.
 WINDOW_MAX = 100_000
-
-
-@dataclass(frozen=True)
-class Browse:
-    """What to read.
-
-    `keep`: what a filter says of a record (`filters.py`); what it leaves out is paid for too.
-    `start`: `newest` gives the last records, newest first; the others go forward, with `value` an
-    offset or a moment (Unix ms). `positions` go on where a page ended; they win over `start`'s
-    place, and keep its direction. `partitions`: None for all.
-    """
-
-    start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
-    value: int = 0
-    partitions: Sequence[int] | None = None
-    positions: Mapping[int, int] = field(default_factory=dict)
-    limit: int = 50
-    bytes_max: int = BYTES_MAX
-    timeout_s: float = TIMEOUT_S
-    keep: Filter | None = None
-
-
-class Reached(TypedDict):
-    """How far a partition was read: `position` of what `begin` (kept) to `end` there is."""
-
-    partition: int
-    position: int
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Page:
-    """Records, and where to go on (None: nothing is left in this direction).
-
-    `stopped`: `limit`, `bytes`, `time`, or `end` where all was read. `reached`: by partition; and
-    how many records of how many bytes were read for it.
-    """
-
-    records: list[Record]
-    positions: dict[int, int] | None
-    stopped: str
-    reached: list[Reached]
-    records_read: int
-    bytes_read: int
 
 
 @dataclass(frozen=True)
@@ -88,6 +43,7 @@ class _Log:
     ends: Mapping[int, int]
     wanted: Browse
     budget: Budget
+    keep: Filter | None
 
     def page(self, taken: list[Message], positions: Mapping[int, int], *, complete: bool) -> Page:
         """The page that was read up to `positions`."""
@@ -105,24 +61,6 @@ class _Log:
         )
 
 
-@dataclass(frozen=True)
-class NewRecord:
-    """A record to produce. Without `partition` the key decides, as with Java's clients."""
-
-    key: bytes | None = None
-    value: bytes | None = None
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    partition: int | None = None
-
-
-class Produced(TypedDict):
-    """Where a record went."""
-
-    partition: int
-    offset: int
-    timestamp_ms: int | None
-
-
 def browse(access: Access, topic: str, wanted: Browse) -> Page:
     """Reads one page. Raises `UnknownPartitionError` and `UnavailableError`."""
     budget = Budget(wanted.bytes_max, time.monotonic() + wanted.timeout_s)
@@ -136,7 +74,8 @@ def browse(access: Access, topic: str, wanted: Browse) -> Page:
             highs = {n: max(high, starts[n]) for n, high in highs.items()}
         else:
             lows = _lows(admin, topic, wanted, starts, ends)
-    log = _Log(topic, starts, ends, wanted, budget)
+    keep = None if wanted.filter is None else compile_filter(wanted.filter)
+    log = _Log(topic, starts, ends, wanted, budget, keep)
     with access.consumer() as consumer:
         if wanted.start == "newest":
             return _newest(consumer, log, highs)
@@ -175,9 +114,7 @@ def _lows(
 def _forward(consumer: Consumer, log: _Log, lows: Mapping[int, int]) -> Page:
     ends, limit = log.ends, log.wanted.limit
     ranges = {n: (lows[n], ends[n]) for n in lows}
-    read = read_ranges(
-        consumer, log.topic, ranges, log.budget, each_max=limit, keep=log.wanted.keep
-    )
+    read = read_ranges(consumer, log.topic, ranges, log.budget, each_max=limit, keep=log.keep)
     taken, rest = _merge(read.messages, limit, key=lambda m: _timestamp(m[0]), at=0)
     positions = dict(lows)
     for number in lows:
@@ -204,7 +141,7 @@ def _newest(consumer: Consumer, log: _Log, highs: Mapping[int, int]) -> Page:
         if not open_:
             break
         ranges = {n: (max(starts[n], lows[n] - size), lows[n]) for n in open_}
-        read = read_ranges(consumer, log.topic, ranges, budget, keep=log.wanted.keep)
+        read = read_ranges(consumer, log.topic, ranges, budget, keep=log.keep)
         _prepend(found, lows, read, ranges)
         size = min(2 * size, _affordable(budget, len(open_)))
         if budget.spent() == "bytes" and lows == highs and max(_sizes(ranges)) > 1:
@@ -302,9 +239,8 @@ def produce(access: Access, topic: str, record: NewRecord) -> Produced:
         error, message = outcome[0]
         if error is not None:
             raise error_of(error)
-    written = record_of(message)
     return Produced(
-        partition=written["partition"],
-        offset=written["offset"],
-        timestamp_ms=written["timestamp_ms"],
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp_ms=timestamp_of(message),
     )

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from provisioning.kafka.clients import Access
-from provisioning.kafka.errors import RefusedError, UnknownPartitionError, kafka_errors
-from provisioning.kafka.offsets import earliest_offsets, end_offsets, partitions_of
+from provisioning.kafka.errors import RefusedError, UnknownPartitionError
+from provisioning.kafka.shapes import LowWatermark
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.errors import kafka_errors
+from provisioning.kafka.worker.offsets import earliest_offsets, end_offsets, partitions_of
 
 TIMEOUT_S = 10.0
-
-
-class LowWatermark(TypedDict):
-    """Where a partition begins after its oldest records went."""
-
-    partition: int
-    low_watermark: int
-    # Offsets that went, or would go: as many records at most, and fewer in a compacted topic.
-    deleted_offsets: int
 
 
 def delete_records(

@@ -1,34 +1,34 @@
-"""Consumer groups: who is in them, what they committed, how far behind they are.
-
-The JSON here is what REST answers and what the keeper stores in a sample, so that a group of a
-sleeping cluster looks like one of a running cluster.
-"""
+"""Consumer groups: who is in them, what they committed, how far behind they are."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import TypedDict
+from dataclasses import dataclass
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
-from confluent_kafka.admin import (
-    AdminClient,
-    ConsumerGroupDescription,
-    MemberDescription,
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
 )
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, MemberDescription
 
-from provisioning.kafka.clients import Access
-from provisioning.kafka.errors import (
-    UnavailableError,
-    UnknownGroupError,
-    error_of,
-    kafka_errors,
+from provisioning.kafka.errors import UnavailableError, UnknownGroupError
+from provisioning.kafka.shapes import (
+    TIMEOUT_S,
+    AssignedPartition,
+    Group,
+    GroupMember,
+    GroupPartition,
+    Partition,
 )
-from provisioning.kafka.lag import first_timestamps, record_lag, seconds_behind
-from provisioning.kafka.offsets import Partition, end_offsets
+from provisioning.kafka.worker.assignments import decode_assignment
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.errors import error_of, kafka_errors
+from provisioning.kafka.worker.lag import first_timestamps, record_lag, seconds_behind
+from provisioning.kafka.worker.offsets import end_offsets
 
-TIMEOUT_S = 5.0
 # As Kafka writes them; librdkafka's enumeration has its own spelling.
 STATES = {
     "UNKNOWN": "Unknown",
@@ -40,69 +40,29 @@ STATES = {
     "ASSIGNING": "Assigning",
     "RECONCILING": "Reconciling",
 }
-
-
-class AssignedPartition(TypedDict):
-    """A partition that a member has."""
-
-    topic: str
-    partition: int
-
-
-class GroupMember(TypedDict):
-    """A member. `instance_id` is a static member's own name."""
-
-    member_id: str
-    client_id: str
-    host: str
-    instance_id: str | None
-    assignments: list[AssignedPartition]
-
-
-class GroupPartition(TypedDict):
-    """What a group committed of a partition. What is unknown is None.
-
-    `committed`, `end`: offsets of the next record. `lag`: records between them. `lag_seconds`:
-    age of the first record that is not committed.
-    """
-
-    topic: str
-    partition: int
-    committed: int | None
-    end: int | None
-    lag: int | None
-    lag_seconds: float | None
-
-
-class Group(TypedDict):
-    """A group. `lag` and `lag_seconds`: the sum and the greatest of its partitions'."""
-
-    group: str
-    state: str
-    type: str
-    protocol: str
-    coordinator: int | None
-    members: list[GroupMember]
-    partitions: list[GroupPartition]
-    lag: int | None
-    lag_seconds: float | None
+# What librdkafka says of a group of which it cannot decode a member's assignment: it sets no error
+# of its own, and so gives the one that stands for a client that was closed.
+UNDECODABLE = "_DESTROY"
 
 
 def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[str]:
     """The names of all groups, sorted: all that a page needs of those that are not on it.
 
-    Raises `UnavailableError` where a broker did not answer.
+    The group without a name, which old clients that commit without one make, is left out:
+    librdkafka asks for none of it. Raises `UnavailableError` where a broker did not answer.
     """
     with access.admin() as admin:
         result = admin.list_consumer_groups(request_timeout=timeout_s).result()
         for error in result.errors:
             raise error_of(error)
-    return sorted(listing.group_id for listing in result.valid)
+    return sorted(listing.group_id for listing in result.valid if listing.group_id)
 
 
-def describe_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> Group:
+def describe_group(
+    access: Access, group: str, *, careful: bool = False, timeout_s: float = TIMEOUT_S
+) -> Group:
     """One group with its lag. Raises `UnknownGroupError` where it neither lives nor committed."""
-    found = describe_groups(access, [group], timeout_s=timeout_s)[0]
+    found = describe_groups(access, [group], careful=careful, timeout_s=timeout_s)[0]
     if found["state"] == "Dead" and not found["partitions"]:
         name = "GROUP_ID_NOT_FOUND"
         raise UnknownGroupError(name, f"The group id {group} was not found")
@@ -113,22 +73,24 @@ def describe_groups(
     access: Access,
     groups: Iterable[str],
     *,
+    careful: bool = False,
     timeout_s: float = TIMEOUT_S,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
     """Groups with their members and lag, in the order asked for.
 
     Seconds of lag that cannot be read within `timeout_s` are None; all else that is missing
-    raises. `now_ms` is the clock that ages are measured by (Unix time).
+    raises. `careful` keeps members' assignments from librdkafka; static members then have no
+    `instance_id`. `now_ms` is the clock that ages are measured by (Unix time).
     """
     names = list(groups)
     if not names:
         return []
     with access.admin() as admin:
-        described = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+        describe = _describe_undecoded if careful else _describe
         # All are asked before the first answer is waited for: each is a request of its own.
         asked = {name: _ask_committed(admin, name, timeout_s) for name in names}
-        descriptions = [described[name].result() for name in names]
+        descriptions = describe(admin, names, timeout_s)
         committed = {name: _committed(asked[name]) for name in names}
         wanted = {partition for offsets in committed.values() for partition in offsets}
         ends = _known_ends(admin, wanted, timeout_s)
@@ -154,12 +116,13 @@ def sample_groups(
     access: Access,
     *,
     groups_max: int = 1_000,
+    careful: bool = False,
     timeout_s: float = TIMEOUT_S,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
     """The first `groups_max` groups by name, described: what the keeper stores in a sample."""
     names = list_group_names(access, timeout_s=timeout_s)[:groups_max]
-    return describe_groups(access, names, timeout_s=timeout_s, now_ms=now_ms)
+    return describe_groups(access, names, careful=careful, timeout_s=timeout_s, now_ms=now_ms)
 
 
 def committed_offsets(admin: AdminClient, group: str, timeout_s: float) -> dict[Partition, int]:
@@ -253,21 +216,71 @@ def _partition(
     )
 
 
-def _group(description: ConsumerGroupDescription, partitions: list[GroupPartition]) -> Group:
+def _group(description: _Description, partitions: list[GroupPartition]) -> Group:
     lags = [p["lag"] for p in partitions if p["lag"] is not None]
     ages = [p["lag_seconds"] for p in partitions]
-    coordinator = description.coordinator
     return Group(
-        group=description.group_id,
-        state=state_of(description.state),
-        type=_type(description),
-        protocol=description.partition_assignor or "",
-        coordinator=None if coordinator is None else coordinator.id,
-        members=[_member(member) for member in description.members],
+        group=description.group,
+        state=description.state,
+        type=description.type,
+        protocol=description.protocol,
+        coordinator=description.coordinator,
+        members=description.members,
         partitions=partitions,
         lag=sum(lags) if lags or not partitions else None,
         # With one age unknown the greatest is unknown.
         lag_seconds=None if None in ages else max((a for a in ages if a is not None), default=0.0),
+    )
+
+
+def group_state(admin: AdminClient, group: str, timeout_s: float) -> str:
+    """Kafka's name of a group's state, `Dead` where there is no such group.
+
+    It is taken from the list of groups, for which librdkafka decodes nothing of a member's.
+    """
+    with kafka_errors():
+        listed = admin.list_consumer_groups(request_timeout=timeout_s).result()
+    for error in listed.errors:
+        raise error_of(error)
+    states = {listing.group_id: listing.state for listing in listed.valid}
+    return _state(states[group]) if group in states else "Dead"
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What brokers tell of a group, but for what it committed."""
+
+    group: str
+    state: str
+    type: str
+    protocol: str
+    coordinator: int | None
+    members: list[GroupMember]
+
+
+def _describe(admin: AdminClient, names: list[str], timeout_s: float) -> list[_Description]:
+    asked = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+    return [_description(admin, name, asked[name], timeout_s) for name in names]
+
+
+def _description(
+    admin: AdminClient, name: str, asked: Future[ConsumerGroupDescription], timeout_s: float
+) -> _Description:
+    try:
+        found = asked.result()
+    except KafkaException as error:
+        if error.args[0].name() != UNDECODABLE:
+            raise
+        # An assignment that is none of Kafka's own consumers', as an application's own JSON.
+        return _describe_undecoded(admin, [name], timeout_s)[0]
+    kind = found.type.name.lower()
+    return _Description(
+        group=name,
+        state=_state(found.state),
+        type="classic" if kind == "unknown" else kind,
+        protocol=found.partition_assignor or "",
+        coordinator=None if found.coordinator is None else found.coordinator.id,
+        members=[_member(member) for member in found.members],
     )
 
 
@@ -283,11 +296,39 @@ def _member(member: MemberDescription) -> GroupMember:
     )
 
 
-def state_of(state: ConsumerGroupState) -> str:
-    """Kafka's name of a group's state."""
+def _state(state: ConsumerGroupState) -> str:
     return STATES.get(state.name, "Unknown")
 
 
-def _type(described: ConsumerGroupDescription) -> str:
-    kind = getattr(described, "type", None)
-    return kind.name.lower() if kind is not None and kind.name != "UNKNOWN" else "classic"
+def _describe_undecoded(
+    admin: AdminClient, names: list[str], timeout_s: float
+) -> list[_Description]:
+    """Asks for each group in librdkafka's older way, which gives assignments as bytes."""
+    return [_undecoded(admin, name, timeout_s) for name in names]
+
+
+def _undecoded(admin: AdminClient, name: str, timeout_s: float) -> _Description:
+    with kafka_errors():
+        found = admin.list_groups(name, timeout=timeout_s)
+    if not found:
+        return _Description(name, "Dead", "classic", "", None, [])
+    (group,) = found
+    if group.error is not None:
+        raise error_of(group.error)
+    return _Description(
+        group=name,
+        state=group.state,
+        type="classic",
+        protocol=group.protocol,
+        coordinator=group.broker.id,
+        members=[
+            GroupMember(
+                member_id=member.id,
+                client_id=member.client_id,
+                host=member.client_host.removeprefix("/"),
+                instance_id=None,
+                assignments=decode_assignment(member.assignment or b""),
+            )
+            for member in group.members
+        ],
+    )

@@ -8,14 +8,10 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from provisioning.kafka.errors import (
-    UnavailableError,
-    UnknownPartitionError,
-    error_of,
-    kafka_errors,
-)
-
-Partition = tuple[str, int]
+from provisioning.kafka.errors import UnavailableError, UnknownPartitionError
+from provisioning.kafka.shapes import TIMEOUT_S, Partition
+from provisioning.kafka.worker.clients import Access
+from provisioning.kafka.worker.errors import error_of, kafka_errors
 
 NO_LEADER = "_NOENT"
 
@@ -41,6 +37,12 @@ def offsets_at(
     spec = OffsetSpec.for_timestamp(timestamp_ms)
     found = _list_offsets(admin, dict.fromkeys(partitions, spec), timeout_s)
     return {partition: None if offset < 0 else offset for partition, offset in found.items()}
+
+
+def end_offset(access: Access, topic: str, partition: int) -> int:
+    """The offset of the next record of a partition."""
+    with access.admin() as admin:
+        return end_offsets(admin, [(topic, partition)], TIMEOUT_S)[topic, partition]
 
 
 def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> list[int]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from provisioning.kafka.clients import Access, assign, take
-from provisioning.kafka.errors import error_of
-from provisioning.kafka.filters import Filter
-from provisioning.kafka.offsets import earliest_offsets, end_offsets, partitions_of
-from provisioning.kafka.records import Record, record_of, size_of
+from provisioning.kafka.filters import compile_filter
+from provisioning.kafka.shapes import TIMEOUT_S, TailBatch
+from provisioning.kafka.worker.clients import Access, assign, take
+from provisioning.kafka.worker.errors import error_of
+from provisioning.kafka.worker.offsets import earliest_offsets, end_offsets, partitions_of
+from provisioning.kafka.worker.records import Readable, record_of, size_of
 
-TIMEOUT_S = 5.0
 POLL_S = 0.1
 # A batch holds what came within this time, and no more records than this.
 BATCH_S = 0.25
@@ -23,35 +22,20 @@ BATCH_RECORDS_MAX = 100
 BEHIND_MAX = 1_000
 
 
-@dataclass(frozen=True)
-class TailBatch:
-    """What came, perhaps nothing. `positions`: where the next batch begins, by partition.
-
-    `skipped` counts offsets that were left out because records come faster than they are shown;
-    `records_read` and `bytes_read` what was looked at, records that a filter left out included.
-    """
-
-    records: list[Record]
-    positions: dict[int, int]
-    skipped: int = 0
-    records_read: int = 0
-    bytes_read: int = 0
-
-
 def tail(
     access: Access,
     topic: str,
     *,
-    positions: Mapping[int, int] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
-    seconds_max: float = 600.0,
-    keep: Filter | None = None,
+    positions: Mapping[int, int] | None,
+    seconds_max: float,
+    filter: str | None,  # noqa: A002 (as whoever asks names it)
 ) -> Generator[TailBatch]:
     """Batches of new records that a filter keeps, an empty one at least every quarter second.
 
-    Begins at the end, or at `positions` (of an earlier tail). Ends once `stopped` says so or after
-    `seconds_max` seconds. Raises `UnknownPartitionError` and `UnavailableError`.
+    Begins at the end, or at `positions` (of an earlier tail). Ends after `seconds_max` seconds.
+    Raises `UnknownPartitionError` and `UnavailableError`.
     """
+    keep = None if filter is None else compile_filter(filter)
     deadline = time.monotonic() + seconds_max
     with access.admin() as admin:
         pairs = [(topic, number) for number in partitions_of(admin, topic, TIMEOUT_S)]
@@ -62,15 +46,15 @@ def tail(
     with access.consumer() as consumer:
         assign(consumer, [TopicPartition(topic, n, offset) for n, offset in at.items()])
         yield TailBatch([], dict(at))
-        while not stopped() and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             messages = _batch(consumer, at)
             skipped = _catch_up(consumer, topic, at)
             yield TailBatch(
-                records=[record_of(each) for each in messages if keep is None or keep(each)],
+                records=[record_of(m) for m in messages if keep is None or keep(Readable(m))],
                 positions=dict(at),
                 skipped=skipped,
                 records_read=len(messages),
-                bytes_read=sum(size_of(each) for each in messages),
+                bytes_read=sum(size_of(message) for message in messages),
             )
 
 

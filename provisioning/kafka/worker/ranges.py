@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from provisioning.kafka.clients import assign, take
-from provisioning.kafka.errors import error_of
 from provisioning.kafka.filters import Filter
-from provisioning.kafka.records import size_of
+from provisioning.kafka.worker.clients import assign, take
+from provisioning.kafka.worker.errors import error_of
+from provisioning.kafka.worker.records import Readable, size_of
 
 POLL_S = 0.1
 MESSAGES_AT_A_TIME = 500
@@ -96,7 +96,7 @@ def _take(read: Read, message: Message, high: int, budget: Budget, keep: Filter 
         read.done.add(number)
         return
     if message.offset() < high:
-        if keep is None or keep(message):
+        if keep is None or keep(Readable(message)):
             read.messages[number].append(message)
         budget.take(message)
         read.at[number] = message.offset() + 1

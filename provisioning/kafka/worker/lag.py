@@ -13,9 +13,10 @@ from collections.abc import Collection
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
-from provisioning.kafka.clients import Access, assign, take
-from provisioning.kafka.errors import UnknownPartitionError, error_of
-from provisioning.kafka.offsets import Partition
+from provisioning.kafka.errors import UnknownPartitionError
+from provisioning.kafka.shapes import Partition
+from provisioning.kafka.worker.clients import Access, assign, take
+from provisioning.kafka.worker.errors import error_of
 
 POLL_S = 0.1
 # Of all partitions of a look at lag, so many are read at a time: each costs a fetch of a batch.

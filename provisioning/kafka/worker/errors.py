@@ -1,0 +1,68 @@
+"""What librdkafka says went wrong, as an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException
+
+from provisioning.kafka.errors import (
+    GroupActiveError,
+    KafkaCallError,
+    RefusedError,
+    UnavailableError,
+    UnknownGroupError,
+    UnknownPartitionError,
+)
+
+# Kafka's own errors that mean "ask again": the broker starts, moves or stops.
+RETRIABLE = frozenset(
+    {
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "NOT_LEADER_OR_FOLLOWER",
+        "REQUEST_TIMED_OUT",
+        "BROKER_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "OFFSET_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "UNKNOWN_SERVER_ERROR",
+    }
+)
+# librdkafka's names for the same facts.
+GROUP_ACTIVE = frozenset({"NON_EMPTY_GROUP", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
+UNKNOWN_PARTITION = frozenset(
+    {"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_OR_PARTITION", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
+)
+
+
+def error_of(error: KafkaError) -> KafkaCallError:
+    """The error for one of librdkafka's. Names with a `_` in front are librdkafka's own.
+
+    Of these only what tells of a missing topic is an answer; the rest are connections, time-outs
+    and queues, after which nobody knows what the broker did.
+    """
+    name, detail = str(error.name()), str(error.str())
+    if name in UNKNOWN_PARTITION:
+        return UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail)
+    if name in GROUP_ACTIVE:
+        return GroupActiveError(name, detail)
+    if name.startswith("_") or name in RETRIABLE:
+        return UnavailableError(name, detail)
+    if name == "GROUP_ID_NOT_FOUND":
+        return UnknownGroupError(name, detail)
+    return RefusedError(name, detail)
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    """Raises what librdkafka raises inside as a `KafkaCallError`."""
+    try:
+        yield
+    except KafkaException as error:
+        raise error_of(error.args[0]) from error
