@@ -620,7 +620,8 @@ export interface paths {
          *     Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
          *     they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
          *     the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
-         *     within 5 seconds of a revoked key or an ended session). At most ten minutes.
+         *     within 5 seconds of a revoked key or an ended session, and for `unreadable`, where a record
+         *     cannot be decoded). At most ten minutes.
          */
         get: operations["clusters_topics_messages_stream_retrieve"];
         put?: never;
@@ -2459,7 +2460,10 @@ export interface components {
         };
         /** @description One header of a record. */
         Header: {
+            /** @description Bytes that are not UTF-8 are shown as `\xNN`. */
             key: string;
+            /** @description The name's bytes where they are not UTF-8, else null. */
+            key_base64: string | null;
             value: components["schemas"]["Bytes"] | null;
         };
         /** @description How a cell's brokers are, as its keeper tells. */

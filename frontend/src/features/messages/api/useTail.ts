@@ -7,7 +7,9 @@ export const TAIL_MAX = 2_000;
 /** Records are shown in batches: a busy topic must not render a thousand times a second. */
 const BATCH_MS = 100;
 
-export type TailState = "connecting" | "live" | "paused" | "broken";
+type Connection = "connecting" | "live" | "broken" | "unreadable";
+
+export type TailState = Connection | "paused";
 
 export interface Tail {
   state: TailState;
@@ -54,7 +56,7 @@ export function useTail(
   const [messages, setMessages] = useState<Message[]>([]);
   const [held, setHeld] = useState<Message[]>([]);
   const [skipped, setSkipped] = useState(0);
-  const [connection, setConnection] = useState<"connecting" | "live" | "broken">("connecting");
+  const [connection, setConnection] = useState<Connection>("connecting");
   const [paused, setPausedState] = useState(false);
   const pausedNow = useRef(false);
 
@@ -75,6 +77,13 @@ export function useTail(
     source.addEventListener("skipped", (event: MessageEvent<string>) => {
       const { count } = JSON.parse(event.data) as { count: number };
       setSkipped((before) => before + count);
+    });
+    source.addEventListener("end", (event: MessageEvent<string>) => {
+      const { reason } = JSON.parse(event.data) as { reason: string };
+      if (reason !== "unreadable") return;
+      // Asked again, the stream would begin at the same record.
+      source.close();
+      setConnection("unreadable");
     });
     source.onopen = () => {
       setConnection("live");

@@ -13,6 +13,7 @@ const WORDS: Record<TailState, string> = {
   live: "Live: new messages appear as they are written",
   paused: "Paused",
   broken: "The stream could not be opened",
+  unreadable: "Ended: a message cannot be decoded here",
 };
 
 interface Props {
