@@ -16,6 +16,10 @@ RecordKind = Literal["spec", "status", "wake", "sample"]
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 LaneState = Literal["live", "fenced", "sealed", "closed"]
 
+# Two brokers of one cluster fence each other at each start: until they can share one, a cluster
+# has one broker, whatever limits and stored specs say.
+BROKERS_PER_CLUSTER_MAX = 1
+
 T = TypeVar("T")
 
 
@@ -30,7 +34,7 @@ class ClusterSpec:
     """From 1; grows with each change."""
     state: SpecState
     scale: int
-    """How many brokers it has when awake."""
+    """How many brokers it has when awake; of more, `BROKERS_PER_CLUSTER_MAX` run."""
     idle_timeout_ms: int
     """It is put to sleep after this time without a client."""
     ports: tuple[int, ...]

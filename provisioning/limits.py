@@ -43,7 +43,7 @@ def clusters_used(organization_id: str, cluster_id: str) -> int:
 
 def brokers_used(organization_id: str, cluster_id: str) -> int:
     """Brokers that the cluster may have when it is awake."""
-    return Cluster.objects.for_organization(organization_id).get(pk=cluster_id).scale_max
+    return Cluster.objects.for_organization(organization_id).get(pk=cluster_id).scale
 
 
 def credentials_used(organization_id: str, cluster_id: str) -> int:

@@ -7,25 +7,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from console.common.conf import config
 from console.limits.choices import LimitScope
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit as it is published. `effect`: what happens at it, in a sentence."""
+    """A limit as it is published. `effect`: what happens at it, in a sentence.
+
+    `supported_max`: the service can do no more yet, whatever the settings say or was granted;
+    `unsupported` tells so to whoever wants more. None: as much as is set or granted.
+    """
 
     name: str
     scope: LimitScope
     unit: str
     effect: str
     raisable: bool = True
+    supported_max: int | None = None
+    unsupported: str = ""
 
     @property
     def default(self) -> int:
         """What holds where nothing else was granted."""
         value: int = getattr(config().limits, self.name)
-        return value
+        return self.supported(value)
+
+    def supported(self, value: int) -> int:
+        """The value, or what the service can do where that is less."""
+        return value if self.supported_max is None else min(value, self.supported_max)
 
 
 ORGANIZATION, CLUSTER, ADDRESS = LimitScope.ORGANIZATION, LimitScope.CLUSTER, LimitScope.ADDRESS
@@ -60,7 +71,16 @@ LIMITS: tuple[Limit, ...] = (
         "streams",
         "Opening another live tail in the same web process is refused (429, too_many_streams).",
     ),
-    Limit("brokers", CLUSTER, "brokers", "A larger scale is refused (403, limit_reached)."),
+    Limit(
+        "brokers",
+        CLUSTER,
+        "brokers",
+        "A larger scale is refused (403, limit_reached): several brokers per cluster are not "
+        "supported yet.",
+        raisable=False,
+        supported_max=BROKERS_PER_CLUSTER_MAX,
+        unsupported="Several brokers per cluster are not supported yet: a cluster has one broker.",
+    ),
     Limit("credentials", CLUSTER, "credentials", FULL),
     Limit("acls", CLUSTER, "entries", FULL),
     Limit("topics", CLUSTER, "topics", FULL),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from console.settings.home import default_home
 from console.settings.sections import (
     Billing,
@@ -242,7 +243,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _problems(config: Config) -> list[str]:
     """What a service that others reach must have said. Local mode has a default for all of it."""
-    problems = _log_problems(config.log)
+    problems = _log_problems(config.log) + _limit_problems(config.limits)
     if config.local:
         return problems
     public = urlsplit(config.web.public_url)
@@ -255,6 +256,16 @@ def _problems(config: Config) -> list[str]:
         "database.app_password must be set": not config.database.app_password,
     }
     return problems + [text for text, wrong in missing.items() if wrong]
+
+
+def _limit_problems(limits: Limits) -> list[str]:
+    most = BROKERS_PER_CLUSTER_MAX
+    if limits.brokers <= most:
+        return []
+    return [
+        f"limits.brokers is {limits.brokers}; several brokers per cluster are not supported yet, "
+        f"so it is {most}"
+    ]
 
 
 def _log_problems(log: Log) -> list[str]:

@@ -229,7 +229,9 @@ class Limits:
     service_accounts: int = setting(100, "Service accounts of an organisation.")
     role_bindings: int = setting(2000, "Roles in projects, of an organisation.")
     clusters: int = setting(20, "Clusters of an organisation.")
-    brokers: int = setting(1, "Brokers of a cluster when it is awake.")
+    brokers: int = setting(
+        1, "Brokers of a cluster when it is awake; more than 1 is not supported yet."
+    )
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organisation.")
     alerts: int = setting(100, "Alerts of an organisation.")

@@ -66,7 +66,7 @@ class ShownCluster:
         cluster = self.cluster
         return {
             "idle_timeout_s": cluster.idle_timeout_s,
-            "scale": {"min": cluster.scale_min, "max": cluster.scale_max},
+            "scale": {"min": cluster.scale_min, "max": cluster.scale},
             "schedules": cluster.schedules,
         }
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from brokers import metadata
 from brokers.errors import BrokerError
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from provisioning.cell_notes import CellHealth, Removal, health_of, put_health, removal_of
 from provisioning.keeper.records import (
     Phase,
@@ -130,11 +131,13 @@ def _as_store_error() -> Iterator[None]:
 
 
 def _spec(spec: metadata.ClusterSpec) -> Spec:
+    # A control plane of an earlier release may have stored more brokers than can share a cluster.
+    scale = min(spec.scale, BROKERS_PER_CLUSTER_MAX)
     return Spec(
         cluster_id=spec.id,
         generation=spec.generation,
         state=SpecState(spec.state),
-        scale=spec.scale,
+        scale=scale,
         idle_timeout_ms=spec.idle_timeout_ms,
     )
 

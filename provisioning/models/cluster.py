@@ -9,6 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from console.accounts.models import Organization, Project
 from console.accounts.models.organization import REASON_CHARS_MAX
 from console.common.clock import now
@@ -52,7 +53,7 @@ class Cluster(models.Model):
     idle_timeout_s = models.PositiveIntegerField(default=IDLE_TIMEOUT_S_DEFAULT)
     # 1: it never sleeps.
     scale_min = models.PositiveSmallIntegerField(default=0)
-    # Brokers when awake.
+    # Brokers when awake; see `scale`.
     scale_max = models.PositiveSmallIntegerField(default=1)
     # When it shall be awake whoever is connected, as the API has it: see `provisioning.schedules`.
     schedules = models.JSONField(default=list)
@@ -106,6 +107,11 @@ class Cluster(models.Model):
     def may_run(self) -> bool:
         """Whether neither its organisation's standing nor its own wish suspends it."""
         return not (self.suspended or self.suspend_wanted)
+
+    @property
+    def scale(self) -> int:
+        """Brokers that it has when awake: an earlier release may have stored more."""
+        return min(self.scale_max, BROKERS_PER_CLUSTER_MAX)
 
     @property
     def purge_at(self) -> datetime | None:

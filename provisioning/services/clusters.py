@@ -105,6 +105,14 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
     """
     _require_active(cluster)
     require_idle(cluster=cluster, but_for=HARMLESS)
+    # Also where it is stored already: what is shown, and what runs, is less.
+    if changes.get("scale_max", 0) > cluster.scale:
+        _require_brokers_allowed(
+            changes["scale_max"],
+            used=cluster.scale,
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+        )
     changed = {name: value for name, value in changes.items() if getattr(cluster, name) != value}
     if not changed:
         return cluster
@@ -113,7 +121,7 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
     if "name" in changed:
         locks.lock("clusters", cluster.organization_id)
         _require_free_name(cluster.organization_id, changed["name"])
-    ports = _ports_for(cluster, changed.get("scale_max", cluster.scale_max))
+    ports = _ports_for(cluster, changed.get("scale_max", cluster.scale))
     bump_generation(cluster=cluster, **changed, **ports)
     record_audit(
         actor=actor,
@@ -375,13 +383,6 @@ def _require_brokers_allowed(
 
 def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
     """The ports that change where it gets more brokers. Those of fewer stay its own."""
-    if count > cluster.scale_max:
-        _require_brokers_allowed(
-            count,
-            used=cluster.scale_max,
-            organization_id=cluster.organization_id,
-            cluster_id=cluster.pk,
-        )
     missing = count - len(cluster.ports)
     if missing <= 0:
         return {}

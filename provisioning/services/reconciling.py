@@ -194,7 +194,7 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
         organization_id=cluster.organization_id,
         generation=cluster.generation,
         state=state,
-        scale=cluster.scale_max,
+        scale=cluster.scale,
         idle_timeout_ms=idle_ms,
         ports=tuple(cluster.ports),
         host=cluster.host,
@@ -327,7 +327,7 @@ def _write(cluster: Cluster, operation: Operation | None, action: reconcile.Acti
     store = cluster_store(cluster.pk)
     match action:
         case reconcile.CreateRecord():
-            store.create(scale=cluster.scale_max)
+            store.create(scale=cluster.scale)
         case reconcile.SetScale():
             store.set_scale(action.scale)
         case reconcile.CreateSampleTopic():

@@ -13,8 +13,8 @@ from console.common.conf import config
 from console.common.models import AuditEntry
 from console.common.tenancy import organization_scope
 from console.limits import reference, services
-from console.limits.errors import LimitRequestAnswered
-from console.limits.models import LimitRequest
+from console.limits.errors import LimitNotRaisable, LimitRequestAnswered
+from console.limits.models import LimitGrant, LimitRequest
 from console.limits.registry import BY_NAME, LIMITS
 from console.limits.services import values
 from console.limits.signals import limit_granted
@@ -166,6 +166,7 @@ def test_an_answer_is_in_the_organizations_audit_log(api, tenant):
     [
         ({"limit": "moons"}, 422, "validation_failed", "/limit"),
         ({"limit": "signups_per_address"}, 422, "limit_not_raisable", "/limit"),
+        ({"limit": "brokers"}, 422, "limit_not_raisable", "/limit"),
         ({"wanted": 1}, 422, "limit_not_higher", "/wanted"),
         ({"wanted": 0}, 422, "validation_failed", "/wanted"),
         ({"wanted": 2**40}, 422, "validation_failed", "/wanted"),
@@ -182,6 +183,24 @@ def test_what_makes_no_sense_is_refused(api, changes, status, code, pointer):
     response = api().post("/limit-requests", {**WANTED, **changes})
     document = assert_problem(response, status, code)
     assert document["errors"][0]["pointer"] == pointer
+
+
+def test_more_than_the_service_can_do_is_neither_granted_nor_holds(api, tenant):
+    asked = {"organization_id": tenant.id, "limit": "brokers"}
+    with organization_scope(tenant.id):
+        # What an earlier release took and granted.
+        request = LimitRequest.objects.create(**asked, wanted=3, reason="Zones.")
+        LimitGrant.objects.create(**asked, value=3, request=request, granted_at=now())
+    for options in ({}, {"value": 2}):
+        with pytest.raises(LimitNotRaisable, match="not supported yet") as refused:
+            answered(tenant, request.pk, services.grant_limit, **options)
+        assert refused.value.errors[0].pointer == "/value"
+    assert (shown(api, "brokers")["limit"], shown(api, "brokers")["raisable"]) == (1, False)
+    document = assert_problem(
+        api().post("/limit-requests", {**WANTED, "limit": "brokers", "wanted": 3}), 422
+    )
+    assert "not supported yet" in document["detail"]
+    answered(tenant, request.pk, services.refuse_limit, answer="Not yet.")
 
 
 def test_a_limit_is_asked_for_once_at_a_time(api, tenant):

@@ -88,6 +88,7 @@ def test_a_file_elsewhere_is_read(home, tmp_path):
         ("[web]\nallowed_hosts = 1\n", "web.allowed_hosts"),
         ("[web]\nallowed_hosts = [1]\n", "web.allowed_hosts"),
         ("[web]\nbind = 1\n", "web.bind"),
+        ("[limits]\nbrokers = 2\n", "limits.brokers is 2; several brokers per cluster are not"),
         ('mode = "test"\n', "mode"),
         ("[web\n", "settings.toml"),
     ],

@@ -58,9 +58,11 @@ def grant_limit(
 ) -> LimitRequest:
     """Grants a request whose row is locked, as it was asked or another value.
 
-    In the organisation's tenancy scope. Raises `LimitRequestAnswered`.
+    In the organisation's tenancy scope. Raises `LimitRequestAnswered`, and `LimitNotRaisable` above
+    what the service can do.
     """
     granted = value or request.wanted
+    _check_supported(request.limit, granted)
     _answer(request, LimitRequestState.GRANTED, answer, granted=granted)
     LimitGrant.objects.update_or_create(
         organization_id=request.organization_id,
@@ -101,9 +103,17 @@ def _known(name: str) -> Limit:
         detail = f"There is no limit {name}."
         raise ValidationFailed(detail, errors=[FieldError("/limit", "unknown_limit", detail)])
     if not definition.raisable:
-        title = LimitNotRaisable.title
-        raise LimitNotRaisable(errors=[FieldError("/limit", "limit_not_raisable", title)])
+        detail = definition.unsupported or LimitNotRaisable.title
+        raise LimitNotRaisable(detail, errors=[FieldError("/limit", "limit_not_raisable", detail)])
     return definition
+
+
+def _check_supported(name: str, value: int) -> None:
+    """A limit that there is no more, but that was asked for, bounds nothing."""
+    definition = BY_NAME.get(name)
+    if definition is not None and value > definition.supported(value):
+        detail = definition.unsupported
+        raise LimitNotRaisable(detail, errors=[FieldError("/value", "limit_not_raisable", detail)])
 
 
 def _check_cluster(definition: Limit, organization_id: str, cluster_id: str) -> None:

@@ -39,11 +39,14 @@ def limits_of(
 
 
 def chosen(name: str, grants: dict[str, int], cluster_id: str) -> int:
-    """A cluster's own value, else its organisation's, else the default. Pure but for settings."""
+    """A cluster's own value, else its organisation's, else the default; never more than the service
+    can do. Pure but for settings.
+    """
+    definition = BY_NAME[name]
     for granted_for in (cluster_id, ""):
         if granted_for in grants:
-            return grants[granted_for]
-    return BY_NAME[name].default
+            return definition.supported(grants[granted_for])
+    return definition.default
 
 
 def require_room(
@@ -57,7 +60,8 @@ def require_room(
 def check_room(name: str, *, limit: int, used: int, adding: int) -> None:
     """The same for a limit that is known."""
     if used + adding > limit:
-        raise LimitReached(quota=Quota(name, limit, used))
+        # Where nobody may have more, the text says why.
+        raise LimitReached(BY_NAME[name].unsupported, quota=Quota(name, limit, used))
 
 
 def requests_per_second(organization_id: str) -> int:

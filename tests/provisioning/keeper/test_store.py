@@ -105,6 +105,12 @@ def test_what_is_wanted(side):
     assert wanted.revision >= wake.revision
 
 
+def test_of_a_cluster_of_several_brokers_one_is_wanted(tmp_path):
+    side = Real(str(tmp_path / "metadata.sqlite"))
+    side.cell.want(scale=3, ports=(9092, 9093, 9094))
+    assert side.store.wanted().specs == {CLUSTER: SPEC}
+
+
 def test_a_wake_request_is_never_seen_before_its_spec(tmp_path, monkeypatch):
     """The two are listed one after the other, and both may be written between the listings."""
     side = Real(str(tmp_path / "metadata.sqlite"))

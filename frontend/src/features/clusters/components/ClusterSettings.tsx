@@ -1,4 +1,4 @@
-import { NumberInput, Select, Switch, TextInput } from "@mantine/core";
+import { Select, Switch, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { notifications } from "@mantine/notifications";
 import type { ReactElement } from "react";
@@ -13,7 +13,6 @@ import { ProjectSelect } from "./ProjectSelect";
 import { ScheduleFields } from "./ScheduleFields";
 import { SuspendCluster } from "./SuspendCluster";
 
-const BROKERS_MAX = 100;
 const TIMEOUTS_S = [30, 60, 300, 900, 3_600, 14_400, 86_400];
 
 /** Only what differs from the cluster as it is. */
@@ -25,7 +24,6 @@ export function changeOf(
     idle: string;
     awake: boolean;
     schedules: Schedule[];
-    brokers: number;
   },
 ): ClusterChange {
   const change: ClusterChange = {};
@@ -33,12 +31,8 @@ export function changeOf(
   if (values.project !== cluster.project_id) change.project_id = values.project;
   const idle = Number(values.idle);
   if (idle !== cluster.spec.idle_timeout_s) change.idle_timeout_s = idle;
-  const { scale } = cluster.spec;
   const min = values.awake ? 1 : 0;
-  const bounds: { min?: number; max?: number } = {};
-  if (min !== scale.min) bounds.min = min;
-  if (values.brokers !== scale.max) bounds.max = values.brokers;
-  if (Object.keys(bounds).length > 0) change.spec = { scale: bounds };
+  if (min !== cluster.spec.scale.min) change.spec = { scale: { min } };
   if (JSON.stringify(values.schedules) !== JSON.stringify(cluster.spec.schedules)) {
     change.spec = { ...change.spec, schedules: values.schedules };
   }
@@ -90,14 +84,9 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       idle: String(current),
       awake: scale.min > 0,
       schedules: cluster.spec.schedules,
-      brokers: scale.max,
     },
     validate: {
       name: (name) => (name.trim() ? null : "Name the cluster"),
-      brokers: (count) =>
-        Number.isInteger(count) && count >= 1 && count <= BROKERS_MAX
-          ? null
-          : `1 to ${String(BROKERS_MAX)}`,
       schedules: (schedules) => (schedules.some(scheduleProblem) ? "Complete the hours" : null),
     },
   });
@@ -134,14 +123,6 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       {!form.values.awake && (
         <ScheduleFields {...form.getInputProps("schedules")} value={form.values.schedules} />
       )}
-      <NumberInput
-        label="Brokers at most"
-        description="As many as load asks for run at once, up to this"
-        min={1}
-        max={BROKERS_MAX}
-        allowDecimal={false}
-        {...form.getInputProps("brokers")}
-      />
     </MutationForm>
   );
 }
