@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 SUPER_USER = "__freshet"
-# The meter leaves out what this client reads: looking at records in the console is not billed.
+# For a broker's logs: any client may choose this id. What the meter leaves out is told by the
+# principal, which brokers authenticate.
 CLIENT_ID = "freshet-console"
 
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from console.common.actor import Actor
 from console.common.audit import record_audit
+from console.common.errors import NotFound
 from provisioning import kafka
-from provisioning.cells import kafka_errors
-from provisioning.errors import ProduceSuspended
+from provisioning.cells import cluster_store, kafka_errors, metadata_errors
+from provisioning.errors import KafkaRefused, ProduceSuspended
 from provisioning.models import Cluster
 from provisioning.services.brokers import require_brokers
+
+
+def require_open_topic(*, cluster: Cluster, topic: str) -> None:
+    """Raises `KafkaRefused` for an internal topic, as brokers do; no cluster is woken for that."""
+    try:
+        with metadata_errors():
+            internal = cluster_store(cluster.pk).topic(topic).internal
+    except NotFound:
+        return  # brokers tell
+    if internal:
+        detail = f"{topic} is internal: its records belong to the service."
+        raise KafkaRefused(detail, extra={"kafka_error": "TOPIC_AUTHORIZATION_FAILED"})
 
 
 def browse_messages(
     *, cluster: Cluster, topic: str, wanted: kafka.Browse, wake: bool
 ) -> kafka.Page:
-    """One page. Raises `NotFound`, `ClusterAsleep`, `Unavailable`."""
+    """One page. Raises `NotFound`, `KafkaRefused`, `ClusterAsleep`, `Unavailable`."""
+    require_open_topic(cluster=cluster, topic=topic)
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
         return kafka.browse(access, topic, wanted)
@@ -30,6 +44,7 @@ def produce_message(
     # Brokers take records of the control plane's own user whatever the suspension.
     if cluster.produce_suspended_reason is not None:
         raise ProduceSuspended(cluster.produce_suspended_reason)
+    require_open_topic(cluster=cluster, topic=topic)
     access = require_brokers(cluster=cluster, wake=wake)
     with kafka_errors():
         produced = kafka.produce(access, topic, record)

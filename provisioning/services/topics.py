@@ -334,7 +334,7 @@ def writable_store(cluster: Cluster) -> ClusterStore:
     store = cluster_store(cluster.pk)
     if not cluster.reconciled_generation:
         with metadata_errors():
-            store.create(scale=cluster.scale_max)
+            store.create(scale=cluster.scale)
     return store
 
 

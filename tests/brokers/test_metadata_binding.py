@@ -384,6 +384,8 @@ def field_of(call, *arguments, **named):
         ("partitions", {"partitions": 10_001}),
         ("partitions", {"partitions": 2**40}),
         ("replication_factor", {"replication_factor": 0}),
+        ("replication_factor", {"replication_factor": 4}),
+        ("replication_factor", {"replication_factor": 2**15 - 1}),
         ("replication_factor", {"replication_factor": 2**20}),
         ("configs/colour", {"configs": {"colour": "red"}}),
         ("configs/a~1b", {"configs": {"a/b": "red"}}),

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
@@ -170,6 +173,39 @@ def test_acls_allow_and_deny(secured, admin, topic, group):
     consumer.close()
     allow(admin, ResourceType.TOPIC, topic, "alice", AclOperation.WRITE, deny=True)
     assert produce(alice, topic) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+@pytest.mark.parametrize("client_id", ["app", "__admin_client"])
+def test_no_client_reads_or_writes_internal_topics(secured, admin, topic, group, client_id):
+    result(admin.create_topics([NewTopic(topic, 1)]))
+    mine = TopicPartition(topic, 0, 7)
+    owner = Consumer({**login(secured, "admin"), "group.id": group})
+    owner.commit(offsets=[mine], asynchronous=False)
+    offsets = "__consumer_offsets"
+    for user in ("alice", "admin"):
+        other = f"{group}-{user}"
+        allow(admin, ResourceType.TOPIC, offsets, user, AclOperation.ALL)
+        allow(admin, ResourceType.GROUP, other, user, AclOperation.ALL)
+        settings = {**login(secured, user), "client.id": client_id}
+        # A tombstone of what the other committed, to whichever partition it is in.
+        assert produce(settings, offsets, None) == "TOPIC_AUTHORIZATION_FAILED"
+        reader = Consumer({**settings, "group.id": other})
+        reader.assign([TopicPartition(offsets, 0, 0)])
+        message = reader.poll(PATIENCE_S)
+        assert message is not None
+        assert message.error() is not None
+        assert message.error().name() == "TOPIC_AUTHORIZATION_FAILED"
+        reader.close()
+        change = AlterConfigOpType.SET
+        configs = [ConfigEntry("cleanup.policy", "delete", incremental_operation=change)]
+        resource = ConfigResource(ResourceType.TOPIC, offsets, incremental_configs=configs)
+        client = AdminClient(settings)
+        with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+            result(client.incremental_alter_configs([resource]))
+        with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+            result(client.create_topics([NewTopic("__transaction_state", 1)]))
+    assert owner.committed([mine])[0].offset == 7
+    owner.close()
 
 
 def test_acls_are_listed_and_removed(secured, admin, topic):

@@ -79,9 +79,9 @@ impl From<ClusterError> for AdminError {
             ClusterError::UnknownTopic(_)
             | ClusterError::UnknownShelvedTopic(_)
             | ClusterError::UnknownIncarnation(_) => Self::NotFound(text),
-            ClusterError::InvalidTopicName(_) | ClusterError::TopicCollision { .. } => {
-                Self::invalid("name", text)
-            }
+            ClusterError::InvalidTopicName(_)
+            | ClusterError::TopicCollision { .. }
+            | ClusterError::InternalTopic(_) => Self::invalid("name", text),
             ClusterError::InvalidPartitions(_) => Self::invalid("partitions", text),
             ClusterError::InvalidReplicationFactor(_) => Self::invalid("replication_factor", text),
             ClusterError::InvalidUser => Self::invalid("user", text),

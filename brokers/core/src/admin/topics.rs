@@ -12,7 +12,7 @@ use crate::configs::topic::{alter_topic, describe_topic, replace_topic, validate
 use crate::configs::{BrokerConfig, ConfigChange, ConfigEntry, ConfigOperation, ConfigSource};
 use crate::ids::{Incarnation, TopicId};
 use crate::metadata::cluster::{ClusterError, ConfigChanges, NewTopic};
-use crate::metadata::names::{METADATA_TOPIC, is_internal_topic};
+use crate::metadata::names::is_internal_topic;
 use crate::metadata::schema::keys::partitions_of;
 use crate::metadata::schema::{
     Configs, IncarnationRecord, IncarnationState, Key, PartitionRecord, Stored, TopicRecord, decode,
@@ -216,9 +216,7 @@ impl ClusterAdmin {
 
     async fn new_topic(&self, wanted: TopicWanted) -> Result<NewTopic, AdminError> {
         let TopicWanted { name, partitions, replication_factor, configs } = wanted;
-        if name == METADATA_TOPIC || is_internal_topic(&name) {
-            return Err(internal_refusal(&name));
-        }
+        refuse_internal(&name)?;
         let broker = self.broker_config().await?;
         let given = configs.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
         let configs = replace_topic(given.collect(), &broker).map_err(|error| {
@@ -237,14 +235,16 @@ impl ClusterAdmin {
     /// Changes configs of a topic; none goes back to the default.
     ///
     /// # Errors
-    /// [`AdminError::NotFound`], [`AdminError::Invalid`], [`AdminError::TooLarge`],
-    /// [`AdminError::Conflict`] where others keep changing the topic; as the store.
+    /// [`AdminError::NotFound`], [`AdminError::Invalid`] (for an internal one too),
+    /// [`AdminError::TooLarge`], [`AdminError::Conflict`] where others keep changing the topic; as
+    /// the store.
     pub async fn alter_topic_configs(
         &self,
         name: &str,
         changes: &ConfigChanges,
         validate_only: bool,
     ) -> Result<TopicFacts, AdminError> {
+        refuse_internal(name)?;
         let mut broker = self.broker_config().await?;
         for attempt in 0..ATTEMPTS_MAX {
             let stored = self.known_topic(name).await?;
@@ -387,9 +387,9 @@ fn facts(entry: ConfigEntry, default: ConfigEntry) -> ConfigFacts {
 }
 
 pub(super) fn refuse_internal(name: &str) -> Result<(), AdminError> {
-    if is_internal_topic(name) { Err(internal_refusal(name)) } else { Ok(()) }
-}
-
-fn internal_refusal(name: &str) -> AdminError {
-    AdminError::invalid("name", format!("{name} is internal: only brokers make or change it"))
+    if is_internal_topic(name) {
+        Err(ClusterError::InternalTopic(name.to_owned()).into())
+    } else {
+        Ok(())
+    }
 }

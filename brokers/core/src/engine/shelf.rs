@@ -124,8 +124,9 @@ impl Adoption<'_> {
         let revision = self.metadata.shelve_found(guard, &found).await?;
         if internal {
             match self.metadata.restore_topic(guard, id, None).await {
-                // There is one already: the other stays for somebody to decide.
-                Ok(_) | Err(ClusterError::TopicExists(_)) => {}
+                // There is one already, or it came back under another name once: it stays for
+                // somebody to decide.
+                Ok(_) | Err(ClusterError::TopicExists(_) | ClusterError::InternalTopic(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

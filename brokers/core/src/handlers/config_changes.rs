@@ -6,6 +6,7 @@ use kafka_protocol::ResponseError;
 
 use super::context::RequestContext;
 use super::errors::ApiError;
+use super::topics::is_internal;
 use crate::auth::types::Operation;
 use crate::configs::topic::{alter_topic, replace_topic};
 use crate::configs::{ConfigChange, ConfigResourceType, Overrides};
@@ -85,6 +86,10 @@ async fn alter_a_topic(
     let broker = context.broker();
     check_topic_name(name)
         .map_err(|error| ApiError::new(ResponseError::InvalidTopicException, error.to_string()))?;
+    if is_internal(name) {
+        let error = ClusterError::InternalTopic(name.to_owned());
+        return Err(broker.metadata_error(&error));
+    }
     let metadata = context.metadata();
     for _ in 0..ATTEMPTS_MAX {
         let stored = metadata.topic(name).await.map_err(|error| broker.metadata_error(&error))?;

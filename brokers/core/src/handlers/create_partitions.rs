@@ -10,7 +10,7 @@ use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse
 
 use super::context::RequestContext;
 use super::errors::ApiError;
-use super::topics::patience;
+use super::topics::{check_assignment, patience};
 use crate::auth::types::Operation;
 use crate::metadata::cluster::PARTITIONS_PER_TOPIC_MAX;
 
@@ -100,10 +100,5 @@ fn check(
             assignments.len()
         ));
     }
-    let this = context.broker().engine.node_id;
-    let mut brokers = assignments.iter().flat_map(|assignment| &assignment.broker_ids);
-    match brokers.find(|id| id.0 != this) {
-        Some(unknown) => refused(format!("No broker with id {} is registered.", unknown.0)),
-        None => Ok(()),
-    }
+    assignments.iter().try_for_each(|assignment| check_assignment(context, &assignment.broker_ids))
 }

@@ -13,7 +13,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::context::RequestContext;
 use super::errors::ApiError;
-use super::topics::{OFFSETS_TOPIC, is_internal, patience};
+use super::topics::{check_assignment, patience};
 use crate::auth::types::Operation;
 use crate::configs::topic::{describe_topic, replace_topic};
 use crate::ids::TopicId;
@@ -87,17 +87,11 @@ fn new_topic(context: &RequestContext, topic: &CreatableTopic) -> Result<NewTopi
         .iter()
         .map(|config| (config.name.to_string(), config.value.as_ref().map(ToString::to_string)));
     let configs = replace_topic(wanted.collect(), &config)?;
-    if topic.name.as_str() == OFFSETS_TOPIC
-        && partitions != broker.engine.settings.offsets_partitions
-    {
-        let message = "offsets.topic.num.partitions decides on the partitions of this topic.";
-        return Err(ApiError::new(ResponseError::InvalidPartitions, message));
-    }
     Ok(NewTopic {
         name: topic.name.to_string(),
         partitions,
         replication_factor,
-        internal: is_internal(&topic.name),
+        internal: false,
         configs,
         leader: Some(broker.engine.incarnation),
     })
@@ -110,9 +104,6 @@ fn size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), 
     }
     let config = context.broker().config();
     let partitions = match topic.num_partitions {
-        -1 if topic.name.as_str() == OFFSETS_TOPIC => {
-            context.broker().engine.settings.offsets_partitions
-        }
         -1 => config.num_partitions,
         ..=0 => {
             let message = "Number of partitions was set to an invalid non-positive value.";
@@ -143,20 +134,8 @@ fn assigned_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i3
     }
     let mut replicas = BTreeMap::new();
     for assignment in &topic.assignments {
-        let brokers: BTreeSet<i32> = assignment.broker_ids.iter().map(|id| id.0).collect();
-        if brokers.is_empty() || brokers.len() != assignment.broker_ids.len() {
-            return refused(
-                "The manual partition assignment includes duplicate or no brokers.".into(),
-            );
-        }
-        let this = context.broker().engine.node_id;
-        if let Some(unknown) = brokers.iter().find(|id| **id != this) {
-            let message = format!(
-                "The manual partition assignment includes broker {unknown}, but no such broker is \
-                 registered."
-            );
-            return refused(message);
-        }
+        let brokers = &assignment.broker_ids;
+        check_assignment(context, brokers)?;
         if replicas.insert(assignment.partition_index, brokers.len()).is_some() {
             return refused("Found multiple manual partition assignments for a partition.".into());
         }

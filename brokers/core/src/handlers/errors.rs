@@ -59,6 +59,7 @@ impl Broker {
             }
             ClusterError::InvalidPartitions(_) => ResponseError::InvalidPartitions,
             ClusterError::InvalidReplicationFactor(_) => ResponseError::InvalidReplicationFactor,
+            ClusterError::InternalTopic(_) => ResponseError::TopicAuthorizationFailed,
             ClusterError::InvalidQuota(_) => ResponseError::InvalidRequest,
             ClusterError::InvalidUser => ResponseError::UnacceptableCredential,
             ClusterError::TooLarge { .. } => ResponseError::PolicyViolation,

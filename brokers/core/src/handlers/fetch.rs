@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::context::RequestContext;
-use super::topics::NotServed;
+use super::topics::{NotServed, open_to_clients};
 use crate::auth::types::Operation;
 use crate::budget::{Budget, Demand, Share};
 use crate::ids::TopicId;
@@ -198,7 +198,7 @@ impl Wanted {
         } else if !context.may_topic(Operation::Read, name) {
             Err(ResponseError::TopicAuthorizationFailed)
         } else {
-            known.cloned().ok_or(ResponseError::UnknownTopicOrPartition)
+            known.ok_or(ResponseError::UnknownTopicOrPartition).and_then(open_to_clients)
         };
         let find = |wanted: &FetchPartition| {
             let partition = match &topic {

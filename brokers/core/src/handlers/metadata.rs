@@ -16,6 +16,7 @@ use super::context::RequestContext;
 use super::topics::OFFSETS_TOPIC;
 use crate::auth::acl::CLUSTER_NAME;
 use crate::auth::types::{Operation, ResourceType};
+use crate::metadata::cluster::NewTopic;
 use crate::metadata::names::check_topic_name;
 use crate::metadata::schema::Configs;
 use crate::metadata::view::Topic;
@@ -132,8 +133,15 @@ async fn missing_topic(
         return broker.offsets_topic().await.map_err(|error| error.error);
     }
     let config = broker.config();
-    let (partitions, replicas) = (config.num_partitions, config.default_replication_factor);
-    match broker.make_topic(&context.metadata(), name, partitions, replicas, Configs::new()).await {
+    let new = NewTopic {
+        name: name.to_string(),
+        partitions: config.num_partitions,
+        replication_factor: config.default_replication_factor,
+        internal: false,
+        configs: Configs::new(),
+        leader: Some(broker.engine.incarnation),
+    };
+    match broker.make_topic(&context.metadata(), &new).await {
         Err(error) if error.error == ResponseError::InvalidTopicException => {
             return Err(error.error);
         }

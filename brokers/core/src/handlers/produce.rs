@@ -10,7 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::context::RequestContext;
-use super::topics::{NotServed, patience};
+use super::topics::{NotServed, open_to_clients, patience};
 use crate::auth::types::{Operation, ResourceType};
 use crate::budget::RequestMemory;
 use crate::lane::ack::Acks;
@@ -23,8 +23,6 @@ use crate::protocol::produce::{
 use crate::records::{BatchHeader, ProduceLimits, RecordRejection, validate_produced};
 use crate::standing::Standing;
 
-/// Kafka's admin client may write to internal topics.
-const ADMIN_CLIENT_ID: &str = "__admin_client";
 /// From this version on topics are named by their ids.
 const TOPIC_IDS_FROM: i16 = 13;
 
@@ -153,11 +151,7 @@ impl Stager<'_> {
         if !self.context.may_topic(Operation::Write, name) {
             return Err(ResponseError::TopicAuthorizationFailed);
         }
-        let topic = topic.ok_or(ResponseError::UnknownTopicOrPartition)?;
-        if topic.record.internal && self.context.client_id.as_str() != ADMIN_CLIENT_ID {
-            return Err(ResponseError::InvalidTopicException);
-        }
-        Ok(Arc::clone(topic))
+        open_to_clients(topic.ok_or(ResponseError::UnknownTopicOrPartition)?)
     }
 
     fn partition(

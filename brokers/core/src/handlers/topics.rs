@@ -1,19 +1,22 @@
 //! Finding topics and partitions, and making topics.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kafka_protocol::ResponseError;
+use kafka_protocol::messages::BrokerId;
 use tokio::time::timeout;
 
 use super::broker::Broker;
+use super::context::RequestContext;
 use super::errors::ApiError;
 use crate::coordinator::group::DeletedTopics;
 use crate::ids::{Incarnation, PartitionId};
 use crate::metadata::ClusterMetadata;
 use crate::metadata::cluster::NewTopic;
 pub(super) use crate::metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
-use crate::metadata::schema::{Configs, PartitionRecord, Stored, TopicRecord};
+use crate::metadata::schema::{PartitionRecord, REPLICATION_FACTOR_MAX, Stored, TopicRecord};
 use crate::metadata::view::Topic;
 use crate::partition::Partition;
 use crate::protocol::leader::CurrentLeader;
@@ -97,20 +100,9 @@ impl Broker {
     pub(super) async fn make_topic(
         &self,
         metadata: &ClusterMetadata,
-        name: &str,
-        partitions: i32,
-        replication_factor: i16,
-        configs: Configs,
+        new: &NewTopic,
     ) -> Result<Stored<TopicRecord>, ApiError> {
-        let new = NewTopic {
-            name: name.to_owned(),
-            partitions,
-            replication_factor,
-            internal: is_internal(name),
-            configs,
-            leader: Some(self.engine.incarnation),
-        };
-        let made = metadata.create_topic(self.engine.fence(), &new).await;
+        let made = metadata.create_topic(self.engine.fence(), new).await;
         let stored = made.map_err(|error| self.metadata_error(&error))?;
         self.await_topic(&stored, OPEN_TIME).await?;
         Ok(stored)
@@ -161,10 +153,15 @@ impl Broker {
                 ("segment.bytes", "104857600"),
             ];
             let configs = configs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let replicas = self.config().groups.offsets_replication_factor;
-            let partitions = self.engine.settings.offsets_partitions;
-            let (metadata, name) = (&self.engine.metadata, OFFSETS_TOPIC);
-            match self.make_topic(metadata, name, partitions, replicas, configs.into()).await {
+            let new = NewTopic {
+                name: OFFSETS_TOPIC.to_owned(),
+                partitions: self.engine.settings.offsets_partitions,
+                replication_factor: self.config().groups.offsets_replication_factor,
+                internal: true,
+                configs: configs.into(),
+                leader: Some(self.engine.incarnation),
+            };
+            match self.make_topic(&self.engine.metadata, &new).await {
                 // Somebody else made it; the view may not show it yet.
                 Err(error) if error.error == ResponseError::TopicAlreadyExists => {}
                 made => _ = made?,
@@ -173,4 +170,50 @@ impl Broker {
         let known = self.engine.view.topics().by_name(OFFSETS_TOPIC).cloned();
         known.ok_or_else(|| ResponseError::CoordinatorNotAvailable.into())
     }
+}
+
+/// Checks the brokers that a client assigns one partition to. Where partitions lie is not for
+/// clients to say, so only the shape counts.
+///
+/// # Errors
+/// INVALID_REPLICATION_FACTOR for more than [`REPLICATION_FACTOR_MAX`] brokers, and
+/// INVALID_REPLICA_ASSIGNMENT for none, for one twice and for one that is not registered.
+pub(super) fn check_assignment(
+    context: &RequestContext,
+    brokers: &[BrokerId],
+) -> Result<(), ApiError> {
+    if brokers.len() > usize::try_from(REPLICATION_FACTOR_MAX).unwrap_or(usize::MAX) {
+        let message = format!(
+            "The manual partition assignment has {} replicas, {REPLICATION_FACTOR_MAX} are \
+             allowed.",
+            brokers.len()
+        );
+        return Err(ApiError::new(ResponseError::InvalidReplicationFactor, message));
+    }
+    let refused = |message: String| ApiError::new(ResponseError::InvalidReplicaAssignment, message);
+    let distinct: BTreeSet<i32> = brokers.iter().map(|id| id.0).collect();
+    if distinct.is_empty() || distinct.len() != brokers.len() {
+        let message = "The manual partition assignment includes duplicate or no brokers.";
+        return Err(refused(message.to_owned()));
+    }
+    let this = context.broker().engine.node_id;
+    match distinct.into_iter().find(|id| *id != this) {
+        None => Ok(()),
+        Some(unknown) => Err(refused(format!(
+            "The manual partition assignment includes broker {unknown}, but no such broker is \
+             registered."
+        ))),
+    }
+}
+
+/// The topic, where clients may read and write its records: those of an internal topic belong to
+/// the brokers, whatever the ACLs and the client's id say.
+///
+/// # Errors
+/// TOPIC_AUTHORIZATION_FAILED for an internal topic.
+pub(super) fn open_to_clients(topic: &Arc<Topic>) -> Result<Arc<Topic>, ResponseError> {
+    if topic.record.internal || is_internal(&topic.record.name) {
+        return Err(ResponseError::TopicAuthorizationFailed);
+    }
+    Ok(Arc::clone(topic))
 }

@@ -8,9 +8,11 @@ pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// Kafka's own log of metadata, which no client may touch.
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
 /// Topics in which Kafka itself keeps state.
-const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
+const INTERNAL_TOPICS: [&str; 4] =
+    [OFFSETS_TOPIC, "__transaction_state", "__share_group_state", METADATA_TOPIC];
 
-/// Whether Kafka itself keeps state in a topic of this name.
+/// Whether Kafka itself keeps state in a topic of this name. Clients neither make nor change it,
+/// and neither write to it nor read from it.
 #[must_use]
 pub fn is_internal_topic(name: &str) -> bool {
     INTERNAL_TOPICS.contains(&name)
@@ -78,6 +80,16 @@ mod tests {
         assert_eq!(check_topic_name(&long), Err(InvalidName::TooLong(long.clone())));
         for bad in ["a b", "a/b", "ä", "a\0", "a:b", "a\n"] {
             assert_eq!(check_topic_name(bad), Err(InvalidName::Characters(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn topics_of_connect_streams_and_schema_registries_are_ordinary() {
+        for internal in ["__consumer_offsets", "__transaction_state", "__cluster_metadata"] {
+            assert!(is_internal_topic(internal), "{internal}");
+        }
+        for ordinary in ["connect-offsets", "app-store-changelog", "_schemas", "__orders"] {
+            assert!(!is_internal_topic(ordinary), "{ordinary}");
         }
     }
 

@@ -40,7 +40,7 @@ use kafka_protocol::messages::{
 
 use super::harness::{Client, Setup, TestBroker, batch, text, topic_name};
 
-async fn secured() -> TestBroker {
+pub async fn secured() -> TestBroker {
     let settings = BrokerSettings {
         authorizer: Some(AuthorizerSettings {
             super_users: BTreeSet::from([Principal::user("admin")]),
@@ -56,7 +56,7 @@ async fn secured() -> TestBroker {
     broker
 }
 
-async fn client_of(broker: &TestBroker, user: &str) -> Client {
+pub async fn client_of(broker: &TestBroker, user: &str) -> Client {
     let mut client = broker.client();
     let mechanism = SaslHandshakeRequest::default().with_mechanism(text("PLAIN"));
     assert_eq!(client.call(1, mechanism).await.error_code, 0);

@@ -4,11 +4,15 @@ use bytes::Bytes;
 use freshet_core::auth::types::ScramMechanism;
 use freshet_core::configs::{BrokerConfig, Overrides};
 use freshet_core::handlers::BrokerSettings;
+use freshet_core::metadata::schema::{Key, TopicRecord, encode};
+use freshet_core::metadata::store::{Compare, Expected, Transaction, Write};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
 };
-use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use kafka_protocol::messages::create_partitions_request::{
+    CreatePartitionsAssignment, CreatePartitionsTopic,
+};
 use kafka_protocol::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
@@ -25,6 +29,7 @@ use kafka_protocol::messages::{
     incremental_alter_configs_request,
 };
 
+use super::groups::coordinator;
 use super::harness::{Client, HOST, PORT, Setup, TestBroker, batch, text, topic_name};
 
 const TOPIC: i8 = 2;
@@ -95,12 +100,15 @@ async fn what_cannot_be_created_has_kafkas_error() {
         (creatable("none", 0, 1), ResponseError::InvalidPartitions),
         (creatable("none", -2, 1), ResponseError::InvalidPartitions),
         (creatable("none", 1, 0), ResponseError::InvalidReplicationFactor),
-        (creatable("__consumer_offsets", 7, 1), ResponseError::InvalidPartitions),
+        (creatable("none", 1, -2), ResponseError::InvalidReplicationFactor),
+        (creatable("many", 1, 4), ResponseError::InvalidReplicationFactor),
+        (creatable("many", 1, i16::MAX), ResponseError::InvalidReplicationFactor),
         (config("no.such.config", "1"), ResponseError::InvalidConfig),
         (config("retention.ms", "soon"), ResponseError::InvalidConfig),
         (assigned(&[0], 2), ResponseError::InvalidRequest),
         (assigned(&[5], -1), ResponseError::InvalidReplicaAssignment),
         (assigned(&[0, 0], -1), ResponseError::InvalidReplicaAssignment),
+        (assigned(&[0, 0, 0, 0], -1), ResponseError::InvalidReplicationFactor),
     ];
     for (topic, expected) in cases {
         let name = topic.name.to_string();
@@ -204,7 +212,7 @@ async fn topics_are_deleted_by_name_and_by_id() {
         assert_eq!(topic.error_code, ResponseError::UnknownTopicOrPartition.code());
     }
     let id = client.create_topic("t", 1, &[]).await;
-    client.create_topic("__consumer_offsets", -1, &[]).await;
+    coordinator(&mut client).await;
     let by_id = |id| DeleteTopicState::default().with_name(None).with_topic_id(id);
     let by_name = |name: &str| DeleteTopicState::default().with_name(Some(topic_name(name)));
     let unknown = uuid::Uuid::from_u128(9);
@@ -248,6 +256,54 @@ async fn partitions_are_added_never_removed() {
         let response = client.call(3, add(name, count)).await;
         assert_eq!(response.results[0].error_code, expected.code());
     }
+    let assigned = |brokers: &[i32]| {
+        let brokers = brokers.iter().map(|id| BrokerId(*id)).collect();
+        let assignment = CreatePartitionsAssignment::default().with_broker_ids(brokers);
+        let mut request = add("t", 6);
+        request.topics[0].assignments = Some(vec![assignment]);
+        request
+    };
+    let cases = [
+        (vec![0; 32_767], ResponseError::InvalidReplicationFactor),
+        (vec![0, 0], ResponseError::InvalidReplicaAssignment),
+        (vec![], ResponseError::InvalidReplicaAssignment),
+        (vec![7], ResponseError::InvalidReplicaAssignment),
+    ];
+    for (brokers, expected) in cases {
+        let response = client.call(3, assigned(&brokers)).await;
+        assert_eq!(response.results[0].error_code, expected.code());
+    }
+    assert_eq!(client.call(3, assigned(&[0])).await.results[0].error_code, 0);
+}
+
+/// What releases that took any replication factor left in the metadata.
+#[tokio::test]
+async fn a_topic_of_many_replicas_reports_three() {
+    let broker = TestBroker::start().await;
+    let mut client = broker.client();
+    client.create_topic("t", 1, &[]).await;
+    let metadata = &broker.engine.metadata;
+    let stored = metadata.topic("t").await.unwrap().unwrap();
+    let record = TopicRecord { replication_factor: i16::MAX, ..stored.record };
+    let key = Key::Topic("t".to_owned()).to_string();
+    let expected = Expected::Revision(stored.revision);
+    let value = encode(&record);
+    let transaction = Transaction {
+        compares: vec![Compare { key: key.clone(), expected }],
+        writes: vec![Write::Put { key, value }],
+    };
+    let revision = metadata.store().commit(transaction).await.unwrap();
+    broker.engine.view.wait_for(revision).await.unwrap();
+    let topic = client.metadata(&["t"]).await.topics.remove(0);
+    let partition = &topic.partitions[0];
+    assert_eq!((partition.replica_nodes.len(), partition.isr_nodes.len()), (3, 3));
+    let names = vec![TopicRequest::default().with_name(topic_name("t"))];
+    let request = DescribeTopicPartitionsRequest::default()
+        .with_topics(names)
+        .with_response_partition_limit(10);
+    let topic = client.call(0, request).await.topics.remove(0);
+    assert_eq!(topic.partitions[0].replica_nodes.len(), 3);
+    assert_eq!(metadata.topic("t").await.unwrap().unwrap().record.replication_factor, 3);
 }
 
 fn describe(kind: i8, name: &str, keys: &[&str]) -> DescribeConfigsRequest {

@@ -29,7 +29,7 @@ fn group() -> GroupId {
 }
 
 /// Finds the coordinator and waits until it serves.
-async fn coordinator(client: &mut Client) {
+pub async fn coordinator(client: &mut Client) {
     for version in 0..=6 {
         let request = FindCoordinatorRequest::default();
         if version >= 4 {

@@ -10,6 +10,7 @@ mod admin;
 mod every_version;
 mod fetch;
 mod groups;
+mod internal_topics;
 mod links;
 mod offsets;
 mod produce;

@@ -147,17 +147,6 @@ async fn the_broker_sets_the_time_where_the_topic_says_so() {
 }
 
 #[tokio::test]
-async fn only_kafkas_admin_client_writes_to_internal_topics() {
-    let broker = TestBroker::start().await;
-    let mut client = broker.client();
-    client.create_topic("__transaction_state", 1, &[]).await;
-    let refused = (ResponseError::InvalidTopicException.code(), -1);
-    assert_eq!(client.produce("__transaction_state", 0, batch(&["x"])).await, refused);
-    client.name = "__admin_client";
-    assert_eq!(client.produce("__transaction_state", 0, batch(&["x"])).await, (0, 0));
-}
-
-#[tokio::test]
 async fn when_the_instance_ends_appends_are_refused_and_the_connection_closes() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();

@@ -112,6 +112,9 @@ async fn a_topic_that_was_found_is_there_all_at_once_and_once() {
         let snapshot = shown(&plain).await;
         let partition = snapshot.led_topic(id).unwrap().partition(119).unwrap();
         assert_eq!(partition.record, found(id).partitions[119]);
+        let internal = "__consumer_offsets".to_owned();
+        let refused = plain.restore_topic(None, id, Some(&internal)).await;
+        assert_eq!(refused, Err(ClusterError::InternalTopic(internal)));
         plain.restore_topic(None, id, Some("attached")).await.unwrap();
         let partition = PartitionId::new(id, 0);
         assert_eq!(plain.partition(partition).await.unwrap().unwrap().record.epoch, 4);

@@ -87,9 +87,16 @@ async fn bad_topics_are_refused() {
         let error = create(new_topic("p", partitions)).await;
         assert!(matches!(error, ClusterError::InvalidPartitions(_)), "{error:?}");
     }
-    for replication_factor in [0, -1] {
+    for replication_factor in [0, -1, 4, i16::MAX, i16::MIN] {
         let error = create(NewTopic { replication_factor, ..new_topic("p", 1) }).await;
         assert_eq!(error, ClusterError::InvalidReplicationFactor(replication_factor));
+    }
+    // Only brokers make topics for their own state, and such topics only.
+    for (name, internal) in
+        [("__consumer_offsets", false), ("__cluster_metadata", false), ("p", true)]
+    {
+        let error = create(NewTopic { internal, ..new_topic(name, 1) }).await;
+        assert_eq!(error, ClusterError::InternalTopic(name.to_owned()));
     }
     let error = create(new_topic("a/b", 1)).await;
     assert!(matches!(error, ClusterError::InvalidTopicName(_)), "{error:?}");

@@ -14,6 +14,7 @@ use freshet_core::jobs::JobSettings;
 use freshet_core::jobs::deletion::DeleteBefore;
 use freshet_core::lane::writer::LaneSettings;
 use freshet_core::metadata::cluster::NewTopic;
+use freshet_core::metadata::names::is_internal_topic;
 use freshet_core::metadata::store::MetadataStore;
 use freshet_core::partition::Partition;
 use freshet_core::partition::read::ReadError;
@@ -214,10 +215,10 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
         }
         Ask::Create { topic, partitions, configs } => {
             let new = NewTopic {
-                name: topic,
+                name: topic.clone(),
                 partitions,
                 replication_factor: 1,
-                internal: false,
+                internal: is_internal_topic(&topic),
                 configs: configs
                     .iter()
                     .map(|(key, value)| ((*key).into(), (*value).into()))

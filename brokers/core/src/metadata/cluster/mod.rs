@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::InvalidName;
-use super::schema::{self, Key, Record, SchemaError, Stored};
+use super::schema::{self, Key, REPLICATION_FACTOR_MAX, Record, SchemaError, Stored};
 use super::store::{
     Compare, Entry, Expected, MetadataError, MetadataStore, Page, Transaction, Write,
 };
@@ -107,8 +107,11 @@ pub enum ClusterError {
     #[error("{0}")]
     InvalidPartitions(String),
     /// A topic cannot have this replication factor.
-    #[error("replication factor {0} is below 1")]
+    #[error("replication factor {0} is not between 1 and {REPLICATION_FACTOR_MAX}")]
     InvalidReplicationFactor(i16),
+    /// A topic of this name belongs to the brokers.
+    #[error("{0} is internal: only brokers make or change it")]
+    InternalTopic(String),
     /// A user cannot have this name.
     #[error("a user name has 1 to {USER_BYTES_MAX} bytes")]
     InvalidUser,

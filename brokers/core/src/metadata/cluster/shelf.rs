@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::topics::check_internal;
 use super::{
     ClusterError, ClusterMetadata, Fence, Step, Transaction, as_read, batches, compare_absent,
     compare_revision, delete, put, transaction_of,
@@ -40,7 +41,8 @@ impl ClusterMetadata {
     ///
     /// # Errors
     /// `UnknownShelvedTopic` where there is none, or its time is over; `InvalidTopicName`,
-    /// `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`]; as the store.
+    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`]; as the
+    /// store.
     pub async fn restore_topic(
         &self,
         fence: Option<Fence>,
@@ -88,6 +90,7 @@ impl ClusterMetadata {
         let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
         let record = stored.record.restored(name.unwrap_or(&stored.record.topic.name), now_ms);
         check_topic_name(&record.name)?;
+        check_internal(&record.name, record.internal)?;
         self.check_name_free(&record.name).await?;
         Ok(Stored { record, revision: stored.revision })
     }

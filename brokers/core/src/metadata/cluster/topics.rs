@@ -17,11 +17,11 @@ use super::{
     compare_absent, compare_revision, delete, put, transaction_of,
 };
 use crate::ids::{Incarnation, PartitionId, TopicId};
-use crate::metadata::names::check_topic_name;
+use crate::metadata::names::{check_topic_name, is_internal_topic};
 use crate::metadata::schema::keys::{SHELVED_TOPICS, TOPIC_IDS, TOPICS};
 use crate::metadata::schema::{
-    Configs, DeletedTopicRecord, Key, PartitionRecord, SchemaError, ShelvedTopicRecord, Stored,
-    TopicNameRecord, TopicRecord,
+    Configs, DeletedTopicRecord, Key, PartitionRecord, REPLICATION_FACTOR_MAX, SchemaError,
+    ShelvedTopicRecord, Stored, TopicNameRecord, TopicRecord,
 };
 use crate::metadata::store::{Compare, Expected, Write};
 
@@ -40,9 +40,9 @@ pub struct NewTopic {
     pub name: String,
     /// How many partitions, from 1 to [`PARTITIONS_PER_TOPIC_MAX`].
     pub partitions: i32,
-    /// As it is to be reported, from 1.
+    /// As it is to be reported, from 1 to [`REPLICATION_FACTOR_MAX`].
     pub replication_factor: i16,
-    /// Whether Kafka itself keeps state in it.
+    /// Whether the broker makes it to keep its own state in. No other topic has such a name.
     pub internal: bool,
     /// What is set. Names and values are the caller's to check.
     pub configs: Configs,
@@ -65,12 +65,13 @@ impl ClusterMetadata {
     /// As [`ClusterMetadata::create_topic`].
     pub async fn check_new_topic(&self, new: &NewTopic) -> Result<(), ClusterError> {
         check_topic_name(&new.name)?;
+        check_internal(&new.name, new.internal)?;
         if new.partitions < 1 {
             let text = format!("number of partitions {} is below 1", new.partitions);
             return Err(ClusterError::InvalidPartitions(text));
         }
         check_partitions_max(new.partitions)?;
-        if new.replication_factor < 1 {
+        if !(1..=REPLICATION_FACTOR_MAX).contains(&new.replication_factor) {
             return Err(ClusterError::InvalidReplicationFactor(new.replication_factor));
         }
         self.check_name_free(&new.name).await
@@ -96,9 +97,9 @@ impl ClusterMetadata {
     /// Makes a topic with all its partitions. It exists all at once, however many they are.
     ///
     /// # Errors
-    /// `InvalidTopicName`, `InvalidPartitions`, `InvalidReplicationFactor`, `TopicExists`,
-    /// `TopicCollision`, `TooLarge` and `Fenced` of [`ClusterError`]; as the store. After any
-    /// error but `Unknown` the topic does not exist.
+    /// `InvalidTopicName`, `InternalTopic`, `InvalidPartitions`, `InvalidReplicationFactor`,
+    /// `TopicExists`, `TopicCollision`, `TooLarge` and `Fenced` of [`ClusterError`]; as the store.
+    /// After any error but `Unknown` the topic does not exist.
     pub async fn create_topic(
         &self,
         fence: Option<Fence>,
@@ -468,6 +469,15 @@ fn check_partitions(current: i32, total: i32) -> Result<(), ClusterError> {
         return Err(ClusterError::InvalidPartitions(text));
     }
     check_partitions_max(total)
+}
+
+/// A topic that the brokers keep state in has one of their names, and no other has.
+pub(super) fn check_internal(name: &str, internal: bool) -> Result<(), ClusterError> {
+    if internal == is_internal_topic(name) {
+        Ok(())
+    } else {
+        Err(ClusterError::InternalTopic(name.to_owned()))
+    }
 }
 
 fn check_partitions_max(partitions: i32) -> Result<(), ClusterError> {

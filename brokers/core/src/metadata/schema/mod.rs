@@ -22,8 +22,8 @@ pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValue
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
     DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, PartitionRecord,
-    ProduceSuspensionRecord, ProducerIdRecord, ScramRecord, SealedEnd, ShelvedTopicRecord,
-    TopicNameRecord, TopicRecord,
+    ProduceSuspensionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd,
+    ShelvedTopicRecord, TopicNameRecord, TopicRecord,
 };
 
 /// What is wrong with a key or a value of the store.

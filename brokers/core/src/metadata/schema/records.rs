@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Record;
 use crate::auth::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -142,6 +142,16 @@ impl Record for ControllerTerm {
     const KIND: &'static str = "controller term";
 }
 
+/// The most replicas that a topic reports: each of them stands in every answer about each of its
+/// partitions.
+pub const REPLICATION_FACTOR_MAX: i16 = 3;
+
+/// Reads a replication factor. Earlier releases took any number; more than
+/// [`REPLICATION_FACTOR_MAX`] is read as that.
+fn replication_factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i16, D::Error> {
+    Ok(i16::deserialize(deserializer)?.min(REPLICATION_FACTOR_MAX))
+}
+
 /// `topic/<name>`: a topic that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicRecord {
@@ -151,7 +161,9 @@ pub struct TopicRecord {
     pub name: String,
     /// How many partitions it has; never fewer than before.
     pub partitions: i32,
-    /// As it was asked for and is reported; storage gives durability.
+    /// As it was asked for and is reported, up to [`REPLICATION_FACTOR_MAX`]; storage gives
+    /// durability.
+    #[serde(deserialize_with = "replication_factor")]
     pub replication_factor: i16,
     /// Whether Kafka itself keeps state in it.
     pub internal: bool,
