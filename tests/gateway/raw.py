@@ -22,6 +22,7 @@ class Raw:
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
+        self.client_id = b"t"
         # Closed with it, at the latest.
         weakref.finalize(self, sock.close)
 
@@ -41,7 +42,8 @@ class Raw:
 
     def send(self, api: int, version: int, body: bytes) -> None:
         """Sends a request with a header of version 1."""
-        frame = struct.pack(">hhihs", api, version, 1, 1, b"t") + body
+        head = struct.pack(">hhih", api, version, 1, len(self.client_id)) + self.client_id
+        frame = head + body
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self) -> bytes:

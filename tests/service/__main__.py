@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.supervisor.run import Run
 
 from . import scenarios
+from .hostile import a_hostile_client_harms_nobody
 
 SHORT_S = 4.0
 
@@ -54,6 +55,12 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
         "sleeps_and_wakes": partial(scenarios.sleeps_and_wakes, run),
         "clients_outlive_the_control_plane": partial(
             scenarios.clients_outlive_the_control_plane, run, seconds
+        ),
+        "a_hostile_client_harms_nobody": partial(
+            a_hostile_client_harms_nobody,
+            run,
+            seconds,
+            say=lambda line: sys.stdout.write(f"{line}\n"),
         ),
         "a_budget_stops_producers": partial(scenarios.a_budget_stops_producers, run),
         "all_is_there_after_kill_9": partial(scenarios.all_is_there_after_kill_9, run),

@@ -8,6 +8,7 @@ import pytest
 from tests.supervisor.run import Run
 
 from . import scenarios
+from .hostile import a_hostile_client_harms_nobody
 
 # Several starts, wakes and kills each, on a machine that may be slow.
 pytestmark = pytest.mark.timeout(600)
@@ -54,6 +55,10 @@ def test_groups_of_any_name_are_served(run):
 
 def test_strangers_get_nothing(run):
     scenarios.strangers_get_nothing(run)
+
+
+def test_a_hostile_client_harms_nobody(run):
+    a_hostile_client_harms_nobody(run, SECONDS)
 
 
 def test_a_budget_stops_producers_and_lets_them_go_on(run):

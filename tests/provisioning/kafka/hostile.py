@@ -63,8 +63,18 @@ def join_alone(raw: Raw, group: str, assignment: bytes) -> None:
 
 def produce_with_raw_header(raw: Raw, topic: str, value: bytes) -> None:
     """Produces a record to partition 0 with two headers, of which one has no text as its name."""
+    error = _produce(raw, topic, value, [(RawName("raw"), b"1"), ("text", b"2")])
+    assert error == 0, error
+
+
+def offer_to_internal_topic(raw: Raw, topic: str) -> int:
+    """Produces as Kafka's own admin client calls itself; gives the error's number."""
+    raw.client_id = b"__admin_client"
+    return _produce(raw, topic, b"x", [])
+
+
+def _produce(raw: Raw, topic: str, value: bytes, headers: list[tuple[str, bytes]]) -> int:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, BATCH_BYTES_MAX)
-    headers = [(RawName("raw"), b"1"), ("text", b"2")]
     builder.append(0, 1_700_000_000_000, None, value, headers)
     batch = bytes(builder.build())
     partition = struct.pack(">ii", 0, len(batch)) + batch
@@ -72,7 +82,7 @@ def produce_with_raw_header(raw: Raw, topic: str, value: bytes) -> None:
     raw.send(PRODUCE, 3, body)
     answer = raw.receive()
     (error,) = struct.unpack_from(">h", answer, 4 + 2 + len(topic.encode()) + 4 + 4)
-    assert error == 0, error
+    return int(error)
 
 
 def _text(content: str) -> bytes:

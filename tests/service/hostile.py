@@ -1,0 +1,130 @@
+"""A hostile client of one organisation, and what another organisation notices of it.
+
+The client sends what ends a process that decodes it with librdkafka or its Python binding, and
+writes where only the service may: the faults that one client could once cause for everybody.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from tests.gateway.raw import Raw
+from tests.provisioning.kafka.hostile import (
+    join_alone,
+    log_in,
+    offer_to_internal_topic,
+    produce_with_raw_header,
+)
+from tests.supervisor.run import Run, wait_until
+
+from .api import Api, Connection
+from .scenarios import TOPIC, produce_error, wait_for_phase
+
+TOPIC_AUTHORIZATION_FAILED = 29
+# Between two rounds: a client that only burns the processor is another test's.
+PAUSE_S = 0.2
+
+
+@dataclass
+class Attacker:
+    """Sends and asks in a loop until it is stopped; `stop` raises what went wrong."""
+
+    api: Api
+    cluster_id: str
+    connection: Connection
+    producer: Connection
+    rounds: int = 0
+    _failures: list[BaseException] = field(default_factory=list)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> Attacker:
+        """Begins."""
+        self._thread = threading.Thread(target=self._run, name="attacker")
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Ends it after the round that it is in."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.wait(PAUSE_S):
+                with closing(_connect(self.connection)) as raw:
+                    self._round(raw)
+                with closing(_connect(self.producer)) as raw:
+                    code = offer_to_internal_topic(raw, "__consumer_offsets")
+                    assert code == TOPIC_AUTHORIZATION_FAILED, code
+                self.rounds += 1
+        except BaseException as error:
+            self._failures.append(error)
+
+    def _round(self, raw: Raw) -> None:
+        below = f"/clusters/{self.cluster_id}"
+        produce_with_raw_header(raw, TOPIC, b"x")
+        odd = {f"one-byte-{self.rounds}": b"\x00", f"json-{self.rounds}": b'{"partitions": [1]}'}
+        for group, assignment in odd.items():
+            join_alone(raw, group, assignment)
+            shown = self.api.call("GET", f"{below}/groups/{group}")
+            assert [member["assignments"] for member in shown["members"]] == [[]]
+        for _ in range(3):
+            page = self.api.call("GET", f"{below}/topics/{TOPIC}/messages?partition=0&limit=5")
+            assert page["items"][0]["headers"][0]["key_base64"] == "//4="
+
+
+def a_hostile_client_harms_nobody(
+    run: Run, seconds: float, *, say: Callable[[str], object] = lambda line: None
+) -> None:
+    """Meanwhile another organisation's cluster is put to sleep and woken by a client, again and
+    again; web server and keeper are the same processes at the end. `say` is told how long it took.
+    """
+    before = run.children()
+    owner = Api.sign_up(run.address)
+    cluster_id = owner.create_cluster("hostile")
+    owner.create_topic(cluster_id, TOPIC)
+    attacker = Attacker(
+        owner,
+        cluster_id,
+        owner.connect(cluster_id),
+        owner.connect(cluster_id, "writer", role="producer"),
+    ).start()
+    wakes_s: list[float] = []
+    try:
+        victim = Api.sign_up(run.address)
+        sleeper = victim.create_cluster("victim")
+        victim.create_topic(sleeper, TOPIC)
+        connection = victim.connect(sleeper)
+        until = time.monotonic() + seconds
+        while not wakes_s or time.monotonic() < until:
+            victim.finish(victim.call("POST", f"/clusters/{sleeper}:sleep", status=202))
+            wait_for_phase(victim, sleeper, "asleep")
+            began = time.monotonic()
+            assert produce_error(connection) is None
+            wakes_s.append(time.monotonic() - began)
+        wait_until(lambda: attacker.rounds >= 3, "the attacker did its worst")
+    finally:
+        attacker.stop()
+    after = run.children()
+    for name in ("web", "keeper", "gateway", "worker"):
+        assert after[name] == before[name], name
+    wakes_s.sort()
+    say(
+        f"{attacker.rounds} rounds of the attacker; {len(wakes_s)} wakes of the other cluster:"
+        f" median {wakes_s[len(wakes_s) // 2]:.2f} s, worst {wakes_s[-1]:.2f} s"
+    )
+    victim.close()
+    owner.close()
+
+
+def _connect(connection: Connection) -> Raw:
+    credential = connection.credential
+    return log_in(connection.bootstrap_servers, credential.username, credential.password)
