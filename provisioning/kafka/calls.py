@@ -176,7 +176,7 @@ def wait_topic(access: Access, topic: str, timeout_s: float = EFFECT_S) -> bool:
     return _in_time(access, "wait_topic", topic, timeout_s)
 
 
-def _carefully(access: Access, name: str, *arguments: object, limit_s: float = LIMIT_S) -> Any:  # noqa: ANN401 (JSON)
+def _carefully(access: Access, name: str, *arguments: object, limit_s: float = LIMIT_S) -> object:
     """Describes groups; once more where that ends the worker, with assignments left undecoded by
     librdkafka, which some of them end.
     """
