@@ -37,6 +37,8 @@ from provisioning.kafka.frames import Request, receive_answer, send_request
 KEPT_MAX = 64
 # Calls that may be on their way at a time, those of live tails included.
 CALLS_MAX = 256
+# A server that takes no socket for so long is replaced.
+START_TIMEOUT_S = 5.0
 # A call that a kept worker did not begin, because it was about to end, is asked again.
 ATTEMPTS = 3
 
@@ -121,6 +123,7 @@ class _ForkServer:
 
     def _start(self) -> None:
         self._control, theirs = socket.socketpair()
+        self._control.settimeout(START_TIMEOUT_S)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "provisioning.kafka.worker"],

@@ -29,8 +29,8 @@ from provisioning.kafka.worker.errors import error_of
 IDLE_S = 60.0
 # Whoever asks gives up first, and says why; this ends a worker that hangs in librdkafka.
 GRACE_S = 1.0
-# What a record unfolds to in memory is its producer's choice.
-MEMORY_BYTES_MAX = 4 * 1024 * 1024 * 1024
+# What a record unfolds to in memory is its producer's choice. The largest page takes half of it.
+MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 
 CALLS: dict[str, Callable[..., Any]] = {
     call.__name__: call
@@ -56,7 +56,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 def serve(connection: socket.socket, idle_s: float = IDLE_S) -> None:
     """Until the other end is closed, or nothing was asked for `idle_s` seconds."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    # Of what it may write to: libraries reserve much more than they use.
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     access: Access | None = None
     while select.select([connection], [], [], idle_s)[0]:
         request = receive_request(connection)

@@ -41,7 +41,7 @@ from provisioning.kafka import (
 )
 from provisioning.kafka.frames import LENGTH, Request, receive_answer, send_answer, send_request
 from provisioning.kafka.worker.assignments import decode_assignment
-from provisioning.kafka.worker.serving import serve
+from provisioning.kafka.worker.serving import MEMORY_BYTES_MAX, serve
 from tests.provisioning.kafka.conftest import PASSWORD
 from tests.provisioning.kafka.hostile import join_alone, log_in, produce_with_raw_header
 
@@ -245,12 +245,26 @@ def test_no_more_workers_are_kept_than_may_be(remote, workers):
     assert 1 <= len(workers) <= 2
 
 
+def workers_of(remote):
+    """The ids of its worker processes."""
+    server = remote.workers._server._process.pid
+    return Path(f"/proc/{server}/task/{server}/children").read_text().split()
+
+
+def test_a_worker_takes_no_more_memory_than_its_limit_and_leaves_no_core(remote):
+    list_group_names(remote)
+    (worker,) = workers_of(remote)
+    limits = Path(f"/proc/{worker}/limits").read_text()
+    (data,) = [line for line in limits.splitlines() if line.startswith("Max data size")]
+    (core,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
+    assert data.split()[3:5] == [str(MEMORY_BYTES_MAX)] * 2
+    assert core.split()[4:6] == ["0", "0"]
+
+
 def test_a_tail_that_is_left_leaves_no_process(remote, topic):
     watched = tail(remote, topic)
     next(watched)
-    process = Path(f"/proc/{remote.workers._server._process.pid}/task")
-    children = process / process.parent.name / "children"
-    (worker,) = children.read_text().split()
+    (worker,) = workers_of(remote)
     watched.close()
     while Path(f"/proc/{worker}").exists():
         gc.collect()
