@@ -159,13 +159,13 @@ def kafka_errors() -> Iterator[None]:
         raise NotFound(error.detail) from error
     except kafka.RefusedError as error:
         raise KafkaRefused(error.detail, extra={"kafka_error": error.name}) from error
-    except kafka.WorkerDiedError as error:
+    except (kafka.UndecodableError, kafka.WorkerDiedError) as error:
         raise KafkaUnreadable(
             "Something that the cluster's brokers hold (a record, a group, an assignment) cannot be"
             " decoded here. The cluster itself and its clients are not affected."
         ) from error
     except kafka.WorkersBusyError as error:
-        detail = "Too many requests wait for brokers at this moment."
+        detail = "Too many requests wait for the cluster's brokers at this moment."
         raise Unavailable(detail, retry_after_s=1) from error
     except kafka.KafkaCallError as error:
         raise Unavailable("The cluster's brokers do not answer.") from error

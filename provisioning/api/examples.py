@@ -139,6 +139,7 @@ GROUP: dict[str, Any] = {
             "host": "127.0.0.1",
             "instance_id": None,
             "assignments": [{"topic": "payments", "partition": 0}],
+            "truncated": False,
         }
     ],
     "partitions": [

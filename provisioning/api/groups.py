@@ -39,6 +39,7 @@ class GroupMemberSerializer(serializers.Serializer[Any]):
     host = serializers.CharField()
     instance_id = serializers.CharField(allow_null=True, help_text="A static member's own name.")
     assignments = AssignmentSerializer(many=True)
+    truncated = serializers.BooleanField(help_text="Whether it has more partitions than are shown.")
 
 
 class GroupPartitionSerializer(serializers.Serializer[Any]):

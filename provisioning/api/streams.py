@@ -130,7 +130,7 @@ class Stream:
                         return
         except kafka.UnknownPartitionError:
             reason = "topic_gone"
-        except kafka.WorkerDiedError:
+        except (kafka.UndecodableError, kafka.WorkerDiedError):
             # A record that ends the reader would end it again: whoever asks again begins later.
             reason = "unreadable"
         except kafka.KafkaCallError:

@@ -15,6 +15,8 @@ from provisioning.services.topics import ShownTopic
 
 ITEMS_MAX = 100
 PARTITIONS_MAX = 2**31 - 1
+# As brokers refuse more (INVALID_REPLICATION_FACTOR).
+REPLICATION_FACTOR_MAX = 3
 # Moments that a process keeps as text.
 MOMENTS_MAX = 50_000
 
@@ -121,6 +123,13 @@ class NewTopicSerializer(serializers.Serializer[Any]):
         min_value=1,
         max_value=PARTITIONS_MAX,
         help_text="Without it, the cluster's default.",
+    )
+    replication_factor = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=REPLICATION_FACTOR_MAX,
+        help_text="Only reported: storage is durable. Without it, the cluster's default.",
     )
     configs = serializers.DictField(
         child=ConfigValueField(allow_blank=True), required=False, default=dict

@@ -64,7 +64,10 @@ class TopicViewSet(ClusterViewSet):
         if "items" in data:
             return self._create_several(data["items"])
         shown = topics.create_topic(
-            actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
+            actor=self.actor,
+            cluster=self.cluster,
+            wanted=topics.NewTopic(**data),
+            validate_only=self.validate_only,
         )
         if self.validate_only:
             return Response({"valid": True, **self._shown(shown)})

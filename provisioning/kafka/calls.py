@@ -1,6 +1,7 @@
 """What the control plane and the keeper ask of a cluster's brokers. Each is a call of a worker.
 
-All raise `UnavailableError`, `WorkerDiedError` and `WorkersBusyError`, and where it says so more.
+All raise `UnavailableError`, `UndecodableError`, `WorkerDiedError` and `WorkersBusyError`, and more
+where it says so.
 """
 
 from __future__ import annotations

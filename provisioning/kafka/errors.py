@@ -3,9 +3,9 @@
 `UnavailableError`: nobody answered in time; what was asked may or may not have been done.
 `RefusedError`: the broker answered no; `name` is Kafka's name of the error, and asking again
 without a change gives the same answer. Its children are the refusals that callers tell apart.
-`WorkerDiedError`: what brokers sent ended the process that read it; what was asked may or may not
-have been done, and asking again is likely to end the same way. `WorkersBusyError`: nothing was
-asked, because too much is asked already.
+`UndecodableError`: what brokers sent cannot be decoded, and will not be when it is asked for again.
+`WorkerDiedError`: it ended the process that read it; what was asked may or may not have been done.
+`WorkersBusyError`: nothing was asked, because too much is asked already.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class WorkersBusyError(KafkaCallError):
     """As many calls as this process may make at a time are on their way. Nothing was asked."""
 
 
+class UndecodableError(KafkaCallError):
+    """What the brokers sent is damaged, or of a format that is not known here."""
+
+
 class RefusedError(KafkaCallError):
     """The broker said no."""
 
@@ -53,6 +57,7 @@ ANSWERED = {
     error.__name__: error
     for error in (
         UnavailableError,
+        UndecodableError,
         RefusedError,
         GroupActiveError,
         UnknownGroupError,

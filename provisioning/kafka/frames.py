@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,8 @@ import orjson
 
 from provisioning.kafka.connection import Connection
 
-# The largest answer is a page whose records were read up to 64 MiB, in base64 and as JSON text.
-FRAME_BYTES_MAX = 512 * 1024 * 1024
+# A page of 500 records of which 64 KiB are shown, in base64 and as text.
+FRAME_BYTES_MAX = 128 * 1024 * 1024
 RECEIVE_BYTES = 1024 * 1024
 LENGTH = struct.Struct(">I")
 
@@ -49,18 +50,22 @@ def receive_request(source: socket.socket) -> Request | None:
     return None if content is None else pickle.loads(content)  # noqa: S301
 
 
+class TooLargeError(ValueError):
+    """A frame has more bytes than may be sent."""
+
+
 def send_answer(to: socket.socket, **answer: object) -> None:
-    """Sends an answer. Raises `OSError`."""
+    """Sends an answer. Raises `TooLargeError` before the first byte, and `OSError`."""
     _send(to, orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS))
 
 
-def receive_answer(source: socket.socket) -> dict[str, Any] | None:
+def receive_answer(source: socket.socket, limit_s: float | None = None) -> dict[str, Any] | None:
     """The next answer; None where none will come.
 
-    Raises `ValueError` for what is no answer, `OSError`, and `TimeoutError` by the socket's time
-    limit, which holds for each part of an answer that arrives.
+    Raises `ValueError` for what is no answer, `OSError`, and `TimeoutError` where it is not whole
+    within `limit_s` seconds.
     """
-    content = _receive(source)
+    content = _receive(source, None if limit_s is None else time.monotonic() + limit_s)
     if content is None:
         return None
     answer = orjson.loads(content)
@@ -73,26 +78,29 @@ def receive_answer(source: socket.socket) -> dict[str, Any] | None:
 def _send(to: socket.socket, content: bytes) -> None:
     if len(content) > FRAME_BYTES_MAX:
         message = f"a frame has at most {FRAME_BYTES_MAX} bytes, not {len(content)}"
-        raise ValueError(message)
+        raise TooLargeError(message)
     to.sendall(LENGTH.pack(len(content)) + content)
 
 
-def _receive(source: socket.socket) -> bytearray | None:
+def _receive(source: socket.socket, deadline: float | None = None) -> bytearray | None:
     """The content of a frame; None where the stream ended before or within it."""
-    head = _read(source, LENGTH.size)
+    head = _read(source, LENGTH.size, deadline)
     if head is None:
         return None
     (length,) = LENGTH.unpack(head)
     if length > FRAME_BYTES_MAX:
         message = f"a frame has at most {FRAME_BYTES_MAX} bytes, not {length}"
         raise ValueError(message)
-    return _read(source, length)
+    return _read(source, length, deadline)
 
 
-def _read(source: socket.socket, length: int) -> bytearray | None:
+def _read(source: socket.socket, length: int, deadline: float | None) -> bytearray | None:
     # Memory is taken for what arrived, not for what was announced.
     content = bytearray()
     while len(content) < length:
+        if deadline is not None:
+            # With nothing left, one more look at what is there already.
+            source.settimeout(max(deadline - time.monotonic(), 0.001))
         part = source.recv(min(length - len(content), RECEIVE_BYTES))
         if not part:
             return None

@@ -136,13 +136,16 @@ class AssignedPartition(TypedDict):
 
 
 class GroupMember(TypedDict):
-    """A member. `instance_id` is a static member's own name."""
+    """A member. `instance_id` is a static member's own name. `truncated`: whether it has more
+    partitions than are told.
+    """
 
     member_id: str
     client_id: str
     host: str
     instance_id: str | None
     assignments: list[AssignedPartition]
+    truncated: bool
 
 
 class GroupPartition(TypedDict):

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,6 @@ from typing import Any
 from provisioning.kafka.connection import Connection
 from provisioning.kafka.errors import (
     ANSWERED,
-    KafkaCallError,
     UnavailableError,
     WorkerDiedError,
     WorkersBusyError,
@@ -35,8 +35,13 @@ from provisioning.kafka.frames import Request, receive_answer, send_request
 
 # Idle workers that are kept; the one that has been idle for longest goes first.
 KEPT_MAX = 64
-# Calls that may be on their way at a time, those of live tails included.
+# Calls that may be on their way at a time, those of live tails included: of all clusters together,
+# and of one.
 CALLS_MAX = 256
+CALLS_MAX_CLUSTER = 32
+# All that a worker needs of this process's environment, in which there may be secrets. The last is
+# what a supervisor knows its processes by.
+ENVIRONMENT = ("LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "FRESHET_RUN")
 # A server that takes no socket for so long is replaced.
 START_TIMEOUT_S = 5.0
 # A call that a kept worker did not begin, because it was about to end, is asked again.
@@ -67,13 +72,21 @@ class _Exchange:
 
     def take(self) -> dict[str, Any]:
         """The next answer. Raises the error that ended the call, if one did."""
-        answer, self.first = self.first or _next_answer(self.worker, self.limit_s), None
-        self.finished = "item" not in answer
-        if "error" in answer:
-            error = answer["error"]
-            kind: type[KafkaCallError] = ANSWERED.get(error["kind"], WorkerDiedError)
-            raise kind(error["name"], error["detail"])
-        return answer
+        answer, self.first = self.first, None
+        if answer is None:
+            answer = _next_answer(self.worker, self.limit_s)
+        match answer:
+            case {"item": _}:
+                return answer
+            case {"result": _} | {"end": _}:
+                self.finished = True
+                return answer
+            case {"error": {"kind": str(kind), "name": str(name), "detail": str(detail)}} if (
+                kind in ANSWERED
+            ):
+                self.finished = True
+                raise ANSWERED[kind](name, detail)
+        raise WorkerDiedError("WORKER_DIED", "its answer is none that it may give")
 
 
 class _NotBegunError(Exception):
@@ -89,7 +102,7 @@ class _ForkServer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fork(self, connection: Connection) -> _Worker:
-        """A new worker. Raises `WorkerDiedError` where none can be made."""
+        """A new worker. Raises `WorkersBusyError` where none can be made."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
@@ -102,7 +115,7 @@ class _ForkServer:
             except OSError as error:
                 ours.close()
                 name = "WORKER_NOT_STARTED"
-                raise WorkerDiedError(name, f"no process could be started: {error}") from error
+                raise WorkersBusyError(name, f"no process could be started: {error}") from error
         return _Worker(connection, ours)
 
     def close(self) -> None:
@@ -129,6 +142,7 @@ class _ForkServer:
                 [sys.executable, "-m", "provisioning.kafka.worker"],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
+                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
             )
 
     def _stop(self) -> None:
@@ -147,8 +161,9 @@ class Workers:
 
     kept_max: int = KEPT_MAX
     calls_max: int = CALLS_MAX
+    calls_max_cluster: int = CALLS_MAX_CLUSTER
     _idle: list[_Worker] = field(default_factory=list)
-    _calls: int = 0
+    _calls: Counter[Connection] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _server: _ForkServer = field(default_factory=_ForkServer)
 
@@ -166,7 +181,7 @@ class Workers:
         answer came within `limit_s` seconds, `WorkerDiedError` and `WorkersBusyError`.
         """
         with self._asked(Request(connection, name, arguments, options, limit_s)) as exchange:
-            return exchange.take()["result"]
+            return exchange.take().get("result")
 
     def stream(
         self,
@@ -205,11 +220,13 @@ class Workers:
 
     @contextlib.contextmanager
     def _asked(self, request: Request) -> Iterator[_Exchange]:
+        connection = request.connection
         with self._lock:
-            if self._calls >= self.calls_max:
+            calls, of_cluster = self._calls.total(), self._calls[connection]
+            if calls >= self.calls_max or of_cluster >= self.calls_max_cluster:
                 name = "TOO_MANY_CALLS"
-                raise WorkersBusyError(name, f"{self.calls_max} calls are on their way")
-            self._calls += 1
+                raise WorkersBusyError(name, f"{calls} calls are made, {of_cluster} of the cluster")
+            self._calls[connection] += 1
         try:
             exchange = self._ask(request)
             try:
@@ -218,7 +235,9 @@ class Workers:
                 self._give_back(exchange.worker, reusable=exchange.finished)
         finally:
             with self._lock:
-                self._calls -= 1
+                self._calls[connection] -= 1
+                if not self._calls[connection]:
+                    del self._calls[connection]
 
     def _ask(self, request: Request) -> _Exchange:
         for attempt in range(ATTEMPTS):
@@ -274,8 +293,7 @@ def _first_answer(worker: _Worker, request: Request) -> dict[str, Any]:
 
 def _next_answer(worker: _Worker, limit_s: float) -> dict[str, Any]:
     try:
-        worker.socket.settimeout(limit_s)
-        answer = receive_answer(worker.socket)
+        answer = receive_answer(worker.socket, limit_s)
     except TimeoutError:
         raise _timed_out(limit_s) from None
     except (OSError, ValueError) as error:

@@ -41,10 +41,11 @@ LED = (Condition(type="Ready", status="true", reason="Led", message="Brokers ser
 
 @dataclass(frozen=True)
 class NewTopic:
-    """What a new topic shall be. Without `partitions`, the cluster's default."""
+    """What a new topic shall be. Numbers that are None are the cluster's default."""
 
     name: str
     partitions: int | None = None
+    replication_factor: int | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,27 +96,21 @@ def get_topic(*, cluster: Cluster, name: str, full: bool = True) -> ShownTopic:
 
 
 def create_topic(
-    *,
-    actor: Actor,
-    cluster: Cluster,
-    name: str,
-    partitions: int | None = None,
-    configs: Mapping[str, str] | None = None,
-    validate_only: bool = False,
+    *, actor: Actor, cluster: Cluster, wanted: NewTopic, validate_only: bool = False
 ) -> ShownTopic:
     """Makes a topic. On a running cluster brokers lead it when this returns, or a condition says.
 
     Raises `NameTaken`, `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
     """
-    wanted = NewTopic(name, partitions, configs or {})
     store = writable_store(cluster)
     with metadata_errors():
-        require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions or 1)
+        partitions = wanted.partitions or 1
+        require_topic_room(cluster=cluster, store=store, topics=1, partitions=partitions)
         if validate_only:
             return ShownTopic(_validate(store, wanted), ())
-        hold_topic(cluster=cluster, name=name)
+        hold_topic(cluster=cluster, name=wanted.name)
         topic = _create(cluster, store, wanted)
-    _audit(actor, cluster, "topic.create", name, {"partitions": topic.partitions})
+    _audit(actor, cluster, "topic.create", wanted.name, {"partitions": topic.partitions})
     return show_topic(cluster=cluster, store=store, topic=topic)
 
 
@@ -161,7 +156,12 @@ def _at_place(
 
 
 def _validate(store: ClusterStore, wanted: NewTopic) -> Topic:
-    return store.validate_topic(wanted.name, partitions=wanted.partitions, configs=wanted.configs)
+    return store.validate_topic(
+        wanted.name,
+        partitions=wanted.partitions,
+        replication_factor=wanted.replication_factor,
+        configs=wanted.configs,
+    )
 
 
 def _validate_new(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
@@ -177,14 +177,14 @@ def _validate_new(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> To
 
 def _create(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
     """After a lost answer the topic is looked for: one that is as wanted is the one wanted."""
-    name, partitions, configs = wanted.name, wanted.partitions, wanted.configs
+    name = wanted.name
     try:
-        return store.create_topic(name, partitions=partitions, configs=configs)
+        return _create_once(store, wanted)
     except UnknownOutcomeError:
         try:
             found = store.topic(name)
         except NotFoundError:
-            return store.create_topic(name, partitions=partitions, configs=configs)
+            return _create_once(store, wanted)
         if _is_as_wanted(wanted, found):
             return found
         message = f"Topic '{name}' already exists."
@@ -196,6 +196,15 @@ def _create(cluster: Cluster, store: ClusterStore, wanted: NewTopic) -> Topic:
         raise
 
 
+def _create_once(store: ClusterStore, wanted: NewTopic) -> Topic:
+    return store.create_topic(
+        wanted.name,
+        partitions=wanted.partitions,
+        replication_factor=wanted.replication_factor,
+        configs=wanted.configs,
+    )
+
+
 def _is_left_over(cluster: Cluster, store: ClusterStore, wanted: NewTopic, found: Topic) -> bool:
     """Whether it is as wanted, and made by a request of ours that nobody has heard the end of."""
     return _is_as_wanted(wanted, found) and is_unrecorded(
@@ -205,6 +214,7 @@ def _is_left_over(cluster: Cluster, store: ClusterStore, wanted: NewTopic, found
 
 def _is_as_wanted(wanted: NewTopic, found: Topic) -> bool:
     same = dict(found.configs) == dict(wanted.configs)
+    same &= wanted.replication_factor in {None, found.replication_factor}
     return same and wanted.partitions in {None, found.partitions}
 
 

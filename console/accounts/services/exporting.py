@@ -31,22 +31,22 @@ def export_organization(*, actor: Actor) -> AsyncGenerator[bytes, None]:
 
     Whatever its reading raises, reading the parts raises; `PlatformError` for a `TypeError`.
     """
-    _record(actor, STARTED)
     return _parts(actor, current_request_id())
 
 
 async def _parts(actor: Actor, request_id: str) -> AsyncGenerator[bytes, None]:
     try:
+        await _write(actor, request_id, STARTED)
         async for part in export_archive(actor.organization_id):
             yield part
     except BaseException as error:
         # A client that is gone is a `GeneratorExit`, or the cancellation of its request.
-        await _conclude(actor, request_id, FAILED, _reason(error))
+        await _write(actor, request_id, FAILED, _reason(error))
         if isinstance(error, TypeError):
             # Django takes one for the sign of a synchronous iterator, and raises another instead.
             raise PlatformError from error
         raise
-    await _conclude(actor, request_id, EXPORTED)
+    await _write(actor, request_id, EXPORTED)
 
 
 def _reason(error: BaseException) -> str:
@@ -57,21 +57,17 @@ def _reason(error: BaseException) -> str:
 
 
 @sync_to_async
-def _conclude(actor: Actor, request_id: str, action: str, reason: str = "") -> None:
-    """Writes how it ended, in a transaction of its own: the request's ended with its answer."""
+def _write(actor: Actor, request_id: str, action: str, reason: str = "") -> None:
+    """Writes an entry in a transaction of its own: the request's ended with its answer."""
     with in_request(request_id), organization_scope(actor.organization_id):
-        _record(actor, action, reason)
+        record_audit(
+            actor=actor,
+            action=action,
+            target_type="organization",
+            target_id=actor.organization_id,
+            detail={"reason": reason} if reason else None,
+        )
     if not connection.in_atomic_block:
         # Once the client is gone this may be a thread of its own, whose connection nobody else
         # gives back to the pool.
         connection.close()
-
-
-def _record(actor: Actor, action: str, reason: str = "") -> None:
-    record_audit(
-        actor=actor,
-        action=action,
-        target_type="organization",
-        target_id=actor.organization_id,
-        detail={"reason": reason} if reason else None,
-    )

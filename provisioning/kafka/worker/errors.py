@@ -12,6 +12,7 @@ from provisioning.kafka.errors import (
     KafkaCallError,
     RefusedError,
     UnavailableError,
+    UndecodableError,
     UnknownGroupError,
     UnknownPartitionError,
 )
@@ -34,6 +35,8 @@ RETRIABLE = frozenset(
         "UNKNOWN_SERVER_ERROR",
     }
 )
+# What librdkafka says of records that it cannot decode.
+UNDECODABLE = frozenset({"_BAD_COMPRESSION", "_BAD_MSG", "_UNDERFLOW", "CORRUPT_MESSAGE"})
 # librdkafka's names for the same facts.
 GROUP_ACTIVE = frozenset({"NON_EMPTY_GROUP", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
 UNKNOWN_PARTITION = frozenset(
@@ -52,6 +55,8 @@ def error_of(error: KafkaError) -> KafkaCallError:
         return UnknownPartitionError("UNKNOWN_TOPIC_OR_PARTITION", detail)
     if name in GROUP_ACTIVE:
         return GroupActiveError(name, detail)
+    if name in UNDECODABLE:
+        return UndecodableError(name, detail)
     if name.startswith("_") or name in RETRIABLE:
         return UnavailableError(name, detail)
     if name == "GROUP_ID_NOT_FOUND":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+import orjson
 from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
@@ -40,9 +42,15 @@ STATES = {
     "ASSIGNING": "Assigning",
     "RECONCILING": "Reconciling",
 }
-# What librdkafka says of a group of which it cannot decode a member's assignment: it sets no error
-# of its own, and so gives the one that stands for a client that was closed.
-UNDECODABLE = "_DESTROY"
+# What librdkafka says of a group that it does not describe: one of another protocol type than
+# consumers', and one with an assignment that it cannot decode. Of the second it sets no error of
+# its own, and so gives the one that stands for a client that was closed.
+NOT_DESCRIBED = frozenset({"_INVALID_ARG", "_DESTROY"})
+# Of so many assigned partitions a call tells, of all groups together: an assignment is its member's
+# own text, and what is told of it takes memory in processes that others share.
+ASSIGNED_MAX = 20_000
+# A metadata record takes less: whoever stores a sample cuts it, and says so.
+SAMPLE_BYTES_MAX = 768 * 1024
 
 
 def list_group_names(access: Access, *, timeout_s: float = TIMEOUT_S) -> list[str]:
@@ -95,10 +103,22 @@ def describe_groups(
         wanted = {partition for offsets in committed.values() for partition in offsets}
         ends = _known_ends(admin, wanted, timeout_s)
     partitions = _with_lag(access, committed, ends, timeout_s, now_ms)
+    _cut_assignments(descriptions)
     return [
         _group(description, partitions[name])
         for name, description in zip(names, descriptions, strict=True)
     ]
+
+
+def _cut_assignments(descriptions: Iterable[_Description]) -> None:
+    """Leaves `ASSIGNED_MAX` partitions in all, the first members' first."""
+    left = ASSIGNED_MAX
+    for description in descriptions:
+        for member in description.members:
+            assigned = member["assignments"]
+            member["truncated"] = len(assigned) > left
+            del assigned[left:]
+            left -= len(assigned)
 
 
 def delete_group(access: Access, group: str, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -120,9 +140,18 @@ def sample_groups(
     timeout_s: float = TIMEOUT_S,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> list[Group]:
-    """The first `groups_max` groups by name, described: what the keeper stores in a sample."""
+    """The first `groups_max` groups by name, described: what the keeper stores in a sample.
+
+    Those behind the one that makes them longer than a sample may be are left out.
+    """
     names = list_group_names(access, timeout_s=timeout_s)[:groups_max]
-    return describe_groups(access, names, careful=careful, timeout_s=timeout_s, now_ms=now_ms)
+    groups = describe_groups(access, names, careful=careful, timeout_s=timeout_s, now_ms=now_ms)
+    size = 0
+    for place, group in enumerate(groups, start=1):
+        size += len(orjson.dumps(group))
+        if size > SAMPLE_BYTES_MAX:
+            return groups[:place]
+    return groups
 
 
 def committed_offsets(admin: AdminClient, group: str, timeout_s: float) -> dict[Partition, int]:
@@ -236,14 +265,9 @@ def _group(description: _Description, partitions: list[GroupPartition]) -> Group
 def group_state(admin: AdminClient, group: str, timeout_s: float) -> str:
     """Kafka's name of a group's state, `Dead` where there is no such group.
 
-    It is taken from the list of groups, for which librdkafka decodes nothing of a member's.
+    It is asked for in the way for which librdkafka decodes nothing of a member's.
     """
-    with kafka_errors():
-        listed = admin.list_consumer_groups(request_timeout=timeout_s).result()
-    for error in listed.errors:
-        raise error_of(error)
-    states = {listing.group_id: listing.state for listing in listed.valid}
-    return _state(states[group]) if group in states else "Dead"
+    return _undecoded(admin, group, timeout_s).state
 
 
 @dataclass(frozen=True)
@@ -269,9 +293,8 @@ def _description(
     try:
         found = asked.result()
     except KafkaException as error:
-        if error.args[0].name() != UNDECODABLE:
+        if error.args[0].name() not in NOT_DESCRIBED:
             raise
-        # An assignment that is none of Kafka's own consumers', as an application's own JSON.
         return _describe_undecoded(admin, [name], timeout_s)[0]
     kind = found.type.name.lower()
     return _Description(
@@ -293,6 +316,7 @@ def _member(member: MemberDescription) -> GroupMember:
         host=member.host.removeprefix("/"),
         instance_id=member.group_instance_id or None,
         assignments=[AssignedPartition(topic=t, partition=n) for t, n in pairs],
+        truncated=False,
     )
 
 
@@ -308,7 +332,9 @@ def _describe_undecoded(
 
 
 def _undecoded(admin: AdminClient, name: str, timeout_s: float) -> _Description:
-    with kafka_errors():
+    with kafka_errors(), warnings.catch_warnings():
+        # What is recommended in its place decodes assignments, and ends the process on some.
+        warnings.simplefilter("ignore", DeprecationWarning)
         found = admin.list_groups(name, timeout=timeout_s)
     if not found:
         return _Description(name, "Dead", "classic", "", None, [])
@@ -328,6 +354,7 @@ def _undecoded(admin: AdminClient, name: str, timeout_s: float) -> _Description:
                 host=member.client_host.removeprefix("/"),
                 instance_id=None,
                 assignments=decode_assignment(member.assignment or b""),
+                truncated=False,
             )
             for member in group.members
         ],

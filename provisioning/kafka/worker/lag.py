@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
-from provisioning.kafka.errors import UnknownPartitionError
+from provisioning.kafka.errors import UnavailableError
 from provisioning.kafka.shapes import Partition
 from provisioning.kafka.worker.clients import Access, assign, take
 from provisioning.kafka.worker.errors import error_of
@@ -112,11 +112,13 @@ def _go_on(
 
 
 def _is_end(error: KafkaError) -> bool:
-    """An end of partition is an answer; a partition that went away is none, and no failure."""
+    """An end of partition is an answer. Of a partition that went away, that brokers refuse to be
+    read (an internal one) or that cannot be decoded, no age is known; others still have theirs.
+    """
     if error.code() == KafkaError._PARTITION_EOF:
         return True
     failure = error_of(error)
-    if not isinstance(failure, UnknownPartitionError):
+    if isinstance(failure, UnavailableError):
         raise failure
     return False
 

@@ -7,12 +7,13 @@ import select
 import signal
 import socket
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
 
-from provisioning.kafka.errors import KafkaCallError
-from provisioning.kafka.frames import Request, receive_request, send_answer
+from provisioning.kafka.errors import KafkaCallError, RefusedError
+from provisioning.kafka.frames import Request, TooLargeError, receive_request, send_answer
 from provisioning.kafka.worker import (
     deleting,
     effective,
@@ -56,6 +57,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 def serve(connection: socket.socket, idle_s: float = IDLE_S) -> None:
     """Until the other end is closed, or nothing was asked for `idle_s` seconds."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Where memory runs out nevertheless, the kernel shall end this process and not its parent.
+    Path("/proc/self/oom_score_adj").write_text("1000")
     # Of what it may write to: libraries reserve much more than they use.
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     access: Access | None = None
@@ -92,7 +95,10 @@ def _answer(connection: socket.socket, access: Access, request: Request) -> None
         answer = _failure(error_of(error.args[0]))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    send_answer(connection, **answer)
+    try:
+        send_answer(connection, **answer)
+    except TooLargeError as error:
+        send_answer(connection, **_failure(RefusedError("ANSWER_TOO_LARGE", str(error))))
 
 
 def _failure(error: KafkaCallError) -> dict[str, object]:

@@ -61,6 +61,14 @@ def test_a_sleeping_clusters_topic_says_when_it_is_served(api, topics, cluster_i
     assert api().get(f"/clusters/{cluster_id}").json()["status"]["phase"] == "asleep"
 
 
+def test_a_replication_factor_is_reported_as_asked_for(api, topics):
+    assert api().post(topics, {"name": "one"}).json()["replication_factor"] == 1
+    made = api().post(topics, {"name": "three", "replication_factor": 3}).json()
+    assert made["replication_factor"] == 3
+    several = api().post(topics, {"items": [{"name": "two", "replication_factor": 2}]}).json()
+    assert [each["replication_factor"] for each in several["items"]] == [2]
+
+
 def test_a_cluster_that_no_worker_has_seen_takes_topics(api):
     cluster_id = api().post("/clusters", {"name": "fresh"}).json()["resource_id"]
     assert api().post(f"/clusters/{cluster_id}/topics", {"name": "t"}).status_code == 201
@@ -97,6 +105,9 @@ def test_a_config_goes_back_to_its_default(api, topics):
         ({"name": "t", "partitions": 0}, "/partitions"),
         ({"name": "t", "configs": {"retention.ms": "soon"}}, "/configs/retention.ms"),
         ({"name": "t", "configs": {"no.such": "1"}}, "/configs/no.such"),
+        ({"name": "t", "replication_factor": 4}, "/replication_factor"),
+        ({"name": "t", "replication_factor": 32_767}, "/replication_factor"),
+        ({"name": "t", "replication_factor": 0}, "/replication_factor"),
         ({"items": [{"name": "ok"}, {"name": "a b"}]}, "/items/1/name"),
         ({"items": [{"name": "ok"}, {}]}, "/items/1/name"),
         ({"items": [{"name": "ok"}, {"name": "ok"}]}, "/items/1/name"),

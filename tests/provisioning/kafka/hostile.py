@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import struct
 
+from aiokafka.record.util import calc_crc32c
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.gateway.raw import Raw
 
 PRODUCE, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP = 0, 10, 11, 14
 NOT_COORDINATOR = 16
+# The first that takes zstd.
+PRODUCE_VERSION = 7
 BATCH_BYTES_MAX = 65_536
 SESSION_MS = 300_000
+CRC_AT, CRC_COVERS_FROM = 17, 21
 NOT_UTF8 = b"\xff\xfe"
 
 
@@ -32,7 +36,7 @@ def log_in(bootstrap: str, user: str, password: str) -> Raw:
     return raw
 
 
-def join_alone(raw: Raw, group: str, assignment: bytes) -> None:
+def join_alone(raw: Raw, group: str, assignment: bytes, *, protocol_type: str = "consumer") -> None:
     """Makes the connection the only member of a group, with an assignment of these bytes.
 
     The group is stable afterwards, for five minutes without a heartbeat.
@@ -45,7 +49,7 @@ def join_alone(raw: Raw, group: str, assignment: bytes) -> None:
         # A broker takes its groups over when they are first asked for.
         raw.send(FIND_COORDINATOR, 0, name)
         raw.receive()
-        raw.send(JOIN_GROUP, 3, name + times + _text("") + _text("consumer") + protocol)
+        raw.send(JOIN_GROUP, 3, name + times + _text("") + _text(protocol_type) + protocol)
         answer = raw.receive()
         error, generation = struct.unpack_from(">hi", answer, 4)
     assert error == 0, error
@@ -73,13 +77,28 @@ def offer_to_internal_topic(raw: Raw, topic: str) -> int:
     return _produce(raw, topic, b"x", [])
 
 
+def produce_damaged(raw: Raw, topic: str, codec: int) -> None:
+    """Produces a batch that says it is compressed and is not."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, BATCH_BYTES_MAX)
+    builder.append(0, 1_700_000_000_000, None, b"neither gzip nor any other codec", [])
+    batch = bytearray(builder.build())
+    # The low bits of the attributes, behind the checksum that covers all from there on.
+    batch[CRC_COVERS_FROM + 1] |= codec
+    batch[CRC_AT:CRC_COVERS_FROM] = struct.pack(">I", calc_crc32c(bytes(batch[CRC_COVERS_FROM:])))
+    error = _send_batch(raw, topic, bytes(batch))
+    assert error == 0, error
+
+
 def _produce(raw: Raw, topic: str, value: bytes, headers: list[tuple[str, bytes]]) -> int:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, BATCH_BYTES_MAX)
     builder.append(0, 1_700_000_000_000, None, value, headers)
-    batch = bytes(builder.build())
+    return _send_batch(raw, topic, bytes(builder.build()))
+
+
+def _send_batch(raw: Raw, topic: str, batch: bytes) -> int:
     partition = struct.pack(">ii", 0, len(batch)) + batch
     body = struct.pack(">hhii", -1, -1, 10_000, 1) + _text(topic) + struct.pack(">i", 1) + partition
-    raw.send(PRODUCE, 3, body)
+    raw.send(PRODUCE, PRODUCE_VERSION, body)
     answer = raw.receive()
     (error,) = struct.unpack_from(">h", answer, 4 + 2 + len(topic.encode()) + 4 + 4)
     return int(error)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from brokers import Broker
 from provisioning.kafka import (
     Access,
     Browse,
@@ -19,6 +20,7 @@ from provisioning.kafka import (
     RefusedError,
     Target,
     UnavailableError,
+    UndecodableError,
     UnknownGroupError,
     UnknownPartitionError,
     WorkerDiedError,
@@ -31,6 +33,7 @@ from provisioning.kafka import (
     describe_group,
     describe_groups,
     end_offset,
+    frames,
     list_group_names,
     produce,
     reset_offsets,
@@ -41,9 +44,21 @@ from provisioning.kafka import (
 )
 from provisioning.kafka.frames import LENGTH, Request, receive_answer, send_answer, send_request
 from provisioning.kafka.worker.assignments import decode_assignment
-from provisioning.kafka.worker.serving import MEMORY_BYTES_MAX, serve
-from tests.provisioning.kafka.conftest import PASSWORD
-from tests.provisioning.kafka.hostile import join_alone, log_in, produce_with_raw_header
+from provisioning.kafka.worker.serving import CALLS, MEMORY_BYTES_MAX, serve
+from tests.provisioning.kafka.conftest import MANAGED, PASSWORD
+from tests.provisioning.kafka.hostile import (
+    join_alone,
+    log_in,
+    produce_damaged,
+    produce_with_raw_header,
+)
+
+
+@pytest.fixture(scope="module")
+def managed_broker():
+    """A broker of the module's own: its groups end a process that describes them by itself."""
+    with Broker(**MANAGED) as broker:
+        yield broker
 
 
 @pytest.fixture
@@ -167,6 +182,49 @@ def test_a_headers_name_that_is_no_text_is_shown_as_bytes(remote, raw, topic):
     assert record["size"] == 1 + 2 + 1 + 4 + 1
 
 
+def test_a_group_of_another_kind_than_consumers_is_shown(remote, raw, name):
+    """Connect's and a schema registry's: librdkafka describes none of them."""
+    join_alone(raw, name, b"any", protocol_type="connect")
+    assert describe_group(remote, name)["state"] == "Stable"
+    with pytest.raises(RefusedError, match="current state is Stable"):
+        reset_offsets(remote, name, Target("earliest"), partitions={}, dry_run=True)
+
+
+def test_of_more_partitions_than_are_told_the_first_are(workers):
+    """A broker of its own: in another's samples these groups would leave no room."""
+    with Broker(**MANAGED) as broker:
+        for group in ("one", "two", "three"):
+            with closing(log_in(broker.bootstrap, "__freshet", PASSWORD)) as member:
+                join_alone(member, group, assignment("a-topic-of-some-length", *range(15_000)))
+        remote = Access(workers, Connection(broker.bootstrap, PASSWORD))
+        first, second = describe_groups(remote, ["one", "two"])
+        sampled = [group["group"] for group in sample_groups(remote, limit_s=30.0)]
+    assert [
+        (len(member["assignments"]), member["truncated"])
+        for member in (*first["members"], *second["members"])
+    ] == [(15_000, False), (5_000, True)]
+    # Where a sample is full, the groups behind are left out.
+    assert sampled == ["one", "three"]
+
+
+def test_commits_for_an_internal_topic_have_no_age_and_hide_none(remote, topic, name):
+    produce(remote, topic, NewRecord(value=b"x", partition=0))
+    reset_offsets(remote, name, Target("earliest"), partitions={topic: [0]})
+    reset_offsets(remote, name, Target("earliest"), partitions={"__consumer_offsets": None})
+    found = describe_group(remote, name)["partitions"]
+    lags = {each["topic"]: each["lag_seconds"] for each in found if each["lag"]}
+    assert lags["__consumer_offsets"] is None
+    assert lags[topic] is not None
+    assert name in [group["group"] for group in sample_groups(remote, limit_s=30.0)]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_cannot_be_decompressed_is_told_as_such(remote, raw, topic, codec):
+    produce_damaged(raw, topic, codec)
+    with pytest.raises((UndecodableError, WorkerDiedError)):
+        browse(remote, topic, Browse("oldest", partitions=[0]))
+
+
 def test_a_paused_broker_costs_the_call_its_time_and_no_more(topic, workers):
     """As a stopped process: it takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -229,6 +287,39 @@ def test_no_more_calls_than_may_be(remote, topic):
     assert isinstance(list_group_names(remote), list)
 
 
+def test_of_one_cluster_no_more_calls_than_may_be(remote, topic):
+    remote.workers.calls_max_cluster = 1
+    with closing(tail(remote, topic)) as watched:
+        next(watched)
+        with pytest.raises(WorkersBusyError):
+            list_group_names(remote)
+        # Another one's calls are made.
+        other = Access(remote.workers, Connection("127.0.0.1:9", PASSWORD))
+        with pytest.raises(UnavailableError):
+            other.call("list_group_names", limit_s=0.2)
+
+
+def test_an_answer_that_drips_ends_with_the_calls_time():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(LENGTH.pack(100) + b"{")
+        with pytest.raises(TimeoutError):
+            receive_answer(ours, limit_s=0.05)
+
+
+def test_an_answer_that_is_too_large_is_refused_by_name(remote, topic, monkeypatch):
+    ours, theirs = socket.socketpair()
+    monkeypatch.setattr(frames, "FRAME_BYTES_MAX", 1_000)
+    monkeypatch.setitem(CALLS, "large", lambda access: "x" * 2_000)
+    with ours, theirs:
+        send_request(ours, Request(Connection("127.0.0.1:9", ""), "large", (), {}, 1.0))
+        ours.shutdown(socket.SHUT_WR)
+        serve(theirs)
+        answer = receive_answer(ours)
+    assert answer is not None
+    assert answer["error"]["name"] == "ANSWER_TOO_LARGE"
+
+
 def test_no_more_workers_are_kept_than_may_be(remote, workers):
     workers.kept_max = 2
     barrier = threading.Barrier(4)
@@ -280,7 +371,7 @@ def test_a_tail_ends_when_told(remote, topic):
 
 
 def test_an_answer_that_is_none_ends_the_call(workers, remote):
-    for wrong in (b"[1]", b"no json", b"\xff" * 8):
+    for wrong in (b"[1]", b"no json", b"\xff" * 8, b"{}", b'{"error": "x"}', b'{"error": null}'):
         ours, theirs = socket.socketpair()
         list_group_names(remote)
         worker = workers._idle[-1]

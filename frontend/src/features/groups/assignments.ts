@@ -1,12 +1,20 @@
 import type { GroupMember } from "@/lib/api/types";
 
-/** `orders 0–2, 5` for the partitions 0, 1, 2 and 5 of orders. */
-export function assignmentWords(assignments: GroupMember["assignments"]): string {
+/** `orders 0–2, 5` for the partitions 0, 1, 2 and 5 of orders. A member may have more partitions
+ * than the API tells. */
+export function assignmentWords({
+  assignments,
+  truncated,
+}: Pick<GroupMember, "assignments" | "truncated">): string {
   const topics = new Map<string, number[]>();
   for (const { topic, partition } of assignments) {
-    topics.set(topic, [...(topics.get(topic) ?? []), partition]);
+    const known = topics.get(topic);
+    if (known === undefined) topics.set(topic, [partition]);
+    else known.push(partition);
   }
-  return [...topics].map(([topic, list]) => `${topic} ${rangeWords(list)}`).join("; ") || "none";
+  const words = [...topics].map(([topic, list]) => `${topic} ${rangeWords(list)}`);
+  if (truncated) words.push("and more");
+  return words.join("; ") || "none";
 }
 
 function rangeWords(numbers: number[]): string {

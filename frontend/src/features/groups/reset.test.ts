@@ -58,10 +58,12 @@ test("a partition without a committed offset does not move, it begins", () => {
 test("assignments are told by topic, in ranges", () => {
   const numbers = [0, 1, 2, 5];
   const assignments = numbers.map((partition) => ({ topic: "orders", partition }));
-  expect(assignmentWords([...assignments, { topic: "clicks", partition: 3 }])).toBe(
+  const clicks = { topic: "clicks", partition: 3 };
+  expect(assignmentWords({ assignments: [...assignments, clicks], truncated: false })).toBe(
     "orders 0–2, 5; clicks 3",
   );
-  expect(assignmentWords([])).toBe("none");
+  expect(assignmentWords({ assignments, truncated: true })).toBe("orders 0–2, 5; and more");
+  expect(assignmentWords({ assignments: [], truncated: false })).toBe("none");
 });
 
 test("a topic's groups count their lag in that topic alone", () => {

@@ -2443,6 +2443,8 @@ export interface components {
             /** @description A static member's own name. */
             instance_id: string | null;
             assignments: components["schemas"]["Assignment"][];
+            /** @description Whether it has more partitions than are shown. */
+            truncated: boolean;
         };
         /** @description What a group committed of a partition. What is unknown is null. */
         GroupPartition: {
@@ -2842,6 +2844,8 @@ export interface components {
             name: string;
             /** @description Without it, the cluster's default. */
             partitions?: number | null;
+            /** @description Only reported: storage is durable. Without it, the cluster's default. */
+            replication_factor?: number | null;
             configs?: {
                 [key: string]: string;
             };
@@ -3891,6 +3895,8 @@ export interface components {
             name?: string;
             /** @description Without it, the cluster's default. */
             partitions?: number | null;
+            /** @description Only reported: storage is durable. Without it, the cluster's default. */
+            replication_factor?: number | null;
             configs?: {
                 [key: string]: string;
             };

@@ -28,5 +28,5 @@ const COLUMNS: Column<GroupMember>[] = [
     cell: (member) => <span title={member.member_id}>{member.client_id || member.member_id}</span>,
   },
   { id: "host", header: "Host", width: 180, cell: (member) => member.host },
-  { id: "partitions", header: "Partitions", cell: (member) => assignmentWords(member.assignments) },
+  { id: "partitions", header: "Partitions", cell: assignmentWords },
 ];
