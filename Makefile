@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test pods lint fmt bench chaos rehearsal sim fuzz kube-demo clean
+.PHONY: help setup up test test-all pods lint fmt bench chaos rehearsal sim fuzz kube-demo clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -15,11 +15,14 @@ up: ## set up and run Freshet on this machine; Ctrl-C stops it
 	@.ci/setup up
 	@.ci/up
 
-test: ## set up, check and run every suite
+test: ## set up, check and run the everyday tests
 	@.ci/test
 
+test-all: ## PART=<name>: all tests that there are, or one part of them
+	@.ci/test-all $(PART)
+
 pods: ## the tests of real pods alone, where this machine may run some
-	@.ci/setup test
+	@.ci/setup all
 	@.venv/bin/python -m pytest -q --durations=10 tests/kubernetes/pods
 
 lint: ## every check that is not a test (after `make setup`)
@@ -54,8 +57,7 @@ fuzz: ## EXAMPLES=<n>: every boundary of the REST interface, and n requests of e
 	@FRESHET_FUZZ_EXAMPLES=$(EXAMPLES) .venv/bin/python -m pytest -q tests/console/fuzzing
 
 kube-demo: ## all of it as pods of a real Kubernetes on this machine, as root; Ctrl-C ends it
-	@.ci/setup test
-	@.ci/servers etcd kube kustomize s3
+	@.ci/setup all
 	@.venv/bin/python -m tests.kubernetes.demo $(ARGS)
 
 clean: ## remove what set-up and builds left in the checkout (not your data)

@@ -92,3 +92,18 @@ def test_what_is_too_old_is_named(machine, program, output, complaint):
 def test_a_python_that_is_new_enough_is_not_named(machine):
     (machine / "bin" / "python3").symlink_to(sys.executable)
     assert "Python" not in set_up(machine, "test")
+
+
+def test_a_part_that_there_is_not_is_named_before_anything_begins(machine):
+    result = subprocess.run(
+        [machine / "checkout" / ".ci" / "test-all", "terraform", "pods"],
+        env={"PATH": str(machine / "bin"), "HOME": str(machine / "home")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "there is no part pods; the parts are: everyday engine kubernetes terraform fuzzing rest\n"
+    )

@@ -11,7 +11,7 @@ from tests.supervisor.run import Run
 from . import rehearsal
 
 # Two whole starts, and usage that goes its way twice, on a machine that may be slow.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 PARTITIONS = 3
 TOPICS = {"orders": PARTITIONS, "younger": 1}
 FAST = {"FRESHET_USAGE_AGENT_PERIOD_S": "1"}

@@ -8,6 +8,8 @@ from tests.kubernetes.rig import KubernetesRig
 from tests.kubernetes.stand_in_kubelet import StandInKubelet
 from tests.provisioning.driver_conformance import DriverConformance
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def rig(control_plane, keeper_rights, tmp_path):

@@ -25,6 +25,8 @@ from tests.provisioning.driver_conformance import (
     running,
 )
 
+pytestmark = pytest.mark.full
+
 # What comes later than that is given up.
 TIMEOUT_S = 1.0
 STALE_S = SETTLED_S + 1.0

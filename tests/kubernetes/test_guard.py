@@ -10,6 +10,8 @@ import yaml
 
 from tests.kubernetes.client import MERGE, Client
 
+pytestmark = pytest.mark.full
+
 GUARD = Path(__file__).parents[2] / "provisioning" / "kubernetes" / "base" / "guard"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 SYSTEM = "freshet-system"

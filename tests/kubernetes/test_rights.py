@@ -12,6 +12,8 @@ from tests.kubernetes.applying import Paths, apply_all, refused, token_of, until
 from tests.kubernetes.client import APPLY, Client
 from tests.kubernetes.installation import SYSTEM, of_kind, pods_of
 
+pytestmark = pytest.mark.full
+
 CLUSTER = "freshet-cl-rights"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 MORE_VERBS = ("bind", "escalate", "impersonate", "approve", "sign", "use", "*")

@@ -16,6 +16,8 @@ from tests.kubernetes.control_plane import counted, writes
 from tests.kubernetes.rig import connect, options
 from tests.provisioning.driver_conformance import LIMIT_S, Watched, accepted, running
 
+pytestmark = pytest.mark.full
+
 CLUSTERS = 200
 NUMBERS = itertools.count()
 # Namespace, claim, volume, quota, account, network policy, budget; and of each broker two.

@@ -11,7 +11,7 @@ import pytest
 from tests.supervisor.run import wait_until
 from tests.terraform.estate import CLUSTER
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 ACCOUNTS = """
 resource "freshet_project" "checkout" {

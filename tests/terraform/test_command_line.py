@@ -12,6 +12,8 @@ import pytest
 from tests.supervisor.run import ROOT
 from tests.terraform.workspace import Workspace
 
+pytestmark = pytest.mark.full
+
 TIMEOUT_S = 120
 
 

@@ -12,7 +12,7 @@ from tests.terraform.clients import connection_of, produce_and_consume
 from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, QUOTAS, TOPICS, estate
 
 # Some hundred resources each, on a machine that may be slow.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def reads(passed):

@@ -13,7 +13,7 @@ from tests.supervisor.run import wait_until
 from tests.terraform.conftest import SOURCE
 from tests.terraform.estate import CLUSTER, estate
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 IDS = "_[a-z2-7]{20}"
 
 

@@ -23,6 +23,8 @@ from tests.console.fuzzing.planted import NAMED, plant
 from tests.console.guards import without_row_security
 from tests.console.walk.tables import ROUTES
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = int(os.environ.get("FRESHET_FUZZ_EXAMPLES", "0"))
 # One boundary in so many is tried where nobody asks for all.
 BOUNDARIES = 1 if EXAMPLES else 10

@@ -34,6 +34,8 @@ from tests.metering.proof.stored import by_topic_and_principal, counted_egress, 
 from tests.peer.jars import jar_folder
 from tests.s3 import running_s3
 
+pytestmark = pytest.mark.full
+
 CLUSTER = "cl_invoiced"
 LANE = {"file_bytes_first": 65536, "file_bytes_max": 4 << 20, "roll_after_ms": 1000}
 

@@ -11,6 +11,8 @@ from tests.kubernetes.pods.packages import ROOT
 MAKE = """
 import sys
 from tests.kubernetes.pods.network import Network
+
+pytestmark = pytest.mark.full
 with Network() as network:
     print(network.pods, flush=True)
     sys.stdin.read()

@@ -29,6 +29,8 @@ from tests.kubernetes.pods.load import PATIENCE_S, consume
 from tests.kubernetes.pods.load import Producer as SteadyProducer
 from tests.kubernetes.pods.world import is_ready, restarts_of
 
+pytestmark = pytest.mark.full
+
 PARTITIONS = 3
 # Of clusters: each test has one of its own, and waits for no other's end.
 NUMBERS = itertools.count()
