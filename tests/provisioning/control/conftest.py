@@ -10,7 +10,12 @@ from provisioning.cells import cell_store
 from provisioning.models import Cluster
 from provisioning.services import reconciling
 from tests.console import conftest as console
-from tests.provisioning.control.world import prepare_cell, put_status
+from tests.provisioning.control.world import (
+    access_of,
+    prepare_cell,
+    put_status,
+    running_broker,
+)
 
 tenant, other_tenant, api = console.tenant, console.other_tenant, console.api
 
@@ -65,6 +70,19 @@ def make_cluster(api, reconcile, cell):
 def cluster_id(make_cluster):
     """A cluster that sleeps."""
     return make_cluster()
+
+
+@pytest.fixture
+def path(cluster_id):
+    """The cluster's address below `/api/v1`."""
+    return f"/clusters/{cluster_id}"
+
+
+@pytest.fixture
+def awake(cluster_id):
+    """The cluster's broker runs; gives its control plane's access."""
+    with running_broker(cluster_id):
+        yield access_of(cluster_id)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from provisioning import kafka
 from provisioning.api import streams
 from provisioning.kafka import NewRecord
 from tests.console import cases
-from tests.provisioning.control.world import access_of, put_status, running_broker
+from tests.provisioning.control.world import put_status, running_broker
 
 LIMIT_S = 60
 T0_MS = 1_700_000_000_000
@@ -36,18 +36,6 @@ GROUP = {
     "lag": 2,
     "lag_seconds": 4.5,
 }
-
-
-@pytest.fixture
-def path(cluster_id):
-    return f"/clusters/{cluster_id}"
-
-
-@pytest.fixture
-def awake(cluster_id):
-    """The broker runs; gives its control plane's access."""
-    with running_broker(cluster_id):
-        yield access_of(cluster_id)
 
 
 @pytest.fixture

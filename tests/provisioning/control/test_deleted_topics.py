@@ -1,18 +1,11 @@
 """Topics that come back, those that nobody knew, and records that go."""
 
-import pytest
-
 from console.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.cells import cluster_store
 from provisioning.kafka import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import access_of, running_broker
-
-
-@pytest.fixture
-def path(cluster_id):
-    return f"/clusters/{cluster_id}"
 
 
 def test_a_deleted_topic_comes_back_with_all_it_had(api, path, in_tenant):

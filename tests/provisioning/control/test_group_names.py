@@ -15,11 +15,6 @@ T0_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def path(cluster_id):
-    return f"/clusters/{cluster_id}"
-
-
-@pytest.fixture
 def awake(api, path, cluster_id):
     """The broker runs, with a topic `t` of three records; gives its control plane's access."""
     with running_broker(cluster_id):

@@ -16,20 +16,7 @@ from provisioning.kafka import calls
 from provisioning.kafka.workers import shared_workers
 from tests.console import cases
 from tests.provisioning.control.test_awake import read_events
-from tests.provisioning.control.world import access_of, running_broker
 from tests.provisioning.kafka.hostile import join_alone, log_in, produce_with_raw_header
-
-
-@pytest.fixture
-def path(cluster_id):
-    return f"/clusters/{cluster_id}"
-
-
-@pytest.fixture
-def awake(cluster_id):
-    """The broker runs; gives its control plane's access."""
-    with running_broker(cluster_id):
-        yield access_of(cluster_id)
 
 
 @pytest.fixture
