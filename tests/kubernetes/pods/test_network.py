@@ -4,15 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.gateway.cells import until
 from tests.kubernetes.pods.network import TUNABLES, Network
 from tests.kubernetes.pods.packages import ROOT
+
+pytestmark = pytest.mark.full
 
 MAKE = """
 import sys
 from tests.kubernetes.pods.network import Network
 
-pytestmark = pytest.mark.full
 with Network() as network:
     print(network.pods, flush=True)
     sys.stdin.read()
