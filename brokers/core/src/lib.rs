@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod buckets;
 pub mod budget;
 pub mod cache;
 pub mod cold;
@@ -12,6 +13,7 @@ pub mod configs;
 pub mod coordinator;
 pub mod engine;
 pub mod env;
+pub mod failures;
 pub mod gateway;
 pub mod handlers;
 pub mod ids;
@@ -21,6 +23,7 @@ pub mod lane;
 pub mod link;
 pub mod metadata;
 pub mod metrics;
+pub mod names;
 pub mod partition;
 pub mod process;
 pub mod protocol;
@@ -34,6 +37,8 @@ pub mod settings;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod standing;
+pub mod state;
+pub mod text;
 pub mod usage;
 pub mod usage_reader;
 pub mod wire;

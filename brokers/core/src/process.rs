@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::auth::derivation::{CredentialError, ITERATIONS_MIN};
 use crate::auth::types::ScramCredential;
+use crate::buckets::open_world;
 use crate::engine::{Engine, StartError};
 use crate::env::usage::bound_allocator;
 use crate::env::{Environment, Listener};
@@ -23,8 +24,9 @@ use crate::metrics::BrokerFigures;
 use crate::server::Server;
 use crate::server::dispatch::KafkaService;
 use crate::server::links::KafkaLinks;
-use crate::settings::{Settings, split_address};
+use crate::settings::Settings;
 use crate::standing::Standing;
+use crate::text::split_address;
 
 mod figures;
 mod logs;
@@ -90,7 +92,7 @@ fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessErro
 /// [`ProcessError::System`] where a folder cannot be used.
 pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError> {
     let storage = &settings.storage;
-    Environment::real(Path::new(&storage.dfs), &storage.bucket)
+    open_world(Path::new(&storage.dfs), &storage.bucket)
         .map_err(system(format!("storage {} and {}", storage.dfs, storage.bucket)))
 }
 

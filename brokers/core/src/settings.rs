@@ -15,7 +15,7 @@ mod check;
 mod convert;
 mod parse;
 
-pub(crate) use check::{above_zero, is_loopback, split_address};
+pub(crate) use check::above_zero;
 pub use parse::{Problem, ProcessSettings, SettingsError};
 
 /// A broker's settings.

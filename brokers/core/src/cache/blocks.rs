@@ -22,13 +22,12 @@ use tokio::time::Instant;
 
 use super::pace::Pace;
 use super::runs::{FRAME_BYTES, frame_of, runs, widen};
-use crate::cold::ColdError;
-use crate::cold::segment::ObjectRef;
-use crate::cold::store::StoreError;
 use crate::env::DiskError;
+use crate::env::store::StoreError;
+use crate::failures::{ColdError, LaneError};
 use crate::ids::Incarnation;
-use crate::lane::{LaneError, LaneFile};
 use crate::metrics::BlockMetrics;
+use crate::names::{LaneFile, ObjectRef};
 
 /// Runs that are read at a time for background work.
 const BACKGROUND_AT_ONCE: usize = 2;

@@ -25,12 +25,12 @@ use std::collections::BTreeMap;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::ColdError;
-use super::segment::{ObjectRef, Segment, SegmentPlace};
+use super::segment::{Segment, SegmentPlace};
 use crate::ids::{Epoch, Incarnation, PartitionId};
-use crate::lane::index::ManifestRef;
-use crate::partition::epochs::EpochTable;
-use crate::partition::producers::{ProducedBatch, Producer, Producers};
+use crate::names::{ManifestRef, ObjectRef};
 use crate::records::NO_TIMESTAMP;
+use crate::state::epochs::EpochTable;
+use crate::state::producers::{ProducedBatch, Producer, Producers};
 use crate::wire::{Reader, WireError, WriteExt, crc32c};
 
 const MAGIC: &[u8; 4] = b"FRMF";

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::ColdError;
-use super::segment::{Chunk, ObjectRef, Segment, decode_section};
-use super::store::{ObjectStore, StoreError, StoreResult};
+use super::segment::{Chunk, Segment, decode_section};
 use crate::cache::blocks::{BlockCache, LoadError, Loader, Source};
 use crate::cache::flight::Flights;
 use crate::cache::recent::Recent;
+use crate::env::store::{ObjectStore, StoreError, StoreResult};
 use crate::ids::PartitionId;
+use crate::names::ObjectRef;
 
 /// Memory for sections, in bytes.
 const SECTIONS_BYTES_MAX: usize = 8 << 20;

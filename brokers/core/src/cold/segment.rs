@@ -15,7 +15,8 @@ use std::ops::Range;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::ColdError;
-use crate::ids::{Incarnation, PartitionId};
+use crate::ids::PartitionId;
+use crate::names::ObjectRef;
 use crate::records::{NO_TIMESTAMP, StoredBatch};
 use crate::wire::{Crc32c, Reader, WireError, WriteExt, crc32c};
 
@@ -26,37 +27,6 @@ const CHUNK_ROW_BYTES: usize = 48;
 const SECTION_HEADER_BYTES: usize = 24;
 /// A chunk is cut here, so that of a longer one all is one batch.
 const CHUNK_BYTES_MAX: u64 = 128 << 10;
-
-/// Names an object: who wrote it, and its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectRef {
-    /// Who wrote it.
-    pub incarnation: Incarnation,
-    /// Its number within the incarnation.
-    pub number: u64,
-}
-
-impl ObjectRef {
-    /// Its key in the object store.
-    pub fn key(self, cluster: &str) -> String {
-        format!("{}/{}", Self::folder(cluster, self.incarnation), self.name())
-    }
-
-    /// Its name within the incarnation's folder.
-    pub fn name(self) -> String {
-        format!("{:012}", self.number)
-    }
-
-    /// Where the objects of an incarnation lie.
-    pub fn folder(cluster: &str, incarnation: Incarnation) -> String {
-        format!("{}/{:020}", Self::root(cluster), incarnation.0)
-    }
-
-    /// Where all objects of a cluster lie.
-    pub fn root(cluster: &str) -> String {
-        format!("{cluster}/objects")
-    }
-}
 
 /// Where a segment lies: no two segments lie in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::cold::store::{ObjectStore, StoreError, StoreResult};
+use crate::env::store::{ObjectStore, StoreError, StoreResult};
 use crate::ids::{Incarnation, TopicId};
 use crate::lane::token::OwnerToken;
 use crate::metadata::schema::{TopicRecord, decode, encode};

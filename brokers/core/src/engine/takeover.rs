@@ -12,17 +12,18 @@ use crate::ids::{Epoch, Incarnation, PartitionId};
 use crate::jobs::inherit::DeadLane;
 use crate::lane::block::BlockKind;
 use crate::lane::heads::Head;
-use crate::lane::index::{ManifestRef, decode_checkpoint, decode_data, decode_installs};
+use crate::lane::index::{decode_checkpoint, decode_data, decode_installs};
 use crate::lane::reader::{ReplayedBlock, replay};
 use crate::lane::seal::seal;
 use crate::lane::token::{OwnerToken, fence};
 use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, file_numbers, look_again};
 use crate::metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use crate::metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
+use crate::names::ManifestRef;
 use crate::partition::load::TailBatch;
-use crate::partition::producers::WrittenBatch;
 use crate::records::{BatchHeader, HEADER_BYTES as BATCH_HEADER_BYTES};
 use crate::rules::{Rule, Rules};
+use crate::state::producers::WrittenBatch;
 
 /// Folders of lanes that are listed side by side.
 const LISTS_AT_ONCE: usize = 32;

@@ -13,12 +13,14 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::cold::store::ObjectStore;
+use store::ObjectStore;
 
 mod direct;
 pub mod files;
+pub mod hedge;
 mod memory;
 pub mod real;
+pub mod store;
 mod thread;
 mod turns;
 pub mod usage;

@@ -1,6 +1,7 @@
 //! The real world: this machine's clock, randomness, files and sockets.
 #![allow(clippy::disallowed_methods)]
 
+use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::cold::location::open_bucket;
-
+use super::store::ObjectStore;
 use super::{
     Clock, Disk, DiskError, DiskResult, Environment, File, Listener, Network, Randomness, Stream,
     direct, draft_name, memory,
@@ -23,18 +23,24 @@ use super::{
 };
 
 impl Environment {
-    /// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`,
-    /// a location as [`open_bucket`] takes it.
+    /// The real world, with the shared file system mounted at `dfs` and the objects in what
+    /// `open_bucket` opens.
     ///
     /// # Errors
     /// Where a folder cannot be created or its kind of file system cannot be told, or where the
-    /// location makes no sense.
-    pub fn real(dfs: &Path, bucket: &str) -> io::Result<Self> {
+    /// bucket cannot be opened.
+    pub fn real<E>(
+        dfs: &Path,
+        open_bucket: impl FnOnce(Arc<dyn Randomness>) -> Result<Arc<dyn ObjectStore>, E>,
+    ) -> io::Result<Self>
+    where
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
         let randomness: Arc<dyn Randomness> = Arc::new(SystemRandomness::open()?);
         Ok(Self {
             clock: Arc::new(SystemClock),
             disk: Arc::new(FolderDisk::new(dfs)?),
-            bucket: open_bucket(bucket, Arc::clone(&randomness)).map_err(io::Error::other)?,
+            bucket: open_bucket(Arc::clone(&randomness)).map_err(io::Error::other)?,
             randomness,
             network: Arc::new(Tcp),
         })

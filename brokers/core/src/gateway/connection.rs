@@ -15,7 +15,8 @@ use super::reach::{Reached, Unreached};
 use super::view::{Target, check_usable};
 use crate::auth::principal::Principal;
 use crate::env::Stream;
-use crate::link::{LinkedClient, ListenerKind, encode_hex};
+use crate::link::{LinkedClient, ListenerKind};
+use crate::text::encode_hex;
 
 /// What a client that is held may have said meanwhile: its first request, or a part of it.
 const EARLY_BYTES: usize = 4 << 10;

@@ -19,7 +19,7 @@ use crate::env::usage::bound_allocator;
 use crate::env::{Listener, Network};
 use crate::metadata::cell::CellError;
 use crate::metadata::{MetadataError, open_store};
-use crate::settings::split_address;
+use crate::text::split_address;
 
 /// How long work of a gateway that is dropped may go on.
 const KILL_TIME: Duration = Duration::from_secs(2);

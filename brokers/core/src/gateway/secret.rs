@@ -5,7 +5,8 @@ use std::fmt;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::link::{LinkSecret, decode_hex};
+use crate::link::LinkSecret;
+use crate::text::decode_hex;
 
 /// Bytes of a cell's secret.
 const SECRET_BYTES: usize = 32;

@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::GateLimits;
 use crate::auth::sasl::Mechanism;
-use crate::settings::{
-    LogSettings, Problem, ProcessSettings, ThreadSettings, above_zero, is_loopback, split_address,
-};
+use crate::settings::{LogSettings, Problem, ProcessSettings, ThreadSettings, above_zero};
+use crate::text::{is_loopback, split_address};
 
 /// A gateway's settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cold::manifest::Manifest;
-use crate::cold::store::{ObjectStore, StoreError};
+use crate::env::store::{ObjectStore, StoreError};
 use crate::env::{DiskError, Environment};
 use crate::ids::{Incarnation, PartitionId};
-use crate::lane::index::ManifestRef;
 use crate::metadata::cluster::{ClusterError, ClusterMetadata};
 use crate::metadata::schema::{IncarnationRecord, PartitionRecord, Stored};
 use crate::metadata::store::{MetadataError, MetadataStore, ScopedStore};
 use crate::metadata::view::{MetadataView, ViewError};
+use crate::names::ManifestRef;
 
 mod batches;
 mod lanes;

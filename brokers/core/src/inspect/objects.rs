@@ -6,9 +6,10 @@ use bytes::Bytes;
 
 use super::{InspectError, Inspector, ObjectReport, PartitionReport, check_batch};
 use crate::cold::manifest::Manifest;
-use crate::cold::segment::{Chunk, ObjectRef, Segment, decode_section};
+use crate::cold::segment::{Chunk, Segment, decode_section};
 use crate::ids::{Incarnation, PartitionId, TopicId};
-use crate::lane::index::ManifestRef;
+use crate::names::ManifestRef;
+use crate::names::ObjectRef;
 use crate::records::{Batches, Tail};
 
 /// What manifests say of one object.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::cold::ColdError;
-use crate::cold::store::{ObjectStore, StoreError};
+use crate::env::store::{ObjectStore, StoreError};
 use crate::env::{Clock, Disk};
 use crate::ids::{Incarnation, PartitionId, TopicId};
 use crate::lane::queue::Lane;
@@ -312,7 +312,8 @@ fn report(job: &str, outcome: Result<(), JobError>) {
 mod tests {
     use super::*;
     use crate::cold::manifest::Manifest;
-    use crate::cold::segment::{ObjectRef, Segment};
+    use crate::cold::segment::Segment;
+    use crate::names::ObjectRef;
 
     /// A log of segments of these bytes, each of ten offsets.
     pub(super) fn log(bytes: &[u64]) -> Manifest {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{JobContext, JobError};
-use crate::cold::segment::{ObjectRef, Segment, SegmentWriter};
-use crate::cold::store::StoreError;
+use crate::cold::segment::{Segment, SegmentWriter};
+use crate::env::store::StoreError;
 use crate::ids::PartitionId;
+use crate::names::ObjectRef;
 use crate::rules::Rule;
 
 /// The objects that jobs of this incarnation make.

@@ -10,9 +10,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::{JobContext, JobError, RETRY_AFTER_FIRST, pause};
 use crate::cold::manifest::Manifest;
-use crate::cold::store::{StoreError, StoreResult};
-use crate::lane::index::{InstallEntry, ManifestRef};
+use crate::env::store::{StoreError, StoreResult};
+use crate::lane::index::InstallEntry;
 use crate::lane::queue::InstallEffect;
+use crate::names::ManifestRef;
 use crate::partition::Partition;
 use crate::rules::Rule;
 

@@ -10,10 +10,10 @@ use super::{JobContext, JobError, JobSettings, TopicFacts};
 use crate::cache::pace::Pace;
 use crate::cold::ColdError;
 use crate::cold::manifest::Manifest;
-use crate::cold::store::StoreError;
+use crate::env::store::StoreError;
 use crate::ids::PartitionId;
-use crate::lane::index::ManifestRef;
 use crate::metrics::JobMetrics;
+use crate::names::ManifestRef;
 use crate::partition::Partition;
 
 /// See the module.

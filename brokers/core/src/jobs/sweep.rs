@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use super::{JobContext, JobError, TopicFacts};
 use crate::cold::manifest::Manifest;
-use crate::cold::segment::ObjectRef;
 use crate::ids::{Incarnation, PartitionId, TopicId};
+use crate::names::ObjectRef;
 use crate::rules::Rule;
 
 /// Remembers what the last round found unnamed.

@@ -18,6 +18,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::block::BlockHeader;
 use crate::ids::{Epoch, PartitionId, TopicId};
+use crate::names::ManifestRef;
 use crate::records::BatchHeader;
 use crate::wire::{Reader, WireError, WriteExt};
 
@@ -132,15 +133,6 @@ pub struct InstallEntry {
     pub partition: PartitionId,
     /// Its manifest.
     pub manifest: ManifestRef,
-}
-
-/// Names a manifest of a partition; later ones compare greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ManifestRef {
-    /// Leader epoch of who wrote it.
-    pub epoch: Epoch,
-    /// Number within the epoch, from 0.
-    pub number: u64,
 }
 
 /// Numbers the principals of one block.

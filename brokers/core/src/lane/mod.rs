@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::env::DiskError;
 use crate::ids::{Epoch, Incarnation, PartitionId};
-use crate::wire::WireError;
 
 pub mod ack;
 pub mod block;
@@ -22,31 +21,8 @@ pub mod token;
 mod write;
 pub mod writer;
 
-/// Why a lane could not be written or read.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum LaneError {
-    /// The disk failed; what it holds is unknown.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// Another incarnation was given the right to act.
-    #[error("the owner token of lane {0} is not ours any more")]
-    TokenLost(Incarnation),
-    /// Something that was durable cannot be read.
-    #[error("lane {incarnation}, file {file}, position {position}: damaged: {what}")]
-    Damaged {
-        /// Whose lane.
-        incarnation: Incarnation,
-        /// Which file of it.
-        file: u64,
-        /// Where in the file, in bytes.
-        position: u64,
-        /// What is wrong, and what to do.
-        what: String,
-    },
-    /// The lane was closed and takes nothing more.
-    #[error("lane {0} is closed")]
-    Closed(Incarnation),
-}
+pub use crate::failures::LaneError;
+pub use crate::names::LaneFile;
 
 /// Looks at a lane of somebody else, again where something is missing. A broker that was fenced in
 /// the midst of giving a file another name may still come to it, and whoever looks just then misses
@@ -70,42 +46,6 @@ where
         }
     }
     look().await
-}
-
-impl LaneError {
-    pub(crate) fn damaged(
-        incarnation: Incarnation,
-        file: u64,
-        position: u64,
-        what: impl Into<String>,
-    ) -> Self {
-        Self::Damaged { incarnation, file, position, what: what.into() }
-    }
-
-    pub(crate) fn unreadable(
-        incarnation: Incarnation,
-        file: u64,
-        position: u64,
-        error: &WireError,
-    ) -> Self {
-        Self::damaged(incarnation, file, position, format!("its index does not decode: {error}"))
-    }
-}
-
-/// A file of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LaneFile {
-    /// The `n`th file that its broker wrote.
-    Wal(u64),
-    /// What the sealer copied.
-    Seal,
-}
-
-impl LaneFile {
-    /// Its number among those that its broker wrote; 0 for what the sealer copied.
-    pub fn number(self) -> u64 {
-        if let Self::Wal(number) = self { number } else { 0 }
-    }
 }
 
 /// Where a record batch lies in a lane, and since when.

@@ -8,6 +8,8 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
+use crate::text::decode_hex;
+
 mod handshake;
 mod preamble;
 
@@ -93,38 +95,9 @@ impl LinkSecret {
     }
 }
 
-/// Bytes from hexadecimal digits of either case.
-pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    digits.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
-}
-
-/// Lower-case hexadecimal digits of bytes.
-pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("text takes text");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hexadecimal_digits_come_back() {
-        assert_eq!(decode_hex("00fF7a"), Some(vec![0, 255, 0x7a]));
-        assert_eq!(encode_hex(&[0, 255, 0x7a]), "00ff7a");
-        for wrong in ["0", "0g", "+1", "é1", " 1"] {
-            assert_eq!(decode_hex(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn secrets_are_long_enough_and_stay_out_of_logs() {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkError, NONCE_BYTES, PREAMBLE_BYTES_MAX, decode_hex, encode_hex};
+use super::{LinkError, NONCE_BYTES, PREAMBLE_BYTES_MAX};
 use crate::auth::principal::Principal;
 use crate::metadata::cluster::USER_BYTES_MAX;
-use crate::settings::split_address;
+use crate::text::{decode_hex, encode_hex, split_address};
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;

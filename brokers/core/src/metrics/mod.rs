@@ -17,6 +17,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use crate::env::store::StoreMetrics;
+
 mod gauges;
 pub mod http;
 mod jobs;
@@ -30,7 +32,7 @@ pub use jobs::{JobMetrics, RewriteMetrics};
 pub use labels::StateLabel;
 use labels::{KindLabel, SourceLabel, TopicLabel};
 pub use lane::{CommitStage, LaneMetrics};
-pub use reads::{BlockMetrics, StoreMetrics};
+pub use reads::BlockMetrics;
 pub use requests::{ApiMetrics, RequestMetrics, RequestTimer};
 
 /// What is counted of a topic. Kept by whoever counts, so that the hot path looks nothing up.
@@ -177,7 +179,15 @@ impl Metrics {
 
     /// Has what an object store counts be told too.
     pub fn add_store(&self, store: &StoreMetrics) {
-        store.register(&mut self.registry.lock());
+        let described = [
+            ("freshet_object_store_hedges", "Reads asked for twice", &store.hedges),
+            ("freshet_object_store_hedges_won", "Second reads that came first", &store.hedges_won),
+            ("freshet_object_store_throttled", "Answers to slow down", &store.throttled),
+        ];
+        let mut registry = self.registry.lock();
+        for (name, help, counter) in described {
+            registry.register(name, help, counter.clone());
+        }
     }
 
     /// The counters of a topic.

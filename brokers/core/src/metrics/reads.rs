@@ -70,27 +70,3 @@ impl BlockMetrics {
         metrics
     }
 }
-
-/// What is counted of an object store. Clones count into the same figures.
-#[derive(Debug, Clone, Default)]
-pub struct StoreMetrics {
-    /// Reads that were asked for a second time because the first was slow.
-    pub hedges: Counter,
-    /// Those of them whose second answer came first.
-    pub hedges_won: Counter,
-    /// Answers that asked for fewer requests.
-    pub throttled: Counter,
-}
-
-impl StoreMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        let described = [
-            ("freshet_object_store_hedges", "Reads asked for twice", &self.hedges),
-            ("freshet_object_store_hedges_won", "Second reads that came first", &self.hedges_won),
-            ("freshet_object_store_throttled", "Answers to slow down", &self.throttled),
-        ];
-        for (name, help, counter) in described {
-            registry.register(name, help, counter.clone());
-        }
-    }
-}

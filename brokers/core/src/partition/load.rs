@@ -6,11 +6,11 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::producers::WrittenBatch;
 use super::{Label, Partition, Sources, State, Unsplit};
 use crate::cold::manifest::Manifest;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
+use crate::state::producers::WrittenBatch;
 
 /// A batch that a lane of the partition's extents holds.
 #[derive(Debug, Clone, Copy)]

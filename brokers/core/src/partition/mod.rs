@@ -17,26 +17,24 @@ use crate::cold::reader::ColdReader;
 use crate::ids::{Epoch, PartitionId};
 use crate::lane::LaneSpot;
 use crate::lane::ack::AckShare;
-use crate::lane::index::ManifestRef;
 use crate::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use crate::lane::reader::LaneReader;
 use crate::lane::writer::FILE_BATCHES_MAX;
 use crate::metrics::{Metrics, TopicMetrics};
+use crate::names::ManifestRef;
 use crate::records::{StoredBatch, ValidatedBatch};
 use crate::rules::{Rule, Rules};
 use crate::standing::Standing;
+use crate::state::epochs::EpochTable;
+use crate::state::producers::{Producers, Verdict};
 
-pub mod epochs;
 pub mod load;
-pub mod producers;
 pub mod read;
 pub mod registry;
 mod stretch;
 pub mod timestamps;
 pub mod troubles;
 
-use epochs::EpochTable;
-use producers::{Producers, Verdict};
 use troubles::Troubles;
 
 /// What all partitions of an engine share.

@@ -8,8 +8,9 @@ use parking_lot::RwLock;
 use super::Partition;
 use super::load::MissingOffsets;
 use crate::ids::{PartitionId, TopicId};
-use crate::lane::index::{InstallEntry, ManifestRef};
+use crate::lane::index::InstallEntry;
 use crate::lane::writer::CheckpointSource;
+use crate::names::ManifestRef;
 
 /// A partition's place: served, or kept from service because its log has a hole.
 enum Place {

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tokio::runtime::Runtime;
 
 use super::StorageError;
-use crate::env::Environment;
+use crate::buckets::open_world;
 use crate::ids::Incarnation;
 use crate::lane::LaneEnd;
 use crate::usage_reader::{
@@ -68,7 +68,7 @@ impl UsageReader {
     #[new]
     fn new(dfs: &str, bucket: &str) -> PyResult<Self> {
         let opened = |error: std::io::Error| StorageError::new_err(format!("{dfs}: {error}"));
-        let environment = Environment::real(Path::new(dfs), bucket).map_err(opened)?;
+        let environment = open_world(Path::new(dfs), bucket).map_err(opened)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(BLOCKING_THREADS_MAX)

@@ -9,7 +9,7 @@ use super::service::{LinkService, Peer};
 use crate::env::Stream;
 use crate::handlers::{Broker, ClientFacts, ListenerFacts};
 use crate::link::{self, LinkError, LinkSecret, LinkedClient};
-use crate::settings::split_address;
+use crate::text::split_address;
 
 /// Kafka for clients that come through gateways.
 pub struct KafkaLinks {

@@ -1,6 +1,5 @@
 //! What no part of the broker could work with.
 
-use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use super::parse::{Problem, ProcessSettings};
@@ -8,6 +7,7 @@ use super::{LogSettings, Settings, ThreadSettings};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
 use crate::lane::block::ALIGNMENT;
+use crate::text::{is_loopback, split_address};
 
 /// The smallest lane file: a checkpoint and a block.
 const FILE_BYTES_MIN: u64 = 64 << 10;
@@ -255,42 +255,9 @@ pub(crate) fn above_zero(key: &'static str) -> Problem {
     Problem { key, message: "must be above 0".to_owned() }
 }
 
-/// Host and port of `host:port`; an IPv6 address stands in brackets.
-pub(crate) fn split_address(address: &str) -> Option<(&str, u16)> {
-    let (host, port) = address.rsplit_once(':')?;
-    let port = port.parse().ok()?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let good = match bare {
-        Some(host) => host.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && !host.contains(':'),
-    };
-    good.then_some((bare.unwrap_or(host), port))
-}
-
-/// Whether a `host:port` is on this machine only.
-pub(crate) fn is_loopback(address: &str) -> bool {
-    if let Ok(address) = address.parse::<SocketAddr>() {
-        return address.ip().is_loopback();
-    }
-    split_address(address).is_some_and(|(host, _)| {
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_have_a_host_and_a_port() {
-        assert_eq!(split_address("localhost:0"), Some(("localhost", 0)));
-        assert_eq!(split_address("[::1]:9092"), Some(("::1", 9092)));
-        for wrong in ["", "localhost", ":9092", "a:b", "::1:9092", "[x]:1", "a:65536"] {
-            assert_eq!(split_address(wrong), None, "{wrong}");
-        }
-        assert!(is_loopback("[::1]:1") && is_loopback("127.0.0.2:1") && is_loopback("localhost:1"));
-        assert!(!is_loopback("0.0.0.0:1") && !is_loopback("example.org:1"));
-    }
 
     #[test]
     fn passwords_in_clear_text_stay_on_the_loopback() {

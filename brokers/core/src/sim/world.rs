@@ -12,8 +12,8 @@ use super::disk::{HostId, SimServer};
 use super::faults::DiskFaults;
 use super::network::SimNetwork;
 use super::random::{Seeded, SeededRandomness};
-use crate::cold::hedge::HedgedStore;
-use crate::cold::store::FolderStore;
+use crate::env::hedge::HedgedStore;
+use crate::env::store::FolderStore;
 use crate::env::{Clock, Environment};
 
 /// Wall clocks start here: 2026-01-01 UTC, in ms.

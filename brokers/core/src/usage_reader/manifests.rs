@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cold::manifest::{DroppedSegment, Manifest, ReplacedBytes};
 use crate::cold::segment::Segment;
-use crate::cold::store::{ObjectStore, StoreError};
+use crate::env::store::{ObjectStore, StoreError};
 use crate::ids::{PartitionId, TopicId};
 
 use super::UsageError;

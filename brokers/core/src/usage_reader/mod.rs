@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cold::ColdError;
-use crate::cold::store::{ObjectStore, StoreError};
+use crate::env::store::{ObjectStore, StoreError};
 use crate::env::{Clock, Disk, DiskError, Environment};
 use crate::ids::Incarnation;
 use crate::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use freshet_core::cold::store::{ObjectStore, StoreResult};
+use freshet_core::env::store::{ObjectStore, StoreResult};
 use freshet_core::handlers::fetch::handle;
 use freshet_core::ids::PartitionId;
 use freshet_core::records::{Batches, Tail};

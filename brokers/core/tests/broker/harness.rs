@@ -9,8 +9,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use freshet_core::auth::principal::Principal;
 use freshet_core::auth::sasl::Mechanism;
 use freshet_core::auth::types::{ScramCredential, ScramMechanism};
-use freshet_core::cold::store::ObjectStore;
+use freshet_core::buckets::open_world;
 use freshet_core::engine::{Engine, EngineSettings};
+use freshet_core::env::store::ObjectStore;
 use freshet_core::env::{Environment, Listener, Stream};
 use freshet_core::handlers::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
 use freshet_core::link::{self, LinkError, LinkSecret, LinkedClient};
@@ -169,7 +170,7 @@ fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {
 
 fn environment(folder: &Path) -> Environment {
     let (dfs, bucket) = (folder.join("dfs"), folder.join("bucket"));
-    Environment::real(&dfs, bucket.to_str().unwrap()).unwrap()
+    open_world(&dfs, bucket.to_str().unwrap()).unwrap()
 }
 
 /// A client of a broker under test.

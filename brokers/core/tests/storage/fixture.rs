@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use freshet_core::buckets::open_world;
 use freshet_core::cache::blocks::{BlockCache, ReadSettings};
 use freshet_core::engine::{Engine, EngineSettings, StartError};
 use freshet_core::env::real::FolderDisk;
@@ -288,7 +289,7 @@ impl Cluster {
     }
 
     pub fn environment(&self) -> Environment {
-        Environment::real(&self.dfs(), self.bucket().to_str().unwrap()).unwrap()
+        open_world(&self.dfs(), self.bucket().to_str().unwrap()).unwrap()
     }
 
     pub async fn try_start(&self) -> Result<Arc<Engine>, StartError> {

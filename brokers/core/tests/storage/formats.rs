@@ -6,12 +6,13 @@ use bytes::Bytes;
 use freshet_core::cold::manifest::{
     AbortedTransaction, DROPPED_KEPT_MS, DroppedSegment, Manifest, REPLACED_KEPT_MS, ReplacedBytes,
 };
-use freshet_core::cold::segment::{ObjectRef, Segment, SegmentWriter, decode_section};
+use freshet_core::cold::segment::{Segment, SegmentWriter, decode_section};
 use freshet_core::ids::Incarnation;
-use freshet_core::lane::index::ManifestRef;
-use freshet_core::partition::epochs::EpochTable;
-use freshet_core::partition::producers::{ProducedBatch, Producer, Producers};
+use freshet_core::names::ManifestRef;
+use freshet_core::names::ObjectRef;
 use freshet_core::records::{Batches, Tail};
+use freshet_core::state::epochs::EpochTable;
+use freshet_core::state::producers::{ProducedBatch, Producer, Producers};
 
 use crate::fixture::{partition, stored};
 

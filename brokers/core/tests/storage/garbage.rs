@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use freshet_core::cold::manifest::Manifest;
-use freshet_core::cold::segment::ObjectRef;
 use freshet_core::engine::Engine;
 use freshet_core::ids::{Incarnation, PartitionId, TopicId};
 use freshet_core::jobs::garbage::DELETED_TOPIC_KEPT_MS;
 use freshet_core::lane::LanePaths;
-use freshet_core::lane::index::ManifestRef;
 use freshet_core::metadata::schema::{DeletedTopicRecord, Key, encode};
 use freshet_core::metadata::store::Transaction;
+use freshet_core::names::ManifestRef;
+use freshet_core::names::ObjectRef;
 use freshet_core::usage_reader::UsageReader;
 
 use crate::fixture::{

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use freshet_core::cold::manifest::Manifest;
-use freshet_core::cold::segment::{ObjectRef, Segment};
-use freshet_core::cold::store::ObjectStore;
+use freshet_core::cold::segment::Segment;
 use freshet_core::engine::Engine;
+use freshet_core::env::store::ObjectStore;
 use freshet_core::ids::{Incarnation, PartitionId, TopicId};
 use freshet_core::jobs::retention::{Retention, expired_segments};
-use freshet_core::lane::index::ManifestRef;
+use freshet_core::names::ManifestRef;
+use freshet_core::names::ObjectRef;
 use freshet_core::partition::Partition;
 use freshet_core::partition::read::ReadError;
 use freshet_core::records::BatchBuilder;

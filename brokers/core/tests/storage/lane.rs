@@ -6,12 +6,13 @@ use bytes::Bytes;
 use freshet_core::env::Disk;
 use freshet_core::ids::Incarnation;
 use freshet_core::lane::block::{ALIGNMENT, Block, BlockKind};
-use freshet_core::lane::index::{InstallEntry, ManifestRef, decode_checkpoint, decode_data};
+use freshet_core::lane::index::{InstallEntry, decode_checkpoint, decode_data};
 use freshet_core::lane::leftover::Leftover;
 use freshet_core::lane::reader::{LaneReader, replay};
 use freshet_core::lane::token::{OwnerToken, fence};
 use freshet_core::lane::writer::{FILE_BATCHES_MAX, LaneSettings};
 use freshet_core::lane::{LaneEnd, LaneError, LaneFile, LanePaths, file_numbers};
+use freshet_core::names::ManifestRef;
 use freshet_core::rules::Rules;
 
 use crate::fixture::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use freshet_core::cold::hedge::HedgedStore;
-use freshet_core::cold::store::{FolderStore, ObjectStore, StoreError};
+use freshet_core::env::hedge::HedgedStore;
+use freshet_core::env::store::{FolderStore, ObjectStore, StoreError};
 
 use crate::disk::on_simulated_host;
 use crate::fixture::Folder;

@@ -1,7 +1,7 @@
 //! Idempotence, rule by rule (Kafka's `ProducerAppendInfo` and `ProducerStateEntry`).
 
-use freshet_core::partition::producers::{ProducedBatch, Producer, Producers, Verdict};
 use freshet_core::records::BatchHeader;
+use freshet_core::state::producers::{ProducedBatch, Producer, Producers, Verdict};
 use kafka_protocol::ResponseError;
 
 use crate::fixture::produced;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use freshet_core::cold::store::{ObjectStore, StoreError};
 use freshet_core::env::files::write_private;
+use freshet_core::env::store::{ObjectStore, StoreError};
 
 use crate::object_store::{a_put_has_one_winner, conformance};
 use crate::s3_server::{Fault, open, shared};

@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use freshet_core::cold::location::open_bucket;
-use freshet_core::cold::store::ObjectStore;
+use freshet_core::buckets::open_bucket;
 use freshet_core::env::files::write_private;
 use freshet_core::env::real::SystemRandomness;
+use freshet_core::env::store::ObjectStore;
 use futures::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};

@@ -7,27 +7,29 @@ use std::sync::Arc;
 use bytes::Bytes;
 use freshet_core::cold::manifest::Manifest;
 use freshet_core::cold::reader::ColdReader;
-use freshet_core::cold::segment::{ObjectRef, SegmentWriter};
-use freshet_core::cold::store::{FolderStore, ObjectStore};
+use freshet_core::cold::segment::SegmentWriter;
 use freshet_core::env::Disk;
 use freshet_core::env::real::FolderDisk;
+use freshet_core::env::store::{FolderStore, ObjectStore};
 use freshet_core::ids::{Incarnation, TopicId};
 use freshet_core::lane::block::BlockKind;
 use freshet_core::lane::index::{
-    DataEntry, InstallEntry, ManifestRef, Usage, UsageEntry, decode_checkpoint, decode_data,
-    decode_installs, decode_usage,
+    DataEntry, InstallEntry, Usage, UsageEntry, decode_checkpoint, decode_data, decode_installs,
+    decode_usage,
 };
 use freshet_core::lane::leftover::Leftover;
 use freshet_core::lane::queue::LaneBatch;
 use freshet_core::lane::reader::{ReplayedBlock, replay};
 use freshet_core::lane::seal::read_seal;
 use freshet_core::lane::{LaneEnd, LaneFile, LanePaths};
-use freshet_core::partition::epochs::EpochTable;
-use freshet_core::partition::producers::Producers;
+use freshet_core::names::ManifestRef;
+use freshet_core::names::ObjectRef;
 use freshet_core::records::{
     BatchBuilder, Batches, Compression, StoredBatch, Tail, ValidatedBatch,
 };
 use freshet_core::rules::Rules;
+use freshet_core::state::epochs::EpochTable;
+use freshet_core::state::producers::Producers;
 
 use crate::fixture::{
     CLUSTER, OpenLane, START_MS, STEP_MS, block_cache, eventually, fence_and_seal, partition,

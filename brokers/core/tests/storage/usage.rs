@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use freshet_core::env::Environment;
+use freshet_core::buckets::open_world;
 use freshet_core::ids::{Incarnation, TopicId};
 use freshet_core::lane::block::{BlockKind, BlockLabel, encode};
 use freshet_core::lane::index::{BatchFacts, DataEntry, Usage, UsageEntry, encode_data};
@@ -30,7 +30,7 @@ type Row = (u64, u64, i64, TopicId, i32, String, u8, u64, u64);
 
 fn reader(folder: &Folder) -> UsageReader {
     let bucket = folder.root.path().join("bucket");
-    let mut environment = Environment::real(folder.root.path(), bucket.to_str().unwrap()).unwrap();
+    let mut environment = open_world(folder.root.path(), bucket.to_str().unwrap()).unwrap();
     let clock = SteppingClock::default();
     clock.set(NOW_MS);
     environment.clock = Arc::new(clock);

@@ -227,7 +227,7 @@ fn the_marker_of_a_producer_without_batches_stays_without_its_record() {
     let mut manifest = aborted(PRODUCER, 0, 1);
     let batches = [abort(1, PRODUCER), plain(2, "b", Some("1"))];
     let dated = round(&manifest, &batches, 0);
-    let known = crate::partition::producers::Producer {
+    let known = crate::state::producers::Producer {
         epoch: 0,
         coordinator_epoch: 0,
         transaction_first_offset: None,

@@ -17,10 +17,9 @@ use object_store::{
     ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, RetryConfig,
 };
 
-use super::store::{ObjectStore, StoreError, StoreResult};
 use crate::env::Randomness;
-use crate::link::encode_hex;
-use crate::metrics::StoreMetrics;
+use crate::env::store::{ObjectStore, StoreError, StoreMetrics, StoreResult};
+use crate::text::encode_hex;
 use connector::Connector;
 use credentials::KeyFile;
 

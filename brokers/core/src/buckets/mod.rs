@@ -5,14 +5,18 @@
 //! credentials as Amazon's own programs have it. Nothing is escaped, so no name may hold `&` or
 //! `?`. A folder is a path, or `file://path`.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::hedge::HedgedStore;
-use super::s3::{S3Options, S3Store};
-use super::store::{FolderStore, ObjectStore};
-use crate::env::Randomness;
+use crate::env::hedge::HedgedStore;
 use crate::env::real::FolderDisk;
+use crate::env::store::{FolderStore, ObjectStore};
+use crate::env::{Environment, Randomness};
+
+pub mod s3;
+
+use s3::{S3Options, S3Store};
 
 const FILE: &str = "file://";
 const S3: &str = "s3://";
@@ -34,7 +38,7 @@ pub enum BucketError {
         /// Its path.
         path: String,
         /// What the system said.
-        error: std::io::Error,
+        error: io::Error,
     },
 }
 
@@ -56,6 +60,16 @@ pub fn open_bucket(
     let disk = FolderDisk::new(Path::new(path));
     let disk = disk.map_err(|error| BucketError::Folder { path: path.to_owned(), error })?;
     Ok(Arc::new(FolderStore::new(Arc::new(disk))))
+}
+
+/// The real world, with the shared file system mounted at `dfs` and the objects in `bucket`, a
+/// location as [`open_bucket`] takes it.
+///
+/// # Errors
+/// Where a folder cannot be created or its kind of file system cannot be told, or where the
+/// location makes no sense.
+pub fn open_world(dfs: &Path, bucket: &str) -> io::Result<Environment> {
+    Environment::real(dfs, |randomness| open_bucket(bucket, randomness))
 }
 
 /// Reads a place in S3; none where it is a folder.

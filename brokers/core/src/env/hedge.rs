@@ -14,8 +14,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::store::{ObjectStore, StoreError, StoreResult};
-use crate::metrics::StoreMetrics;
+use super::store::{ObjectStore, StoreError, StoreMetrics, StoreResult};
 
 /// Answers that are remembered of each kind of read.
 const ANSWERS_MAX: usize = 128;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 
-use crate::env::{Disk, DiskError, is_draft};
-use crate::metrics::StoreMetrics;
+use super::{Disk, DiskError, is_draft};
 
 /// Errors of the object store, by what the caller can do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -27,6 +27,17 @@ pub enum StoreError {
 
 /// Result of an operation on the object store.
 pub type StoreResult<T> = Result<T, StoreError>;
+
+/// What is counted of an object store. Clones count into the same figures.
+#[derive(Debug, Clone, Default)]
+pub struct StoreMetrics {
+    /// Reads that were asked for a second time because the first was slow.
+    pub hedges: Counter,
+    /// Those of them whose second answer came first.
+    pub hedges_won: Counter,
+    /// Answers that asked for fewer requests.
+    pub throttled: Counter,
+}
 
 /// An object store. Every back end passes the conformance suite in `tests/storage/object_store.rs`.
 #[async_trait]

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use reqwest::header::{HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::metrics::StoreMetrics;
+use crate::env::store::StoreMetrics;
 
 /// A read that has not even begun to be answered after so long is asked for again. What is written
 /// takes as long as its body.
