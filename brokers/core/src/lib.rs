@@ -6,39 +6,34 @@
 pub mod admin;
 pub mod auth;
 pub mod buckets;
-pub mod budget;
 pub mod cache;
 pub mod cold;
 pub mod configs;
 pub mod coordinator;
 pub mod engine;
-pub mod env;
 pub mod failures;
 pub mod gateway;
 pub mod handlers;
-pub mod ids;
 pub mod inspect;
 pub mod jobs;
 pub mod lane;
 pub mod link;
 pub mod metadata;
-pub mod metrics;
 pub mod names;
 pub mod partition;
 pub mod process;
-pub mod protocol;
 #[cfg(feature = "python")]
 pub mod python;
 pub mod quota;
-pub mod records;
 pub mod rules;
 pub mod server;
 pub mod settings;
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
 pub mod standing;
 pub mod state;
-pub mod text;
 pub mod usage;
 pub mod usage_reader;
-pub mod wire;
+pub use freshet_telemetry as metrics;
+pub use freshet_wire::{budget, codec as wire, ids, protocol, records, text};
+pub use freshet_world::env;
+#[cfg(any(test, feature = "sim"))]
+pub use freshet_world::sim;

@@ -12,6 +12,7 @@ use super::limits::{Full, Place};
 use super::login::{Login, LoginError, NotAdmitted};
 use super::pump::{Ended, Signals, pump};
 use super::reach::{Reached, Unreached};
+use super::tls::Decrypted;
 use super::view::{Target, check_usable};
 use crate::auth::principal::Principal;
 use crate::env::Stream;
@@ -106,7 +107,7 @@ impl Gateway {
             let name = stream.get_ref().1.server_name().unwrap_or_default().to_owned();
             let target = gateway.view.borrow().of_name(&name, &gateway.names.domain);
             let target = target.ok_or(Closed::NoCluster(name))?;
-            let (stream, kind) = (Box::new(stream), ListenerKind::SaslSsl);
+            let (stream, kind) = (Box::new(Decrypted(stream)), ListenerKind::SaslSsl);
             gateway.serve(Arrival { stream, kind, target, entry }).await
         });
     }

@@ -14,12 +14,13 @@ use rustls::sign::CertifiedKey;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_rustls::TlsAcceptor;
 
-use crate::env::Stream;
 use crate::env::files::{self, FileError};
 
 mod authority;
+mod stream;
 
 pub(super) use authority::{AuthorityError, ensure as ensure_authority};
+pub(super) use stream::Decrypted;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -168,12 +169,6 @@ fn is_for(key: &CertifiedKey, domain: &str) -> bool {
     };
     ServerName::try_from(format!("b0-any.{domain}"))
         .is_ok_and(|name| rustls::client::verify_server_name(&certificate, &name).is_ok())
-}
-
-impl Stream for tokio_rustls::server::TlsStream<Box<dyn Stream>> {
-    fn reset_when_dropped(&mut self) {
-        self.get_mut().0.reset_when_dropped();
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::env::{Listener, Stream};
+use freshet_world::env::{Listener, Stream};
 
 /// Connections at a time; more wait.
 const CONNECTIONS_MAX: usize = 32;

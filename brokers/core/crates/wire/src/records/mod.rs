@@ -4,7 +4,7 @@
 //! A user's batch is never rebuilt. The broker replaces its first sixteen bytes, which lie outside
 //! the checksum, and keeps the rest as the very allocation that was received.
 
-use crate::wire::WireError;
+use crate::codec::WireError;
 
 mod build;
 mod compression;

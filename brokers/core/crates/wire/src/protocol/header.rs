@@ -6,7 +6,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::decode::Decoder;
 use super::versions;
-use crate::wire::{WireError, WriteExt};
+use crate::codec::{WireError, WriteExt};
 
 /// Who asks what.
 #[derive(Debug, Clone, PartialEq, Eq)]

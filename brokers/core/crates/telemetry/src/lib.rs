@@ -17,7 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::env::store::StoreMetrics;
+use freshet_world::env::store::StoreMetrics;
 
 mod gauges;
 pub mod http;

@@ -13,7 +13,7 @@ use super::{
     DECOMPRESSED_BYTES_MAX, NO_TIMESTAMP, RecordsError, StoredBatch, TimestampType, compress,
     decompress,
 };
-use crate::wire::{Reader, WriteExt};
+use crate::codec::{Reader, WriteExt};
 
 /// What decides whether a record stays.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::StateLabel;
-use crate::env::usage::ProcessUsage;
+use freshet_world::env::usage::ProcessUsage;
 
 /// What is looked up when somebody asks. Field by field the metric of the same name.
 #[derive(Debug, Clone, Default)]

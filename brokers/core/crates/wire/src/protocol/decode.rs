@@ -5,7 +5,7 @@ use bytes::Bytes;
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
-use crate::wire::{Reader, WireError};
+use crate::codec::{Reader, WireError};
 
 /// How many array elements and tagged fields one request may have. Decoded, an element is several
 /// times its size on the wire, so a bound on the frame alone would not bound memory.

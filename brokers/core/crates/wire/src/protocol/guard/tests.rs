@@ -10,8 +10,8 @@ use rand::{Rng, SeedableRng};
 use super::requests::REQUESTS;
 use super::schema::{Field, Kind, Request};
 use super::{check, walk};
+use crate::codec::WriteExt;
 use crate::protocol::versions::ADVERTISED;
-use crate::wire::WriteExt;
 
 /// What the other implementation made of a body.
 struct Roundtrip {

@@ -14,7 +14,7 @@ use kafka_protocol::messages::ApiKey;
 
 use self::schema::{Field, Kind, Request};
 use super::decode::Decoder;
-use crate::wire::WireError;
+use crate::codec::WireError;
 
 /// Checks the body of a request. What follows the body is not looked at, as in Kafka. Text is not
 /// checked to be UTF-8, nor null to be allowed where it stands: that allocates nothing, and the

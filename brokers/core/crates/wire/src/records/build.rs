@@ -6,8 +6,8 @@ use super::header::{
     ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_BYTES, LOG_OVERHEAD, TimestampType, attributes,
 };
 use super::{Compression, NO_PRODUCER_ID, NO_TIMESTAMP, compress};
+use crate::codec::{WriteExt, crc32c};
 use crate::ids::Epoch;
-use crate::wire::{WriteExt, crc32c};
 
 /// Builds one batch, record by record.
 #[derive(Debug, Clone)]

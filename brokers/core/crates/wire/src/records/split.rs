@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::header::{BatchHeader, HEADER_BYTES};
 use super::{RecordsError, StoredBatch};
-use crate::wire::WireError;
+use crate::codec::WireError;
 
 /// What an incomplete batch at the end means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{BatchHeader, RecordsError, StoredBatch, TimestampType, ValidatedBatch, decompress};
-use crate::wire::{Reader, WireError};
+use crate::codec::{Reader, WireError};
 
 /// How much one batch may decompress to, in bytes, where nobody asks for another bound. Kafka has
 /// none; the largest batch that is accepted by default is 1 MiB compressed.

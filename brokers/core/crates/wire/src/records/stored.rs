@@ -4,8 +4,8 @@ use bytes::{Buf, Bytes};
 
 use super::header::{ATTRIBUTES_AT, BatchHeader, HEADER_BYTES};
 use super::{RecordsError, ValidatedBatch};
+use crate::codec::{Crc32c, crc32c};
 use crate::ids::Epoch;
-use crate::wire::{Crc32c, crc32c};
 
 /// Bytes at the head of a batch that the broker may rewrite: base offset, batch length, leader
 /// epoch (and the magic's place follows). They lie outside the checksum.

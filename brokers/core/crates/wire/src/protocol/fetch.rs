@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::decode::Decoder;
 use super::encode::Encoder;
 use super::leader::{CurrentLeader, NodeEndpoint, endpoint_fields};
+use crate::codec::WireError;
 use crate::ids::Epoch;
-use crate::wire::WireError;
 
 const FLEXIBLE_FROM: i16 = 12;
 const TOPIC_IDS_FROM: i16 = 13;

@@ -4,7 +4,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use uuid::Uuid;
 
-use crate::wire::WriteExt;
+use crate::codec::WriteExt;
 
 /// Pieces up to this size, in bytes, are copied together rather than written one by one: a copy
 /// costs less than an entry of a vectored write.

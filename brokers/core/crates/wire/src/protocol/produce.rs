@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::decode::Decoder;
 use super::encode::Encoder;
 use super::leader::{CurrentLeader, NodeEndpoint, endpoint_fields};
+use crate::codec::WireError;
 use crate::records::Compression;
-use crate::wire::WireError;
 
 const FLEXIBLE_FROM: i16 = 9;
 const TOPIC_IDS_FROM: i16 = 13;

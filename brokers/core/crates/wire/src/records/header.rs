@@ -1,7 +1,7 @@
 //! The 61 bytes at the head of every batch.
 
 use super::{Compression, NO_PRODUCER_ID, RecordsError};
-use crate::wire::WireError;
+use crate::codec::WireError;
 
 /// Size of a batch's header in bytes (Kafka's `RECORD_BATCH_OVERHEAD`).
 pub const HEADER_BYTES: usize = 61;

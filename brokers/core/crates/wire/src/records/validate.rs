@@ -12,7 +12,7 @@ use super::header::{
 use super::iterate::{DECOMPRESSED_BYTES_MAX, RECORD_BYTES_MIN};
 use super::stored::check;
 use super::{Compression, NO_PRODUCER_ID, NO_TIMESTAMP, Record, Records, RecordsError};
-use crate::wire::crc32c;
+use crate::codec::crc32c;
 
 /// How many faulty records of a batch are named in an answer.
 const RECORD_ERRORS_MAX: usize = 1000;

@@ -1,0 +1,10 @@
+//! What the rest speaks of: identifiers, record batches, and the Kafka protocol's frames and codecs.
+//!
+//! Nothing here does any I/O, and no bytes from outside can make it panic.
+
+pub mod budget;
+pub mod codec;
+pub mod ids;
+pub mod protocol;
+pub mod records;
+pub mod text;

@@ -1,0 +1,5 @@
+//! The outside world as traits, the real one, and a deterministic one for tests (`sim`).
+
+pub mod env;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
