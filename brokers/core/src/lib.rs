@@ -4,34 +4,27 @@
 //! touches the real clock, randomness, disk or network.
 
 pub mod admin;
-pub mod auth;
-pub mod buckets;
-pub mod cache;
-pub mod cold;
-pub mod configs;
-pub mod coordinator;
 pub mod engine;
-pub mod failures;
 pub mod gateway;
 pub mod handlers;
 pub mod inspect;
-pub mod jobs;
-pub mod lane;
 pub mod link;
-pub mod metadata;
-pub mod names;
-pub mod partition;
 pub mod process;
 #[cfg(feature = "python")]
 pub mod python;
 pub mod quota;
-pub mod rules;
 pub mod server;
 pub mod settings;
-pub mod standing;
-pub mod state;
-pub mod usage;
 pub mod usage_reader;
+pub use freshet_access as auth;
+pub use freshet_configs as configs;
+pub use freshet_coordinator as coordinator;
+pub use freshet_etcd as etcd;
+pub use freshet_jobs as jobs;
+pub use freshet_metadata as metadata;
+pub use freshet_partition as partition;
+pub use freshet_s3 as buckets;
+pub use freshet_storage::{cache, cold, failures, lane, names, rules, standing, state, usage};
 pub use freshet_telemetry as metrics;
 pub use freshet_wire::{budget, codec as wire, ids, protocol, records, text};
 pub use freshet_world::env;

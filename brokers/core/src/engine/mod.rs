@@ -237,7 +237,7 @@ impl Engine {
         self.egress.close().await;
         self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
         let end = self.lane.close().await?;
-        self.metadata.close_incarnation(self.fence, end.into()).await?;
+        self.metadata.close_incarnation(self.fence, takeover::sealed_end(end)).await?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::takeover::{Claim, Estate};
+use super::takeover::{Claim, Estate, sealed_end};
 use super::{StartError, descriptors};
 use crate::cold::ColdError;
 use crate::env::Clock;
@@ -142,7 +142,7 @@ impl Adoption<'_> {
         let extent = |(epoch, incarnation)| Extent {
             epoch,
             incarnation,
-            end: self.claim.lanes.get(&incarnation).map(|end| (*end).into()),
+            end: self.claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
         };
         let extents: Vec<Extent> = lanes.into_iter().map(extent).collect();
         let newest = self.estate.manifests.get(&partition);

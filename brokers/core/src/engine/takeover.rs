@@ -28,16 +28,14 @@ use crate::state::producers::WrittenBatch;
 /// Folders of lanes that are listed side by side.
 const LISTS_AT_ONCE: usize = 32;
 
-impl From<SealedEnd> for LaneEnd {
-    fn from(end: SealedEnd) -> Self {
-        Self { file: end.file, sequence: end.sequence }
-    }
+/// Where a lane ends, as the metadata says it.
+fn lane_end(end: SealedEnd) -> LaneEnd {
+    LaneEnd { file: end.file, sequence: end.sequence }
 }
 
-impl From<LaneEnd> for SealedEnd {
-    fn from(end: LaneEnd) -> Self {
-        Self { file: end.file, sequence: end.sequence }
-    }
+/// Where a lane ends, for the metadata.
+pub(super) fn sealed_end(end: LaneEnd) -> SealedEnd {
+    SealedEnd { file: end.file, sequence: end.sequence }
 }
 
 /// What a takeover works with.
@@ -158,7 +156,7 @@ impl Claimant<'_> {
                     }
                     IncarnationState::Sealed | IncarnationState::Closed => {
                         match stored.record.sealed_end {
-                            Some(end) => end.into(),
+                            Some(end) => lane_end(end),
                             // No release writes this; the lane itself says where it ends.
                             None => self.end_on_storage(guard, *incarnation).await?,
                         }
@@ -222,8 +220,8 @@ impl Claimant<'_> {
     ) -> Result<LaneEnd, StartError> {
         let guarded = self.rules.hold(Rule::IncarnationIsLive).then_some(guard);
         self.metadata.mark_fenced(guarded, predecessor).await?;
-        let stands = self.metadata.seal_incarnation(guarded, predecessor, end.into()).await?;
-        Ok(stands.into())
+        let stands = self.metadata.seal_incarnation(guarded, predecessor, sealed_end(end)).await?;
+        Ok(lane_end(stands))
     }
 
     /// Reads every earlier lane that still has files. The last one that holds anything must: only a
@@ -362,7 +360,7 @@ impl Estate {
         let extents = found.into_iter().map(|(epoch, incarnation)| Extent {
             epoch,
             incarnation,
-            end: claim.lanes.get(&incarnation).map(|end| (*end).into()),
+            end: claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
         });
         extents.collect()
     }
@@ -386,7 +384,7 @@ impl Estate {
         let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
         record.epoch = record.epoch.checked_add(claim.epochs_unnamed(record.leader)?)?;
-        let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| (*end).into());
+        let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| sealed_end(*end));
         let record = record.led_by(claim.incarnation, ends)?;
         Some(PartitionUpdate { partition, revision: stored.revision, record })
     }

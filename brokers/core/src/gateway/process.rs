@@ -17,8 +17,9 @@ use crate::env::files::{FileError, read_private};
 use crate::env::real::{SystemClock, SystemRandomness, Tcp};
 use crate::env::usage::bound_allocator;
 use crate::env::{Listener, Network};
+use crate::etcd::location::open_store;
+use crate::metadata::MetadataError;
 use crate::metadata::cell::CellError;
-use crate::metadata::{MetadataError, open_store};
 use crate::text::split_address;
 
 /// How long work of a gateway that is dropped may go on.

@@ -6,8 +6,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::gateway::testing::Switched;
+use crate::metadata::samples::spec;
 use crate::metadata::schema::cell::BrokerStatus;
-use crate::metadata::schema::cell::tests::spec;
 
 fn view_of(specs: Vec<ClusterSpec>) -> CellView {
     let mut view = CellView::default();

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::gateway::testing::{StoppedClock, Switched};
-    use crate::metadata::schema::cell::tests::spec;
+    use crate::metadata::samples::spec;
 
     struct Fixture {
         cell: CellMetadata,

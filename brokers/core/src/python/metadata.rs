@@ -19,9 +19,10 @@ use crate::admin::calls::{call_cell, call_cluster, changes_text, kinds_of};
 use crate::admin::{AdminError, ClusterAdmin};
 use crate::configs::Overrides;
 use crate::env::real::{SystemClock, SystemRandomness};
+use crate::etcd::location::open_store;
+use crate::metadata::MetadataStore;
 use crate::metadata::cell::{CellError, CellMetadata, CellWatch};
 use crate::metadata::store::MetadataError;
-use crate::metadata::{MetadataStore, open_store};
 
 /// How often a call that waits lets Python's signal handlers run.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::Permission;
-use freshet_core::metadata::etcd::EtcdOptions;
+use freshet_core::etcd::location::open_store;
+use freshet_core::etcd::{EtcdOptions, EtcdStore};
 use freshet_core::metadata::store::{Change, Expected, Transaction, Watch};
-use freshet_core::metadata::{EtcdStore, MetadataError, MetadataStore, MetadataView, open_store};
+use freshet_core::metadata::{MetadataError, MetadataStore, MetadataView};
 
 use super::etcd_server::{EtcdServer, shared};
 use super::fixture::{broker, metadata_of, new_topic};

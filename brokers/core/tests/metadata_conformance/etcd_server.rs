@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use freshet_core::metadata::EtcdStore;
-use freshet_core::metadata::etcd::EtcdOptions;
+use freshet_core::etcd::{EtcdOptions, EtcdStore};
 
 /// Never reached when all is well.
 const START_LIMIT: Duration = Duration::from_secs(60);

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use freshet_core::env::{Clock, Randomness};
+use freshet_core::etcd::EtcdStore;
 use freshet_core::metadata::cluster::NewTopic;
 use freshet_core::metadata::store::{Entry, Page, Transaction, Watch};
 use freshet_core::metadata::{
-    ClusterMetadata, EtcdStore, Fence, MetadataError, MetadataStore, ScopedStore, SqliteStore,
+    ClusterMetadata, Fence, MetadataError, MetadataStore, ScopedStore, SqliteStore,
 };
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;

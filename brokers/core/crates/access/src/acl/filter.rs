@@ -1,0 +1,142 @@
+//! Which entries DescribeAcls and DeleteAcls mean: Kafka's `AclBindingFilter`.
+
+use super::WILDCARD;
+use crate::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
+
+/// How a filter's resource name is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PatternFilter {
+    /// Entries of either pattern type with exactly the filter's name.
+    #[default]
+    Any,
+    /// Entries that speak about the resource of the filter's name: literal, wildcard, prefixes.
+    Match,
+    /// Entries of this pattern type with exactly the filter's name.
+    Exactly(PatternType),
+}
+
+/// A filter. What is absent matches everything; texts are compared as they are, so the host `*`
+/// matches only entries that say `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AclFilter {
+    /// Type of the resource.
+    pub resource_type: Option<ResourceType>,
+    /// Name of the resource, or of the pattern.
+    pub resource_name: Option<String>,
+    /// How the name is compared.
+    pub pattern: PatternFilter,
+    /// `Type:name`.
+    pub principal: Option<String>,
+    /// An address, or `*`.
+    pub host: Option<String>,
+    /// The entry's own operation; nothing is implied here.
+    pub operation: Option<Operation>,
+    /// Allow or deny.
+    pub permission: Option<Permission>,
+}
+
+impl AclFilter {
+    /// Whether an entry is meant.
+    pub fn matches(&self, binding: &AclBinding) -> bool {
+        fn is<T: PartialEq>(wanted: Option<&T>, found: &T) -> bool {
+            wanted.is_none_or(|wanted| wanted == found)
+        }
+        is(self.resource_type.as_ref(), &binding.resource_type)
+            && self.matches_pattern(binding)
+            && is(self.principal.as_ref(), &binding.principal)
+            && is(self.host.as_ref(), &binding.host)
+            && is(self.operation.as_ref(), &binding.operation)
+            && is(self.permission.as_ref(), &binding.permission)
+    }
+
+    fn matches_pattern(&self, binding: &AclBinding) -> bool {
+        if let PatternFilter::Exactly(wanted) = self.pattern
+            && wanted != binding.pattern_type
+        {
+            return false;
+        }
+        let Some(name) = &self.resource_name else { return true };
+        match (self.pattern, binding.pattern_type) {
+            (PatternFilter::Match, PatternType::Literal) => {
+                *name == binding.resource_name || binding.resource_name == WILDCARD
+            }
+            (PatternFilter::Match, PatternType::Prefixed) => {
+                name.starts_with(&binding.resource_name)
+            }
+            _ => *name == binding.resource_name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pattern_type: PatternType, name: &str) -> AclBinding {
+        AclBinding {
+            resource_type: ResourceType::Topic,
+            resource_name: name.into(),
+            pattern_type,
+            principal: "User:alice".into(),
+            host: "*".into(),
+            operation: Operation::Read,
+            permission: Permission::Allow,
+        }
+    }
+
+    /// Names of the entries that a filter of this kind finds among five.
+    fn found(pattern: PatternFilter, name: Option<&str>) -> Vec<String> {
+        use PatternType::{Literal, Prefixed};
+        let entries =
+            [(Literal, "foo"), (Literal, "*"), (Literal, "f"), (Prefixed, "foo"), (Prefixed, "f")];
+        let filter =
+            AclFilter { pattern, resource_name: name.map(Into::into), ..AclFilter::default() };
+        let entries = entries.into_iter().map(|(kind, name)| entry(kind, name));
+        let found = entries.filter(|entry| filter.matches(entry));
+        found.map(|entry| format!("{:?}:{}", entry.pattern_type, entry.resource_name)).collect()
+    }
+
+    #[test]
+    fn names_are_compared_as_the_pattern_type_says() {
+        use PatternFilter::{Any, Exactly, Match};
+        assert_eq!(found(Any, None).len(), 5);
+        assert_eq!(found(Match, None).len(), 5);
+        assert_eq!(found(Any, Some("foo")), ["Literal:foo", "Prefixed:foo"]);
+        assert_eq!(
+            found(Match, Some("foo")),
+            ["Literal:foo", "Literal:*", "Prefixed:foo", "Prefixed:f"]
+        );
+        assert_eq!(found(Match, Some("fob")), ["Literal:*", "Prefixed:f"]);
+        assert_eq!(found(Exactly(PatternType::Literal), Some("foo")), ["Literal:foo"]);
+        assert_eq!(found(Exactly(PatternType::Prefixed), Some("foo")), ["Prefixed:foo"]);
+        assert_eq!(found(Exactly(PatternType::Prefixed), None), ["Prefixed:foo", "Prefixed:f"]);
+        assert_eq!(found(Any, Some("*")), ["Literal:*"]);
+    }
+
+    #[test]
+    fn every_field_narrows() {
+        let binding = entry(PatternType::Literal, "foo");
+        assert!(AclFilter::default().matches(&binding));
+        let filters = [
+            AclFilter { resource_type: Some(ResourceType::Group), ..AclFilter::default() },
+            AclFilter { resource_name: Some("fo".into()), ..AclFilter::default() },
+            AclFilter { principal: Some("User:*".into()), ..AclFilter::default() },
+            AclFilter { host: Some("1.2.3.4".into()), ..AclFilter::default() },
+            AclFilter { operation: Some(Operation::Describe), ..AclFilter::default() },
+            AclFilter { permission: Some(Permission::Deny), ..AclFilter::default() },
+        ];
+        for filter in filters {
+            assert!(!filter.matches(&binding), "{filter:?}");
+        }
+        let exact = AclFilter {
+            resource_type: Some(ResourceType::Topic),
+            resource_name: Some("foo".into()),
+            pattern: PatternFilter::Exactly(PatternType::Literal),
+            principal: Some("User:alice".into()),
+            host: Some("*".into()),
+            operation: Some(Operation::Read),
+            permission: Some(Permission::Allow),
+        };
+        assert!(exact.matches(&binding));
+    }
+}

@@ -1,0 +1,182 @@
+//! The server's side of PLAIN (RFC 4616). The password arrives in clear text, so a listener offers
+//! PLAIN only under TLS or on loopback; it is checked against the user's SCRAM credential, so that
+//! no password is ever stored.
+//!
+//! Checking costs one PBKDF2 of the credential's iterations: milliseconds of CPU. So it comes in
+//! two steps: [`PlainCheck::prepare`] is cheap and looks the user up, [`PlainCheck::run`] is not
+//! and belongs on a thread that serves no requests. Nothing is cached between connections: a
+//! cache would hold what is as good as a password and would have to follow every change of one.
+
+use std::fmt;
+
+use subtle::{Choice, ConstantTimeEq};
+
+use super::derivation::{Decoy, Keys, salted_password, stored_key};
+use super::types::{ScramCredential, ScramMechanism};
+
+/// Longest name or password taken from a client, in bytes. RFC 4616 asks for at least 255.
+const FIELD_BYTES_MAX: usize = 1024;
+
+/// Why a message or a check failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlainError {
+    /// Not `[authzid] NUL authcid NUL passwd`.
+    #[error("invalid PLAIN message: {0}")]
+    Malformed(&'static str),
+    /// An authorization id that is not the user's name.
+    #[error("the authorization id differs from the user name")]
+    AuthorizationId,
+    /// Unknown user or wrong password.
+    #[error("invalid username or password")]
+    InvalidCredentials,
+}
+
+/// A password that is yet to be checked.
+pub struct PlainCheck {
+    user: String,
+    password: String,
+    mechanism: ScramMechanism,
+    keys: Keys,
+}
+
+impl fmt::Debug for PlainCheck {
+    /// Leaves the password out, so that no log can hold it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PlainCheck").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl PlainCheck {
+    /// Reads a message and looks its user up. An unknown user gets a check that costs as much as
+    /// that of a user with SCRAM-SHA-256 and the decoy's iterations, and fails.
+    ///
+    /// # Errors
+    /// Where the message is malformed, or acts for somebody else; found before any look-up.
+    pub fn prepare(
+        message: &[u8],
+        decoy: &Decoy,
+        lookup: impl Fn(&str) -> Option<(ScramMechanism, ScramCredential)>,
+    ) -> Result<Self, PlainError> {
+        let (user, password) = parse(message)?;
+        let found = lookup(user);
+        let mechanism = found.as_ref().map_or(ScramMechanism::Sha256, |(mechanism, _)| *mechanism);
+        let keys = decoy.keys(user, mechanism, found.as_ref().map(|(_, credential)| credential));
+        Ok(Self { user: user.to_owned(), password: password.to_owned(), mechanism, keys })
+    }
+
+    /// Derives the key and compares it, in constant time; returns the user's name. Costs
+    /// milliseconds of CPU.
+    ///
+    /// # Errors
+    /// [`PlainError::InvalidCredentials`].
+    pub fn run(self) -> Result<String, PlainError> {
+        let Keys { salt, iterations, stored_key: expected, genuine, .. } = &self.keys;
+        let salted = salted_password(self.mechanism, self.password.as_bytes(), salt, *iterations);
+        let matches =
+            stored_key(self.mechanism, &salted).ct_eq(expected) & Choice::from(u8::from(*genuine));
+        if bool::from(matches) { Ok(self.user) } else { Err(PlainError::InvalidCredentials) }
+    }
+}
+
+/// Whom a message speaks for, if it is one.
+pub(super) fn user_of(message: &[u8]) -> Option<&str> {
+    parse(message).ok().map(|(user, _)| user)
+}
+
+/// Splits a message into user and password.
+fn parse(message: &[u8]) -> Result<(&str, &str), PlainError> {
+    let text = std::str::from_utf8(message).map_err(|_| PlainError::Malformed("not UTF-8"))?;
+    let mut fields = text.split('\0');
+    let (Some(authorization), Some(user), Some(password), None) =
+        (fields.next(), fields.next(), fields.next(), fields.next())
+    else {
+        return Err(PlainError::Malformed("not three fields"));
+    };
+    if [authorization, user, password].iter().any(|field| field.len() > FIELD_BYTES_MAX) {
+        return Err(PlainError::Malformed("field too long"));
+    }
+    if user.is_empty() {
+        return Err(PlainError::Malformed("username not specified"));
+    }
+    if password.is_empty() {
+        return Err(PlainError::Malformed("password not specified"));
+    }
+    if !authorization.is_empty() && authorization != user {
+        return Err(PlainError::AuthorizationId);
+    }
+    Ok((user, password))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freshet_world::env::Randomness;
+
+    struct Zeros;
+
+    impl Randomness for Zeros {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+        }
+    }
+
+    fn check(message: &[u8]) -> Result<String, PlainError> {
+        let decoy = Decoy::new([7; 32], 4096);
+        PlainCheck::prepare(message, &decoy, |user| {
+            let mechanism = match user {
+                "alice" => ScramMechanism::Sha256,
+                "bob" => ScramMechanism::Sha512,
+                _ => return None,
+            };
+            let made = ScramCredential::from_password("pässword", mechanism, 4096, &Zeros);
+            Some((mechanism, made.unwrap()))
+        })?
+        .run()
+    }
+
+    #[test]
+    fn the_right_password_lets_in() {
+        for message in ["\0alice\0pässword", "alice\0alice\0pässword"] {
+            assert_eq!(check(message.as_bytes()), Ok("alice".into()));
+        }
+        assert_eq!(check("\0bob\0pässword".as_bytes()), Ok("bob".into()));
+    }
+
+    #[test]
+    fn a_wrong_password_and_an_unknown_user_fail_alike() {
+        for message in ["\0alice\0password", "\0bob\0x", "\0mallory\0pässword"] {
+            assert_eq!(check(message.as_bytes()), Err(PlainError::InvalidCredentials));
+        }
+    }
+
+    #[test]
+    fn malformed_messages_are_refused_without_a_look_up() {
+        let decoy = Decoy::new([7; 32], 4096);
+        let refuse = |message: &[u8]| {
+            PlainCheck::prepare(message, &decoy, |_| panic!("looked up")).unwrap_err()
+        };
+        let bad: [&[u8]; 7] =
+            [b"", b"alice", b"\0alice", b"\0\0x", b"\0alice\0", b"\0a\0b\0c", b"\0\xff\0x"];
+        for message in bad {
+            assert!(matches!(refuse(message), PlainError::Malformed(_)), "{message:?}");
+        }
+        let long = format!("\0alice\0{}", "x".repeat(FIELD_BYTES_MAX + 1));
+        assert_eq!(refuse(long.as_bytes()), PlainError::Malformed("field too long"));
+        assert_eq!(refuse(b"root\0alice\0x"), PlainError::AuthorizationId);
+    }
+
+    #[test]
+    fn the_password_is_in_no_debug_output() {
+        let decoy = Decoy::new([7; 32], 4096);
+        let prepared = PlainCheck::prepare(b"\0alice\0hunter2", &decoy, |_| None).unwrap();
+        let text = format!("{prepared:?}");
+        assert!(text.contains("alice") && !text.contains("hunter2"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(message: Vec<u8>) {
+            let _ = parse(&message);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The SASL part of a connection: a state machine from SaslHandshake to a [`Principal`], without
+//! I/O. The connection decodes requests, feeds it, and closes after any [`SaslFailure`].
+//!
+//! A handshake of version 0 means that the tokens that follow are frames of their own, without a
+//! Kafka header ([`SaslSession::expects_raw_frames`]); from version 1 on they come in
+//! SaslAuthenticate requests. A mechanism is a variant of [`Mechanism`] and of `Exchange`; a token
+//! or a certificate check (OAUTHBEARER, mTLS) ends in the same [`Step`]s.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+
+use super::derivation::Decoy;
+use super::plain::{PlainCheck, PlainError};
+use super::principal::Principal;
+use super::scram::{ScramError, ScramServer};
+use super::types::{ScramCredential, ScramMechanism};
+use super::{plain, scram};
+use freshet_world::env::Randomness;
+
+/// A mechanism that a listener can offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mechanism {
+    /// PLAIN: for listeners under TLS or on loopback only, since the password is in clear text.
+    Plain,
+    /// SCRAM-SHA-256 or SCRAM-SHA-512.
+    Scram(ScramMechanism),
+}
+
+impl Mechanism {
+    /// Every mechanism, strongest last.
+    pub const ALL: [Self; 3] =
+        [Self::Plain, Self::Scram(ScramMechanism::Sha256), Self::Scram(ScramMechanism::Sha512)];
+
+    /// The name in handshakes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::Scram(mechanism) => mechanism.name(),
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A name that is no mechanism's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown SASL mechanism {0}; there are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512")]
+pub struct UnknownMechanism(pub String);
+
+impl FromStr for Mechanism {
+    type Err = UnknownMechanism;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMechanism> {
+        Self::ALL
+            .into_iter()
+            .find(|mechanism| mechanism.name() == name)
+            .ok_or_else(|| UnknownMechanism(name.to_owned()))
+    }
+}
+
+/// Where credentials come from: the broker's in-memory copy of the metadata, so it must not block.
+pub trait Credentials: Send + Sync {
+    /// The credential of a user for one mechanism.
+    fn scram(&self, user: &str, mechanism: ScramMechanism) -> Option<ScramCredential>;
+}
+
+/// What every session of a listener shares.
+pub struct SaslSettings {
+    /// What the listener offers, in the order in which clients are told.
+    pub mechanisms: Vec<Mechanism>,
+    /// Credentials of users.
+    pub credentials: Arc<dyn Credentials>,
+    /// Stands in for unknown users.
+    pub decoy: Decoy,
+    /// Source of nonces.
+    pub randomness: Arc<dyn Randomness>,
+}
+
+/// Why a session failed. The client is told error and message, then the connection is closed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SaslFailure {
+    /// Kafka's error.
+    pub error: ResponseError,
+    /// Kafka's message; says nothing that only an authenticated client may know.
+    pub message: String,
+}
+
+/// What comes of one token.
+#[derive(Debug)]
+pub enum Step {
+    /// Send these bytes and wait for the next token.
+    Continue(Vec<u8>),
+    /// Run [`Verification::run`] where milliseconds of CPU do no harm, then call
+    /// [`SaslSession::verified`]. Take no further token of this connection meanwhile.
+    Verify(Verification),
+    /// The client is authenticated. Send these bytes (an empty token too), then serve it.
+    Authenticated(Principal, Vec<u8>),
+}
+
+/// Work that is too heavy for the threads that serve requests. It owns what it needs.
+#[derive(Debug)]
+pub struct Verification(PlainCheck);
+
+/// What a verification found.
+#[derive(Debug)]
+pub struct Verified(Result<String, PlainError>);
+
+impl Verification {
+    /// Does the work.
+    pub fn run(self) -> Verified {
+        Verified(self.0.run())
+    }
+}
+
+/// One connection's way to a principal.
+pub struct SaslSession {
+    settings: Arc<SaslSettings>,
+    raw_frames: bool,
+    state: State,
+}
+
+enum State {
+    /// Before the handshake.
+    Handshake,
+    /// Tokens of this mechanism are expected.
+    Exchange(Mechanism, Exchange),
+    /// A verification is under way.
+    Verifying(Mechanism),
+    /// Authenticated.
+    Complete,
+    /// Nothing more is accepted.
+    Failed,
+}
+
+enum Exchange {
+    Plain,
+    ScramFirst(ScramServer),
+    ScramFinal(ScramServer),
+}
+
+impl SaslSession {
+    /// A session that waits for its handshake.
+    pub fn new(settings: Arc<SaslSettings>) -> Self {
+        Self { settings, raw_frames: false, state: State::Handshake }
+    }
+
+    /// Names of the mechanisms, for SaslHandshake responses (successful or not).
+    pub fn mechanisms(&self) -> Vec<&'static str> {
+        self.settings.mechanisms.iter().map(|mechanism| mechanism.name()).collect()
+    }
+
+    /// Whether the next frame is a bare token: handshake version 0 was used and the exchange is
+    /// not over. Answers to bare tokens are bare too; a failure just closes the connection.
+    pub fn expects_raw_frames(&self) -> bool {
+        self.raw_frames && matches!(self.state, State::Exchange(..) | State::Verifying(_))
+    }
+
+    /// Whether the client is authenticated.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, State::Complete)
+    }
+
+    /// Takes a SaslHandshake request.
+    ///
+    /// # Errors
+    /// UNSUPPORTED_SASL_MECHANISM, or ILLEGAL_SASL_STATE for a second handshake (Kafka's answer
+    /// where re-authentication is off).
+    pub fn handshake(&mut self, version: i16, mechanism: &str) -> Result<(), SaslFailure> {
+        if !matches!(self.state, State::Handshake) {
+            return Err(self.illegal_state("SaslHandshake"));
+        }
+        let offered = mechanism
+            .parse::<Mechanism>()
+            .ok()
+            .filter(|mechanism| self.settings.mechanisms.contains(mechanism));
+        let Some(chosen) = offered else {
+            self.state = State::Failed;
+            return Err(SaslFailure {
+                error: ResponseError::UnsupportedSaslMechanism,
+                message: format!("Unsupported SASL mechanism {mechanism}"),
+            });
+        };
+        self.raw_frames = version == 0;
+        let exchange = match chosen {
+            Mechanism::Plain => Exchange::Plain,
+            Mechanism::Scram(mechanism) => {
+                let randomness = self.settings.randomness.as_ref();
+                Exchange::ScramFirst(ScramServer::new(mechanism, randomness))
+            }
+        };
+        self.state = State::Exchange(chosen, exchange);
+        Ok(())
+    }
+
+    /// Whom the next token speaks for, where it is the one that says so. For look-ups that have to
+    /// wait: the state does not change, and what makes no sense is found by
+    /// [`SaslSession::authenticate`].
+    pub fn named_user(&self, token: &[u8]) -> Option<String> {
+        match &self.state {
+            State::Exchange(_, Exchange::Plain) => plain::user_of(token).map(str::to_owned),
+            State::Exchange(_, Exchange::ScramFirst(_)) => scram::user_of(token),
+            _ => None,
+        }
+    }
+
+    /// Takes the token of a SaslAuthenticate request, or of a bare frame.
+    ///
+    /// # Errors
+    /// SASL_AUTHENTICATION_FAILED, or ILLEGAL_SASL_STATE where no token is expected.
+    pub fn authenticate(&mut self, token: &[u8]) -> Result<Step, SaslFailure> {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Exchange(mechanism, exchange) => match exchange {
+                Exchange::Plain => self.start_plain(token, mechanism),
+                Exchange::ScramFirst(server) => self.start_scram(token, mechanism, server),
+                Exchange::ScramFinal(server) => self.finish_scram(token, mechanism, server),
+            },
+            other => {
+                self.state = other;
+                Err(self.illegal_state("SaslAuthenticate"))
+            }
+        }
+    }
+
+    /// Takes what a [`Step::Verify`] led to.
+    ///
+    /// # Errors
+    /// SASL_AUTHENTICATION_FAILED.
+    pub fn verified(&mut self, verified: Verified) -> Result<Step, SaslFailure> {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Verifying(mechanism) => match verified.0 {
+                Ok(user) => Ok(self.complete(&user, Vec::new())),
+                Err(error) => Err(plain_failure(error, mechanism)),
+            },
+            other => {
+                self.state = other;
+                Err(self.illegal_state("verification"))
+            }
+        }
+    }
+
+    fn start_plain(&mut self, token: &[u8], mechanism: Mechanism) -> Result<Step, SaslFailure> {
+        let credentials = &self.settings.credentials;
+        let check = PlainCheck::prepare(token, &self.settings.decoy, |user| {
+            [ScramMechanism::Sha256, ScramMechanism::Sha512]
+                .into_iter()
+                .find_map(|mechanism| Some((mechanism, credentials.scram(user, mechanism)?)))
+        })
+        .map_err(|error| plain_failure(error, mechanism))?;
+        self.state = State::Verifying(mechanism);
+        Ok(Step::Verify(Verification(check)))
+    }
+
+    fn start_scram(
+        &mut self,
+        token: &[u8],
+        mechanism: Mechanism,
+        mut server: ScramServer,
+    ) -> Result<Step, SaslFailure> {
+        let credentials = &self.settings.credentials;
+        let hash = server.mechanism();
+        let challenge = server
+            .first(token, &self.settings.decoy, |user| credentials.scram(user, hash))
+            .map_err(|error| scram_failure(error, mechanism))?;
+        self.state = State::Exchange(mechanism, Exchange::ScramFinal(server));
+        Ok(Step::Continue(challenge))
+    }
+
+    fn finish_scram(
+        &mut self,
+        token: &[u8],
+        mechanism: Mechanism,
+        mut server: ScramServer,
+    ) -> Result<Step, SaslFailure> {
+        let (user, signature) =
+            server.final_(token).map_err(|error| scram_failure(error, mechanism))?;
+        Ok(self.complete(&user, signature))
+    }
+
+    fn complete(&mut self, user: &str, token: Vec<u8>) -> Step {
+        self.state = State::Complete;
+        Step::Authenticated(Principal::user(user), token)
+    }
+
+    fn illegal_state(&mut self, request: &str) -> SaslFailure {
+        let message = if self.is_complete() {
+            format!("{request} request received after successful authentication")
+        } else {
+            self.state = State::Failed;
+            format!("Unexpected Kafka request of type {request} during SASL authentication.")
+        };
+        SaslFailure { error: ResponseError::IllegalSaslState, message }
+    }
+}
+
+fn failed(message: String) -> SaslFailure {
+    SaslFailure { error: ResponseError::SaslAuthenticationFailed, message }
+}
+
+/// Kafka's answer wherever a cause might help an attacker.
+fn invalid_credentials(mechanism: Mechanism) -> SaslFailure {
+    failed(format!(
+        "Authentication failed during authentication due to invalid credentials with SASL \
+         mechanism {mechanism}"
+    ))
+}
+
+fn other_authorization_id() -> SaslFailure {
+    failed(
+        "Authentication failed: Client requested an authorization id that is different from \
+         username"
+            .to_owned(),
+    )
+}
+
+fn plain_failure(error: PlainError, mechanism: Mechanism) -> SaslFailure {
+    match error {
+        PlainError::InvalidCredentials => {
+            failed("Authentication failed: Invalid username or password".to_owned())
+        }
+        PlainError::AuthorizationId => other_authorization_id(),
+        PlainError::Malformed(_) => invalid_credentials(mechanism),
+    }
+}
+
+fn scram_failure(error: ScramError, mechanism: Mechanism) -> SaslFailure {
+    match error {
+        ScramError::AuthorizationId => other_authorization_id(),
+        ScramError::TokenAuthentication => {
+            failed("Authentication failed: Delegation tokens are not supported".to_owned())
+        }
+        ScramError::Malformed(_) | ScramError::InvalidCredentials | ScramError::Ended => {
+            invalid_credentials(mechanism)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sasl_tests.rs"]
+mod tests;

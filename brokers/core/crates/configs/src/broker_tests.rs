@@ -1,0 +1,233 @@
+//! Broker configs: what resolves, what tools see, what may be altered.
+
+use super::*;
+use crate::ConfigErrorKind::{InvalidConfig, InvalidRequest};
+
+fn set(pairs: &[(&str, &str)]) -> Overrides {
+    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+fn broker(fixed: &[(&str, &str)], dynamic: &[(&str, &str)]) -> BrokerConfig {
+    let config = BrokerConfig::new(set(fixed)).unwrap().with_stored(&set(dynamic));
+    assert_eq!(*config.dynamic(), set(dynamic), "all of them are acceptable");
+    config
+}
+
+fn entry(config: &BrokerConfig, name: &str) -> ConfigEntry {
+    let mut entries = config.describe("3", 3, Some(&[name.to_owned()])).unwrap();
+    assert_eq!(entries.len(), 1, "{name}");
+    entries.remove(0)
+}
+
+fn assign(name: &str, value: &str) -> ConfigChange {
+    ConfigChange::set(name.into(), Some(value.into()))
+}
+
+#[test]
+fn kafkas_defaults_hold() {
+    let config = BrokerConfig::default();
+    assert!(config.auto_create_topics && config.delete_topics);
+    assert_eq!((config.num_partitions, config.default_replication_factor), (1, 1));
+    assert_eq!(config.groups.min_session_timeout_ms, 6000);
+    assert_eq!(config.groups.max_session_timeout_ms, 1_800_000);
+    assert_eq!(config.groups.initial_rebalance_delay_ms, 3000);
+    assert_eq!(config.groups.offsets_retention_ms, 7 * 24 * 3_600_000);
+    assert_eq!(
+        (config.groups.offsets_partitions, config.groups.offset_metadata_max_bytes),
+        (50, 4096)
+    );
+    assert_eq!(config.transactions.max_timeout_ms, 900_000);
+    assert_eq!(config.socket_request_max_bytes, 104_857_600);
+}
+
+#[test]
+fn the_tables_agree() {
+    assert!(BROKER_CONFIGS.is_sorted_by_key(|broker| broker.definition.name));
+    let topics = TOPIC_CONFIGS.iter().filter(|topic| !topic.broker_names.is_empty()).count();
+    assert_eq!(DEFINITIONS.len(), BROKER_CONFIGS.len() + topics, "no name stands twice");
+    for topic in &TOPIC_CONFIGS {
+        for name in topic.broker_names {
+            let broker = lookup(name.name).unwrap();
+            let is_first = std::ptr::eq(name, &raw const topic.broker_names[0]);
+            assert_eq!(broker.dynamic, is_first, "{}", name.name);
+        }
+        let with_default = topic
+            .broker_names
+            .iter()
+            .filter(|name| lookup(name.name).unwrap().definition.default.is_some());
+        let expected = usize::from(!topic.broker_names.is_empty());
+        assert_eq!(with_default.count(), expected, "{}", topic.definition.name);
+    }
+    for broker in DEFINITIONS.values() {
+        assert!(broker.definition.documentation.len() > 15);
+        broker.definition.default_value();
+    }
+}
+
+#[test]
+fn static_values_are_checked() {
+    let config = broker(&[("num.partitions", "6"), ("auto.create.topics.enable", "False")], &[]);
+    assert_eq!((config.num_partitions, config.auto_create_topics), (6, false));
+    let refused =
+        |name: &str, value: &str| BrokerConfig::new(set(&[(name, value)])).unwrap_err().message;
+    assert_eq!(refused("num.partition", "1"), "Unknown broker config name: num.partition");
+    assert_eq!(
+        refused("num.partitions", "0"),
+        "Invalid value 0 for configuration num.partitions: Value must be at least 1"
+    );
+    assert!(refused("group.max.session.timeout.ms", "5999").contains("greater than or equal"));
+    assert!(refused("log.cleaner.max.compaction.lag.ms", "0").contains("at least 1"));
+    assert!(
+        BrokerConfig::new(set(&[
+            ("log.cleaner.max.compaction.lag.ms", "5"),
+            ("log.cleaner.min.compaction.lag.ms", "6")
+        ]))
+        .is_err()
+    );
+}
+
+#[test]
+fn a_broker_describes_everything_with_its_source() {
+    let config = broker(&[("num.partitions", "6")], &[("message.max.bytes", "2000000")]);
+    let entries = config.describe("3", 3, None).unwrap();
+    assert_eq!(entries.len(), DEFINITIONS.len());
+    assert!(entries.is_sorted_by_key(|entry| entry.name));
+    let found = |name: &str| {
+        let entry = entry(&config, name);
+        (entry.value, entry.source, entry.read_only)
+    };
+    let text = |value: &str| Some(value.to_owned());
+    assert_eq!(found("num.partitions"), (text("6"), ConfigSource::StaticBrokerConfig, true));
+    assert_eq!(
+        found("message.max.bytes"),
+        (text("2000000"), ConfigSource::DynamicDefaultBrokerConfig, false)
+    );
+    assert_eq!(found("delete.topic.enable"), (text("true"), ConfigSource::DefaultConfig, true));
+    assert_eq!(found("log.retention.ms"), (None, ConfigSource::DefaultConfig, false));
+    assert_eq!(found("log.retention.hours"), (text("168"), ConfigSource::DefaultConfig, true));
+    assert_eq!(found("node.id"), (text("3"), ConfigSource::StaticBrokerConfig, true));
+    assert_eq!(found("broker.rack").0, None);
+    assert_eq!(found("inter.broker.protocol.version").0, text("4.1-IV1"));
+}
+
+#[test]
+fn synonyms_are_kafkas() {
+    let config = broker(&[("log.retention.hours", "2")], &[("log.retention.ms", "1000")]);
+    let names = |name: &str| {
+        let synonyms = entry(&config, name).synonyms;
+        synonyms.into_iter().map(|synonym| synonym.name).collect::<Vec<_>>()
+    };
+    let hours = "log.retention.hours";
+    assert_eq!(names("log.retention.ms"), ["log.retention.ms", hours, hours]);
+    assert_eq!(names(hours), [hours, hours], "what stands before its own name is dropped");
+    assert_eq!(names("log.flush.scheduler.interval.ms"), ["log.flush.scheduler.interval.ms"]);
+    assert!(names("log.flush.interval.ms").is_empty());
+}
+
+#[test]
+fn the_cluster_describes_what_is_set_for_it() {
+    let config = broker(&[("num.partitions", "6")], &[("log.segment.bytes", "2097152")]);
+    let entries = config.describe("", 3, None).unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!((entries[0].name, entries[0].synonyms.len()), ("log.segment.bytes", 1));
+    assert!(BrokerConfig::default().describe("", 3, None).unwrap().is_empty());
+}
+
+#[test]
+fn other_brokers_are_not_described() {
+    let config = BrokerConfig::default();
+    for (name, message) in [
+        ("4", "Unexpected broker id, expected 3 or empty string, but received 4"),
+        ("x", "Broker id must be an integer, but it is: x"),
+    ] {
+        let error = config.describe(name, 3, None).unwrap_err();
+        assert_eq!((error.kind, error.message), (InvalidRequest, message.into()));
+    }
+}
+
+#[test]
+fn dynamic_configs_can_be_altered_for_the_cluster() {
+    let config = broker(&[], &[("log.retention.ms", "1000")]);
+    let changes = [
+        assign("message.max.bytes", "5000"),
+        ConfigChange {
+            name: "log.cleanup.policy".into(),
+            operation: ConfigOperation::Append,
+            value: Some("compact".into()),
+        },
+        ConfigChange {
+            name: "log.retention.ms".into(),
+            operation: ConfigOperation::Delete,
+            value: None,
+        },
+    ];
+    let dynamic = config.alter("", &changes).unwrap();
+    let expected = set(&[("log.cleanup.policy", "delete,compact"), ("message.max.bytes", "5000")]);
+    assert_eq!(dynamic, expected);
+    let resolved = TopicConfig::resolve(&Overrides::new(), &config.with_stored(&dynamic));
+    assert_eq!((resolved.max_message_bytes, resolved.cleanup.compact), (5000, true));
+    let replaced = config.replace("", vec![("log.segment.bytes".into(), Some("1048576".into()))]);
+    assert_eq!(replaced, Ok(set(&[("log.segment.bytes", "1048576")])));
+}
+
+#[test]
+fn what_cannot_be_altered_is_refused_in_kafkas_words() {
+    let config = BrokerConfig::default();
+    let refused = |name: &str, changes: &[ConfigChange]| {
+        let error = config.alter(name, changes).unwrap_err();
+        (error.kind, error.message)
+    };
+    assert_eq!(
+        refused("", &[assign("num.partitions", "2"), assign("auto.create.topics.enable", "true")]),
+        (
+            InvalidRequest,
+            "Cannot update these configs dynamically: Set(auto.create.topics.enable, \
+             num.partitions)"
+                .into()
+        )
+    );
+    assert_eq!(
+        refused("", &[assign("log.segment.bytes", "1")]),
+        (
+            InvalidRequest,
+            "Invalid value 1 for configuration log.segment.bytes: Value must be at least 1048576"
+                .into()
+        )
+    );
+    assert_eq!(
+        refused("", &[assign("x", "1")]),
+        (InvalidRequest, "Unknown broker config name: x".into())
+    );
+    let append = ConfigChange {
+        name: "message.max.bytes".into(),
+        operation: ConfigOperation::Append,
+        value: Some("1".into()),
+    };
+    assert_eq!(
+        refused("", &[append]),
+        (
+            InvalidConfig,
+            "Config value append is not allowed for config key: message.max.bytes".into()
+        )
+    );
+    let (kind, message) = refused("3", &[assign("message.max.bytes", "5000")]);
+    assert_eq!(kind, InvalidRequest);
+    assert!(message.starts_with("Configs of a single broker cannot be altered"), "{message}");
+}
+
+#[test]
+fn stored_values_that_are_no_longer_acceptable_are_left_out() {
+    let config = broker(&[("num.partitions", "6")], &[("message.max.bytes", "1")]);
+    let stored = set(&[
+        ("log.cleaner.max.compaction.lag.ms", "5"),
+        ("log.cleaner.min.compaction.lag.ms", "6"),
+        ("log.segment.bytes", "2097152"),
+        ("message.max.bytes", "many"),
+        ("removed.later", "1"),
+    ]);
+    let config = config.with_stored(&stored);
+    let expected =
+        set(&[("log.cleaner.max.compaction.lag.ms", "5"), ("log.segment.bytes", "2097152")]);
+    assert_eq!(*config.dynamic(), expected);
+    assert_eq!(config.num_partitions, 6, "static values stay");
+}

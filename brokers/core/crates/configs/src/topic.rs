@@ -1,0 +1,239 @@
+//! Configs of topics.
+
+use super::alter::{ConfigChange, apply, check_changes};
+use super::broker::BrokerConfig;
+use super::definition::{ConfigType, Effect, Value};
+use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, source_of, wanted};
+use super::topic_table::{TOPIC_CONFIGS, TopicDefinition};
+use super::{ConfigError, Overrides};
+use freshet_wire::records::TimestampType;
+
+/// What happens to old records. With neither, everything is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CleanupPolicy {
+    /// Drop them by time and size.
+    pub delete: bool,
+    /// Keep the last record of each key.
+    pub compact: bool,
+}
+
+/// The configs of a topic that the engine reads, resolved from overrides and broker defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopicConfig {
+    /// What happens to old records.
+    pub cleanup: CleanupPolicy,
+    /// Age in milliseconds from which records are dropped; none for no bound.
+    pub retention_ms: Option<i64>,
+    /// Bytes of a partition from which the oldest records are dropped; none for no bound.
+    pub retention_bytes: Option<u64>,
+    /// Largest record batch in bytes.
+    pub max_message_bytes: u32,
+    /// Whose clock stamps records.
+    pub timestamp_type: TimestampType,
+    /// How many milliseconds a CreateTime may lie behind the broker's clock.
+    pub timestamp_before_max_ms: i64,
+    /// How many milliseconds a CreateTime may lie ahead of the broker's clock.
+    pub timestamp_after_max_ms: i64,
+    /// Size at which Kafka would start a segment, in bytes.
+    pub segment_bytes: u32,
+    /// Age at which Kafka would start a segment, in milliseconds.
+    pub segment_ms: i64,
+    /// Milliseconds for which compaction keeps tombstones.
+    pub delete_retention_ms: i64,
+    /// Milliseconds for which a record stays uncompacted.
+    pub min_compaction_lag_ms: i64,
+    /// Milliseconds after which a record must be compacted.
+    pub max_compaction_lag_ms: i64,
+    /// Share of uncompacted bytes from which a partition is compacted, 0 to 1.
+    pub min_cleanable_dirty_ratio: f64,
+    /// Reported; the storage gives durability.
+    pub min_insync_replicas: i32,
+}
+
+impl TopicConfig {
+    /// Resolves the configs of a topic. What cannot be read (it was acceptable once) counts as not
+    /// set and is logged: a topic must not go offline over it.
+    pub fn resolve(overrides: &Overrides, broker: &BrokerConfig) -> Self {
+        let value = |name: &str| {
+            let topic = definition(name).expect("the table holds every name used here");
+            overrides
+                .get(name)
+                .and_then(|text| match topic.definition.parse(text) {
+                    Ok(value) => Some(value),
+                    Err(error) => {
+                        tracing::error!(%error, "a topic config is ignored");
+                        None
+                    }
+                })
+                .unwrap_or_else(|| broker.topic_default(topic))
+        };
+        let integer = |name: &str| match value(name) {
+            Value::Integer(number) => number,
+            other => unreachable!("{name} is a number in the table, not {other}"),
+        };
+        // A rule of the table, or the type, keeps these within bounds.
+        let unsigned = |name: &str| u32::try_from(integer(name).max(0)).unwrap_or(u32::MAX);
+        let policies = match value("cleanup.policy") {
+            Value::List(policies) => policies,
+            other => unreachable!("cleanup.policy is a list in the table, not {other}"),
+        };
+        let has = |policy: &str| policies.iter().any(|given| given == policy);
+        let append_time = value("message.timestamp.type") == Value::Text("LogAppendTime".into());
+        Self {
+            cleanup: CleanupPolicy { delete: has("delete"), compact: has("compact") },
+            retention_ms: Some(integer("retention.ms")).filter(|ms| *ms >= 0),
+            retention_bytes: u64::try_from(integer("retention.bytes")).ok(),
+            max_message_bytes: unsigned("max.message.bytes"),
+            timestamp_type: if append_time {
+                TimestampType::LogAppendTime
+            } else {
+                TimestampType::CreateTime
+            },
+            timestamp_before_max_ms: integer("message.timestamp.before.max.ms"),
+            timestamp_after_max_ms: integer("message.timestamp.after.max.ms"),
+            segment_bytes: unsigned("segment.bytes"),
+            segment_ms: integer("segment.ms"),
+            delete_retention_ms: integer("delete.retention.ms"),
+            min_compaction_lag_ms: integer("min.compaction.lag.ms"),
+            max_compaction_lag_ms: integer("max.compaction.lag.ms"),
+            min_cleanable_dirty_ratio: match value("min.cleanable.dirty.ratio") {
+                Value::Double(ratio) => ratio,
+                other => unreachable!("the ratio is a double in the table, not {other}"),
+            },
+            min_insync_replicas: i32::try_from(integer("min.insync.replicas")).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// Names of all topic configs, sorted, with their effect.
+pub fn topic_config_names() -> impl Iterator<Item = (&'static str, Effect)> {
+    TOPIC_CONFIGS.iter().map(|topic| (topic.definition.name, topic.definition.effect))
+}
+
+/// Applies an IncrementalAlterConfigs request to a topic's overrides and returns the new ones.
+///
+/// # Errors
+/// Where a change, or what results of all of them, is not acceptable; then nothing is changed.
+pub fn alter_topic(
+    current: &Overrides,
+    changes: &[ConfigChange],
+    broker: &BrokerConfig,
+) -> Result<Overrides, ConfigError> {
+    let result = apply(current, changes, |change| {
+        definition(&change.name)
+            .map(|topic| topic.definition)
+            .filter(|definition| definition.config_type == ConfigType::List)
+            .and_then(|definition| definition.default)
+            .ok_or_else(|| {
+                ConfigError::config(format!(
+                    "Can't {} to key {} because its type is not LIST.",
+                    change.operation.name(),
+                    change.name
+                ))
+            })
+    })?;
+    validate_topic(&result, broker)?;
+    Ok(result)
+}
+
+/// The overrides of a topic that is created, or whose configs a legacy AlterConfigs request
+/// replaces: what the request says and nothing else.
+///
+/// # Errors
+/// Where they are not acceptable.
+pub fn replace_topic(
+    configs: Vec<(String, Option<String>)>,
+    broker: &BrokerConfig,
+) -> Result<Overrides, ConfigError> {
+    let changes: Vec<ConfigChange> =
+        configs.into_iter().map(|(name, value)| ConfigChange::set(name, value)).collect();
+    check_changes(&changes)?;
+    let changes = changes.into_iter();
+    let result = changes.filter_map(|change| Some((change.name, change.value?))).collect();
+    validate_topic(&result, broker)?;
+    Ok(result)
+}
+
+/// Checks a whole set of overrides: names, values, and what must fit together, as Kafka's
+/// `LogConfig.validate` does on a broker without tiered storage.
+///
+/// # Errors
+/// INVALID_CONFIG.
+pub fn validate_topic(overrides: &Overrides, broker: &BrokerConfig) -> Result<(), ConfigError> {
+    let unknown = overrides.keys().find(|name| definition(name).is_none());
+    if let Some(name) = unknown {
+        return Err(ConfigError::config(format!("Unknown topic config name: {name}")));
+    }
+    for (name, text) in overrides {
+        if let Some(topic) = definition(name) {
+            let value = topic.definition.parse(text)?;
+            if name == "remote.storage.enable" && value == Value::Boolean(true) {
+                return Err(ConfigError::config(
+                    "Tiered Storage functionality is disabled in the broker. Topic cannot be \
+                     configured with remote log storage.",
+                ));
+            }
+        }
+    }
+    check_compaction_lags(&TopicConfig::resolve(overrides, broker))
+}
+
+/// The bounds of compaction must leave a time in which it may happen.
+pub(super) fn check_compaction_lags(config: &TopicConfig) -> Result<(), ConfigError> {
+    let (min, max) = (config.min_compaction_lag_ms, config.max_compaction_lag_ms);
+    if min <= max {
+        return Ok(());
+    }
+    Err(ConfigError::config(format!(
+        "conflict topic config setting min.compaction.lag.ms ({min}) > max.compaction.lag.ms \
+         ({max})"
+    )))
+}
+
+/// The configs of a topic as DescribeConfigs reports them, sorted by name. `keys` are the names
+/// that the request asks for, none for all; unknown ones are left out, as in Kafka.
+pub fn describe_topic(
+    overrides: &Overrides,
+    broker: &BrokerConfig,
+    keys: Option<&[String]>,
+) -> Vec<ConfigEntry> {
+    TOPIC_CONFIGS
+        .iter()
+        .filter(|topic| wanted(keys, topic.definition.name))
+        .map(|topic| describe(topic, overrides, broker))
+        .collect()
+}
+
+fn describe(topic: &TopicDefinition, overrides: &Overrides, broker: &BrokerConfig) -> ConfigEntry {
+    let definition = topic.definition;
+    let own = overrides.get(definition.name).map(|text| {
+        definition.parse(text).map_or_else(|_| text.clone(), |value| value.to_string())
+    });
+    let mut synonyms = Vec::new();
+    if let Some(value) = &own {
+        synonyms.push(ConfigSynonym {
+            name: definition.name.to_owned(),
+            value: value.clone(),
+            source: ConfigSource::DynamicTopicConfig,
+        });
+    }
+    synonyms.extend(broker.topic_synonyms(topic));
+    ConfigEntry {
+        name: definition.name,
+        value: Some(own.unwrap_or_else(|| broker.topic_default(topic).to_string())),
+        source: source_of(&synonyms),
+        read_only: false,
+        config_type: definition.config_type,
+        synonyms,
+        documentation: definition.full_documentation(),
+    }
+}
+
+fn definition(name: &str) -> Option<&'static TopicDefinition> {
+    let place = TOPIC_CONFIGS.binary_search_by(|topic| topic.definition.name.cmp(name)).ok()?;
+    Some(&TOPIC_CONFIGS[place])
+}
+
+#[cfg(test)]
+#[path = "topic_tests.rs"]
+mod tests;

@@ -1,0 +1,296 @@
+//! The group coordinator of a broker: all partitions of `__consumer_offsets` that it leads.
+//!
+//! Each partition is a mutex around plain data, never held across an await. What a step of a group
+//! asks for is done under the same lock: answers go to their requests, and records join the
+//! group's queue (`writes`), which one task per busy group drains. So the records of a group are
+//! appended in order and what arrives during an append goes out together with the next, while
+//! other groups append on their own. One task serves the timers of all groups.
+
+mod admin;
+mod load;
+mod membership;
+mod offsets;
+mod removal;
+mod timer;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{JoinResponse, SyncResponse};
+use super::context::{Context, Effect, Now, Waiter};
+use super::deadlines::Deadlines;
+use super::offsets::Offsets;
+use super::settings::GroupSettings;
+use super::state::{Group, GroupState};
+use crate::{CoordinatorLog, partition_for};
+use freshet_world::env::{Clock, Randomness};
+pub use load::LoadSummary;
+pub use removal::DeletedTopics;
+use timer::TimerKey;
+use writes::Queue;
+
+/// The group coordinator. See the module for how it works.
+///
+/// All requests answer `NOT_COORDINATOR` for a group whose partition is not loaded here, and
+/// `COORDINATOR_LOAD_IN_PROGRESS` while it is being loaded, before anything else is looked at.
+/// Dropping it ends its timers; whoever stops serving should [`GroupCoordinator::close`] it.
+pub struct GroupCoordinator {
+    inner: Arc<Inner>,
+}
+
+/// What requests, the timer task and the writers share.
+struct Inner {
+    settings: GroupSettings,
+    log: Arc<dyn CoordinatorLog>,
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    started: Instant,
+    partitions: Vec<Partition>,
+    deadlines: Mutex<Deadlines<TimerKey>>,
+    /// The earliest deadline came forward.
+    deadlines_changed: Notify,
+    next_number: AtomicU64,
+    closed: CancellationToken,
+}
+
+struct Partition {
+    state: Mutex<PartitionState>,
+    /// Held for reading by appends and for writing by a load, so that a load sees the outcome of
+    /// every append that began before it.
+    appends: tokio::sync::RwLock<()>,
+}
+
+enum PartitionState {
+    NotLed,
+    /// The number tells this load from a later one.
+    Loading(u64),
+    Active(Shard),
+}
+
+/// The groups of one partition.
+#[derive(Default)]
+struct Shard {
+    /// Tells this load from a later one.
+    epoch: u64,
+    groups: BTreeMap<String, Entry>,
+    waiters: BTreeMap<Waiter, Reply>,
+}
+
+/// A group and what the service keeps with it.
+struct Entry {
+    group: Group,
+    offsets: Offsets,
+    /// The log may hold a record of the group itself, not only of its offsets.
+    in_log: bool,
+    queue: Queue,
+    /// When the timer task looks at the group; it may find that nothing is due.
+    scheduled: Option<Duration>,
+}
+
+/// Where the answer to a parked request goes.
+enum Reply {
+    Join(oneshot::Sender<JoinResponse>),
+    Sync(oneshot::Sender<SyncResponse>),
+}
+
+impl Entry {
+    fn new(group: Group) -> Self {
+        Self {
+            group,
+            offsets: Offsets::default(),
+            in_log: false,
+            queue: Queue::default(),
+            scheduled: None,
+        }
+    }
+
+    /// Whether clients may see the group. One that nobody has joined and that has nothing in the
+    /// log is only the place where writes queue.
+    fn exists(&self) -> bool {
+        self.in_log
+            || !self.offsets.is_empty()
+            || self.group.state() != GroupState::Empty
+            || self.group.has_anyone()
+    }
+}
+
+impl Shard {
+    /// The group, if clients may see it.
+    fn existing(&self, group_id: &str) -> Option<&Entry> {
+        self.groups.get(group_id).filter(|entry| entry.exists())
+    }
+
+    fn entry(&mut self, group_id: &str) -> &mut Entry {
+        if !self.groups.contains_key(group_id) {
+            self.groups.insert(group_id.to_owned(), Entry::new(Group::new(group_id)));
+        }
+        self.groups.get_mut(group_id).expect("it was just put in")
+    }
+
+    fn answer(&mut self, effect: Effect) {
+        // A client that has gone does not listen any more: that is no error.
+        match effect {
+            Effect::Join(waiter, response) => {
+                if let Some(Reply::Join(reply)) = self.waiters.remove(&waiter) {
+                    let _ = reply.send(response);
+                }
+            }
+            Effect::Sync(waiter, response) => {
+                if let Some(Reply::Sync(reply)) = self.waiters.remove(&waiter) {
+                    let _ = reply.send(response);
+                }
+            }
+            Effect::Persist(_) => {}
+        }
+    }
+}
+
+impl PartitionState {
+    fn active(&mut self) -> Result<&mut Shard, ResponseError> {
+        match self {
+            Self::Active(shard) => Ok(shard),
+            Self::Loading(_) => Err(ResponseError::CoordinatorLoadInProgress),
+            Self::NotLed => Err(ResponseError::NotCoordinator),
+        }
+    }
+
+    fn is_loading(&self, epoch: u64) -> bool {
+        matches!(self, Self::Loading(current) if *current == epoch)
+    }
+
+    /// The shard, if it is still the one of that load.
+    fn active_since(&mut self, epoch: u64) -> Option<&mut Shard> {
+        match self {
+            Self::Active(shard) if shard.epoch == epoch => Some(shard),
+            _ => None,
+        }
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Now {
+        Now { monotonic: self.started.elapsed(), wall_ms: self.clock.now_ms() }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context::new(self.now(), &self.settings)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn index_of(&self, group_id: &str) -> i32 {
+        let count = i32::try_from(self.partitions.len()).unwrap_or(i32::MAX);
+        partition_for(group_id, count)
+    }
+
+    fn partition(&self, index: i32) -> Result<&Partition, ResponseError> {
+        let known = usize::try_from(index).ok().and_then(|index| self.partitions.get(index));
+        known.ok_or(ResponseError::NotCoordinator)
+    }
+
+    fn lock(&self, index: i32) -> Result<MutexGuard<'_, PartitionState>, ResponseError> {
+        Ok(self.partition(index)?.state.lock())
+    }
+
+    /// Does what a step of a group asked for, and sees to its next deadline. `stored` is told the
+    /// outcome of the record that the step appends, if it appends one.
+    fn carry_out(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        cx: Context<'_>,
+        mut stored: Option<oneshot::Sender<Result<(), ResponseError>>>,
+    ) {
+        for effect in cx.effects {
+            match effect {
+                Effect::Persist(persist) => {
+                    self.enqueue_group(index, shard, group_id, persist, stored.take());
+                }
+                answer => shard.answer(answer),
+            }
+        }
+        self.tidy(index, shard, group_id);
+    }
+
+    /// Forgets a group of which nothing is left; sees to the next deadline of any other.
+    fn tidy(&self, index: i32, shard: &mut Shard, group_id: &str) {
+        let Some(entry) = shard.groups.get_mut(group_id) else {
+            return;
+        };
+        if !entry.exists() && entry.queue.is_idle() {
+            shard.groups.remove(group_id);
+            return;
+        }
+        let Some(next) = entry.group.next_deadline() else {
+            return;
+        };
+        // A deadline that is put off, as by every heartbeat, costs nothing here.
+        if entry.scheduled.is_none_or(|scheduled| next < scheduled) {
+            entry.scheduled = Some(next);
+            self.schedule(TimerKey::group(index, group_id), next);
+        }
+    }
+}
+
+impl GroupCoordinator {
+    /// A coordinator over `partition_count` partitions, none of which is loaded. Must be called
+    /// within a tokio runtime, on which its timers and appends run.
+    pub fn new(
+        settings: GroupSettings,
+        partition_count: i32,
+        log: Arc<dyn CoordinatorLog>,
+        clock: Arc<dyn Clock>,
+        randomness: Arc<dyn Randomness>,
+    ) -> Self {
+        let partition = |_| Partition {
+            state: Mutex::new(PartitionState::NotLed),
+            appends: tokio::sync::RwLock::new(()),
+        };
+        let inner = Arc::new(Inner {
+            settings,
+            log,
+            clock,
+            randomness,
+            started: Instant::now(),
+            partitions: (0..partition_count).map(partition).collect(),
+            deadlines: Mutex::new(Deadlines::default()),
+            deadlines_changed: Notify::new(),
+            next_number: AtomicU64::new(1),
+            closed: CancellationToken::new(),
+        });
+        tokio::spawn(Arc::clone(&inner).run_timers());
+        Self { inner }
+    }
+
+    /// The partition of `__consumer_offsets` that holds the group.
+    pub fn partition_for(&self, group_id: &str) -> i32 {
+        self.inner.index_of(group_id)
+    }
+
+    /// Unloads every partition and ends the timers.
+    pub fn close(&self) {
+        self.inner.closed.cancel();
+        let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
+        for index in 0..count {
+            self.unload(index);
+        }
+    }
+}
+
+impl Drop for GroupCoordinator {
+    fn drop(&mut self) {
+        self.inner.closed.cancel();
+    }
+}

@@ -1,0 +1,165 @@
+//! `JoinGroup`, `SyncGroup`, Heartbeat and `LeaveGroup` over all groups.
+
+use kafka_protocol::ResponseError;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::writes::Settled;
+use super::{GroupCoordinator, Inner, Reply, Shard};
+use crate::group::api::{
+    HeartbeatRequest, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, LeavingMember,
+    LeftMember, SyncRequest, SyncResponse,
+};
+use crate::group::context::{Effect, Waiter};
+
+impl GroupCoordinator {
+    /// `JoinGroup`. Answers once the rebalance lets the member in.
+    pub async fn join_group(&self, request: JoinRequest) -> JoinResponse {
+        match self.start_join(&request) {
+            Ok(answer) => answer.await.unwrap_or_else(|_| {
+                JoinResponse::refused(request.member_id, ResponseError::NotCoordinator)
+            }),
+            Err(error) => JoinResponse::refused(request.member_id, error),
+        }
+    }
+
+    fn start_join(
+        &self,
+        request: &JoinRequest,
+    ) -> Result<oneshot::Receiver<JoinResponse>, ResponseError> {
+        let inner = &self.inner;
+        check_group_id(&request.group_id)?;
+        let session = inner.settings.min_session_timeout_ms..=inner.settings.max_session_timeout_ms;
+        if !session.contains(&request.session_timeout_ms) {
+            return Err(ResponseError::InvalidSessionTimeout);
+        }
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = state.active()?;
+        if !request.member_id.is_empty() && shard.existing(&request.group_id).is_none() {
+            return Err(ResponseError::UnknownMemberId);
+        }
+        let (reply, answer) = oneshot::channel();
+        let waiter = inner.park(shard, Reply::Join(reply));
+        let mut cx = inner.context();
+        let group = &mut shard.entry(&request.group_id).group;
+        group.join(request, inner.random_uuid(), waiter, &mut cx);
+        inner.carry_out(index, shard, &request.group_id, cx, None);
+        Ok(answer)
+    }
+
+    /// `SyncGroup`. Answers once the leader's assignment is durable.
+    pub async fn sync_group(&self, request: SyncRequest) -> SyncResponse {
+        match self.start_sync(&request) {
+            Ok(answer) => answer
+                .await
+                .unwrap_or_else(|_| SyncResponse::refused(ResponseError::NotCoordinator)),
+            Err(error) => SyncResponse::refused(error),
+        }
+    }
+
+    fn start_sync(
+        &self,
+        request: &SyncRequest,
+    ) -> Result<oneshot::Receiver<SyncResponse>, ResponseError> {
+        let inner = &self.inner;
+        check_group_id(&request.group_id)?;
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = state.active()?;
+        if shard.existing(&request.group_id).is_none() {
+            return Err(ResponseError::UnknownMemberId);
+        }
+        let (reply, answer) = oneshot::channel();
+        let waiter = inner.park(shard, Reply::Sync(reply));
+        let mut cx = inner.context();
+        shard.entry(&request.group_id).group.sync(request, waiter, &mut cx);
+        inner.carry_out(index, shard, &request.group_id, cx, None);
+        Ok(answer)
+    }
+
+    /// Heartbeat. While the partition is being loaded it is taken for granted, as by Kafka: the
+    /// load gives every member a whole session.
+    ///
+    /// # Errors
+    /// `INVALID_GROUP_ID`, `NOT_COORDINATOR`, and those of [`super::super::Group::heartbeat`].
+    pub fn heartbeat(&self, request: &HeartbeatRequest) -> Result<(), ResponseError> {
+        let inner = &self.inner;
+        check_group_id(&request.group_id)?;
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = match state.active() {
+            Err(ResponseError::CoordinatorLoadInProgress) => return Ok(()),
+            other => other?,
+        };
+        if shard.existing(&request.group_id).is_none() {
+            return Err(ResponseError::UnknownMemberId);
+        }
+        let cx = inner.context();
+        let outcome = shard.entry(&request.group_id).group.heartbeat(request, &cx);
+        inner.carry_out(index, shard, &request.group_id, cx, None);
+        outcome
+    }
+
+    /// `LeaveGroup`. Where the last member leaves, answers once that is durable.
+    pub async fn leave_group(&self, request: LeaveRequest) -> LeaveResponse {
+        let refused = |error| LeaveResponse { error: Some(error), members: Vec::new() };
+        let (members, stored) = match self.start_leave(&request) {
+            Ok(started) => started,
+            Err(error) => return refused(error),
+        };
+        if let Some(stored) = stored {
+            let outcome = stored.await.unwrap_or(Err(ResponseError::NotCoordinator));
+            if let Err(error) = outcome {
+                return refused(error);
+            }
+        }
+        LeaveResponse { error: None, members }
+    }
+
+    /// What became of each member, and where the outcome of the append comes if there is one.
+    fn start_leave(
+        &self,
+        request: &LeaveRequest,
+    ) -> Result<(Vec<LeftMember>, Option<Settled>), ResponseError> {
+        let inner = &self.inner;
+        check_group_id(&request.group_id)?;
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = state.active()?;
+        if shard.existing(&request.group_id).is_none() {
+            let unknown = |member: &LeavingMember| LeftMember {
+                member_id: member.member_id.clone(),
+                instance_id: member.instance_id.clone(),
+                error: Some(ResponseError::UnknownMemberId),
+            };
+            return Ok((request.members.iter().map(unknown).collect(), None));
+        }
+        let mut cx = inner.context();
+        let members = shard.entry(&request.group_id).group.leave(&request.members, &mut cx)?;
+        let is_stored = cx.effects.iter().any(|effect| matches!(effect, Effect::Persist(_)));
+        let (outcome, settled) = oneshot::channel();
+        inner.carry_out(index, shard, &request.group_id, cx, Some(outcome));
+        Ok((members, is_stored.then_some(settled)))
+    }
+}
+
+/// Only committed offsets may be of the group with an empty name.
+fn check_group_id(group_id: &str) -> Result<(), ResponseError> {
+    if group_id.is_empty() { Err(ResponseError::InvalidGroupId) } else { Ok(()) }
+}
+
+impl Inner {
+    fn park(&self, shard: &mut Shard, reply: Reply) -> Waiter {
+        let waiter = Waiter(self.next_number());
+        shard.waiters.insert(waiter, reply);
+        waiter
+    }
+
+    /// A random UUID (version 4).
+    fn random_uuid(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.randomness.fill(&mut bytes);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+}

@@ -1,0 +1,290 @@
+//! `OffsetCommit`, `OffsetFetch` and `OffsetDelete` over all groups.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use tokio::sync::oneshot;
+
+use super::removal::{DeletedTopics, Removal};
+use super::writes::Settled;
+use super::{Entry, GroupCoordinator, Inner, Shard};
+use crate::group::api::{
+    FetchedOffset, FetchedTopic, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
+    OffsetToCommit, TopicErrors, TopicPartitions,
+};
+use crate::group::offsets::{CommittedOffset, Offsets};
+use crate::group::state::GroupState;
+use crate::group::subscription::CONSUMER;
+
+/// From this version a commit to an unknown group answers `GROUP_ID_NOT_FOUND`.
+const COMMIT_KNOWS_GROUP_ID_NOT_FOUND: i16 = 9;
+
+impl GroupCoordinator {
+    /// `OffsetCommit`. Answers once the offsets are durable: for each offset of the request, in its
+    /// order, `None` or `OFFSET_METADATA_TOO_LARGE`.
+    ///
+    /// # Errors
+    /// For all offsets alike: those of
+    /// [`crate::group::Group::validate_commit`], `GROUP_ID_NOT_FOUND` or (before
+    /// version 9) `ILLEGAL_GENERATION` where a member commits to an unknown group,
+    /// `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`, and that of the append.
+    pub async fn commit_offsets(
+        &self,
+        request: OffsetCommitRequest,
+    ) -> Result<Vec<Option<ResponseError>>, ResponseError> {
+        let limit = self.inner.settings.offset_metadata_max_bytes;
+        let is_too_large = |offset: &OffsetToCommit| {
+            let metadata = offset.metadata.as_deref().unwrap_or_default();
+            // At most as many units as bytes, so that most need no counting.
+            metadata.len() > limit && metadata.encode_utf16().count() > limit
+        };
+        let errors: Vec<_> = request
+            .offsets
+            .iter()
+            .map(|offset| is_too_large(offset).then_some(ResponseError::OffsetMetadataTooLarge))
+            .collect();
+        if let Some(settled) = self.start_commit(request, &errors)? {
+            settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
+        }
+        Ok(errors)
+    }
+
+    fn start_commit(
+        &self,
+        request: OffsetCommitRequest,
+        errors: &[Option<ResponseError>],
+    ) -> Result<Option<Settled>, ResponseError> {
+        let inner = &self.inner;
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = state.active()?;
+        validate_commit(shard, &request)?;
+        let cx = inner.context();
+        let commit_timestamp_ms = cx.now.wall_ms;
+        if shard.existing(&request.group_id).is_some() {
+            shard.entry(&request.group_id).group.committed_by(&request.member_id, &cx);
+            inner.carry_out(index, shard, &request.group_id, cx, None);
+        }
+        let expire_timestamp_ms = (request.retention_time_ms != -1)
+            .then(|| commit_timestamp_ms.saturating_add(request.retention_time_ms));
+        let fitting = request.offsets.into_iter().zip(errors).filter(|(_, error)| error.is_none());
+        let offsets: Vec<_> = fitting
+            .map(|(offset, _)| {
+                let value = CommittedOffset {
+                    offset: offset.offset,
+                    leader_epoch: offset.leader_epoch,
+                    metadata: offset.metadata.unwrap_or_default(),
+                    commit_timestamp_ms,
+                    expire_timestamp_ms,
+                };
+                (offset.topic, offset.partition, value)
+            })
+            .collect();
+        if offsets.is_empty() {
+            return Ok(None);
+        }
+        let (outcome, settled) = oneshot::channel();
+        inner.enqueue_offsets(index, shard, &request.group_id, offsets, outcome);
+        Ok(Some(settled))
+    }
+
+    /// `OffsetFetch` of one group: what is durable. An unknown group, and a partition without an
+    /// offset, answer −1. Whether this broker still leads the partition is the caller's to check.
+    ///
+    /// # Errors
+    /// `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`.
+    pub async fn fetch_offsets(
+        &self,
+        request: OffsetFetchRequest,
+    ) -> Result<Vec<FetchedTopic>, ResponseError> {
+        let inner = &self.inner;
+        let index = inner.index_of(&request.group_id);
+        if request.require_stable
+            && let Some(settled) = self.await_commits(index, &request.group_id)?
+        {
+            settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
+        }
+        let mut state = inner.lock(index)?;
+        let entry = state.active()?.existing(&request.group_id);
+        let none = Offsets::default();
+        let offsets = entry.map_or(&none, |entry| &entry.offsets);
+        Ok(match request.topics {
+            Some(topics) => fetch_some(offsets, topics),
+            None => fetch_all(offsets),
+        })
+    }
+
+    fn await_commits(&self, index: i32, group_id: &str) -> Result<Option<Settled>, ResponseError> {
+        let mut state = self.inner.lock(index)?;
+        let shard = state.active()?;
+        if shard.groups.get(group_id).is_none_or(|entry| entry.queue.is_idle()) {
+            return Ok(None);
+        }
+        let (outcome, settled) = oneshot::channel();
+        self.inner.enqueue_barrier(index, shard, group_id, outcome);
+        Ok(Some(settled))
+    }
+
+    /// `OffsetDelete`. Answers once the offsets are gone for good; `GROUP_SUBSCRIBED_TO_TOPIC` for
+    /// those of a topic to which a member subscribes. A partition without an offset is no error.
+    ///
+    /// # Errors
+    /// `INVALID_GROUP_ID`, `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP` for a group with members that
+    /// is not one of consumers, `NOT_COORDINATOR`, `COORDINATOR_LOAD_IN_PROGRESS`, and that of the
+    /// append.
+    pub async fn delete_offsets(
+        &self,
+        request: OffsetDeleteRequest,
+    ) -> Result<TopicErrors, ResponseError> {
+        let (errors, settled) = self.start_delete(request)?;
+        settled.await.unwrap_or(Err(ResponseError::NotCoordinator))?;
+        Ok(errors)
+    }
+
+    fn start_delete(
+        &self,
+        request: OffsetDeleteRequest,
+    ) -> Result<(TopicErrors, Settled), ResponseError> {
+        let inner = &self.inner;
+        if request.group_id.is_empty() {
+            return Err(ResponseError::InvalidGroupId);
+        }
+        let index = inner.index_of(&request.group_id);
+        let mut state = inner.lock(index)?;
+        let shard = state.active()?;
+        let entry = shard.existing(&request.group_id).ok_or(ResponseError::GroupIdNotFound)?;
+        let is_consumers = entry.group.protocol_type() == Some(CONSUMER);
+        if entry.group.state() != GroupState::Empty && !is_consumers {
+            return Err(ResponseError::NonEmptyGroup);
+        }
+        let mut errors = TopicErrors::new();
+        let mut wanted = Vec::new();
+        for (topic, partitions) in request.topics {
+            let is_subscribed = entry.group.is_subscribed_to(&topic);
+            let error = is_subscribed.then_some(ResponseError::GroupSubscribedToTopic);
+            if error.is_none() {
+                wanted.extend(partitions.iter().map(|partition| (topic.clone(), *partition)));
+            }
+            let partitions = partitions.into_iter().map(|partition| (partition, error)).collect();
+            errors.push((topic, partitions));
+        }
+        let (outcome, settled) = oneshot::channel();
+        let removal = Removal::Offsets(wanted, outcome);
+        inner.enqueue_removal(index, shard, &request.group_id, removal);
+        Ok((errors, settled))
+    }
+
+    /// A topic was deleted: forgets what all loaded groups have committed for it, so that a topic
+    /// of the same name starts without offsets.
+    ///
+    /// # Errors
+    /// The first error of an append. Other groups are seen to nevertheless.
+    pub async fn forget_topic(&self, topic: &str) -> Result<(), ResponseError> {
+        self.forget_deleted(None, DeletedTopics::from([(topic.to_owned(), i64::MAX)])).await
+    }
+
+    /// As [`GroupCoordinator::forget_topic`] for several topics, in one partition or in all, and of
+    /// each only what was committed up to a time: a topic of the same name may be there again.
+    ///
+    /// # Errors
+    /// As [`GroupCoordinator::forget_topic`].
+    pub async fn forget_deleted(
+        &self,
+        index: Option<i32>,
+        deleted: DeletedTopics,
+    ) -> Result<(), ResponseError> {
+        let deleted = Arc::new(deleted);
+        let mut pending = Vec::new();
+        let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
+        for index in index.map_or(0..count, |index| index..index + 1) {
+            self.inner.start_forgetting(index, &deleted, &mut pending);
+        }
+        let mut outcome = Ok(());
+        for settled in pending {
+            let one = settled.await.unwrap_or(Err(ResponseError::NotCoordinator));
+            outcome = outcome.and(one);
+        }
+        outcome
+    }
+}
+
+impl Inner {
+    fn start_forgetting(
+        self: &Arc<Self>,
+        index: i32,
+        deleted: &Arc<DeletedTopics>,
+        pending: &mut Vec<Settled>,
+    ) {
+        let Ok(mut state) = self.lock(index) else {
+            return;
+        };
+        let Ok(shard) = state.active() else {
+            return;
+        };
+        // Also those with writes under way, which may commit to a topic of these.
+        let concerned = |entry: &Entry| {
+            !entry.queue.is_idle()
+                || entry.offsets.topics().any(|(known, _)| deleted.contains_key(known))
+        };
+        let group_ids: Vec<String> = shard
+            .groups
+            .iter()
+            .filter(|(_, entry)| concerned(entry))
+            .map(|(group_id, _)| group_id.clone())
+            .collect();
+        for group_id in group_ids {
+            let (outcome, settled) = oneshot::channel();
+            let removal = Removal::Topics(Arc::clone(deleted), outcome);
+            self.enqueue_removal(index, shard, &group_id, removal);
+            pending.push(settled);
+        }
+    }
+}
+
+fn validate_commit(shard: &Shard, request: &OffsetCommitRequest) -> Result<(), ResponseError> {
+    match shard.existing(&request.group_id) {
+        Some(entry) => entry.group.validate_commit(
+            &request.member_id,
+            request.instance_id.as_deref(),
+            request.generation,
+        ),
+        // A client that only keeps its offsets here makes a group by committing.
+        None if request.generation < 0 => Ok(()),
+        None if request.api_version >= COMMIT_KNOWS_GROUP_ID_NOT_FOUND => {
+            Err(ResponseError::GroupIdNotFound)
+        }
+        None => Err(ResponseError::IllegalGeneration),
+    }
+}
+
+fn fetched(partition: i32, value: Option<&CommittedOffset>) -> FetchedOffset {
+    FetchedOffset {
+        partition,
+        offset: value.map_or(-1, |value| value.offset),
+        leader_epoch: value.map_or(-1, |value| value.leader_epoch),
+        metadata: value.map(|value| value.metadata.clone()).unwrap_or_default(),
+    }
+}
+
+fn fetch_some(offsets: &Offsets, topics: TopicPartitions) -> Vec<FetchedTopic> {
+    let fetch = |(topic, partitions): (String, Vec<i32>)| {
+        let partitions = partitions.into_iter();
+        let partitions = partitions
+            .map(|partition| fetched(partition, offsets.get(&topic, partition)))
+            .collect();
+        FetchedTopic { topic, partitions }
+    };
+    topics.into_iter().map(fetch).collect()
+}
+
+fn fetch_all(offsets: &Offsets) -> Vec<FetchedTopic> {
+    let fetch = |(topic, partitions): (&str, &BTreeMap<i32, CommittedOffset>)| FetchedTopic {
+        topic: topic.to_owned(),
+        partitions: partitions
+            .iter()
+            .map(|(partition, value)| fetched(*partition, Some(value)))
+            .collect(),
+    };
+    offsets.topics().map(fetch).collect()
+}

@@ -1,0 +1,312 @@
+//! Appends: the queue of each group and the task that drains it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use super::removal::{Doomed, Removal};
+use super::{Inner, Shard};
+use crate::CoordinatorRecord;
+use crate::group::context::{Persist, Purpose};
+use crate::group::offsets::CommittedOffset;
+use crate::group::records::{self, RecordError};
+
+/// Writes are joined into one append up to this many bytes. One that is larger goes alone, so that
+/// it cannot make others fail that would fit.
+const JOINED_BYTES_MAX: usize = 256 * 1024;
+
+/// Tells a request the outcome of its write.
+pub(super) type Outcome = oneshot::Sender<Result<(), ResponseError>>;
+/// Where a request learns of it. Closed where the partition was given up meanwhile.
+pub(super) type Settled = oneshot::Receiver<Result<(), ResponseError>>;
+/// Offsets by topic and partition.
+pub(super) type NewOffsets = Vec<(String, i32, CommittedOffset)>;
+
+/// The writes of one group that wait for their append.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Write>,
+    /// A task drains the queue.
+    is_drained: bool,
+}
+
+impl Queue {
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.is_drained
+    }
+
+    /// Whether a record of the group itself waits.
+    pub(super) fn has_group_record(&self) -> bool {
+        self.waiting.iter().any(Write::is_of_group)
+    }
+}
+
+enum Write {
+    /// Records that were made when the write was asked for.
+    Records(RecordWrite),
+    /// What is to be removed is found out when every write before it has been applied.
+    Removal(Removal),
+}
+
+impl Write {
+    fn is_of_group(&self) -> bool {
+        matches!(self, Self::Records(RecordWrite { then: Then::Group(_), .. }))
+    }
+}
+
+struct RecordWrite {
+    /// Empty for a request that only waits for those before it.
+    records: Result<Vec<CoordinatorRecord>, RecordError>,
+    then: Then,
+    outcome: Option<Outcome>,
+}
+
+impl RecordWrite {
+    fn size(&self) -> usize {
+        self.records.iter().flatten().map(CoordinatorRecord::size).sum()
+    }
+}
+
+/// What becomes visible once the records are durable.
+enum Then {
+    Offsets(NewOffsets),
+    Group(Purpose),
+    Nothing,
+}
+
+/// Kafka's translation of an error of the log into one of the coordinator.
+pub(super) fn coordinator_error(error: ResponseError) -> ResponseError {
+    match error {
+        ResponseError::UnknownTopicOrPartition
+        | ResponseError::NotEnoughReplicas
+        | ResponseError::RequestTimedOut => ResponseError::CoordinatorNotAvailable,
+        ResponseError::NotLeaderOrFollower | ResponseError::KafkaStorageError => {
+            ResponseError::NotCoordinator
+        }
+        ResponseError::MessageTooLarge
+        | ResponseError::RecordListTooLarge
+        | ResponseError::InvalidFetchSize => ResponseError::UnknownServerError,
+        other => other,
+    }
+}
+
+/// A group's next append.
+enum Batch {
+    Records(Vec<RecordWrite>),
+    Removal(Removal, Result<Doomed, ResponseError>),
+}
+
+impl Inner {
+    pub(super) fn enqueue_group(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        persist: Persist,
+        outcome: Option<Outcome>,
+    ) {
+        let records = records::group_record(group_id, Some(&persist.value));
+        // From now on it may be there, whatever becomes of this append.
+        shard.entry(group_id).in_log = true;
+        let records = records.map(|record| vec![record]);
+        let write = RecordWrite { records, then: Then::Group(persist.purpose), outcome };
+        self.enqueue(index, shard, group_id, Write::Records(write));
+    }
+
+    pub(super) fn enqueue_offsets(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        offsets: NewOffsets,
+        outcome: Outcome,
+    ) {
+        let record = |(topic, partition, value): &(String, i32, CommittedOffset)| {
+            records::offset_record(group_id, topic, *partition, Some(value))
+        };
+        let records = offsets.iter().map(record).collect();
+        let write = RecordWrite { records, then: Then::Offsets(offsets), outcome: Some(outcome) };
+        self.enqueue(index, shard, group_id, Write::Records(write));
+    }
+
+    /// Tells `outcome` when every write that is in the queue now has been settled.
+    pub(super) fn enqueue_barrier(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        outcome: Outcome,
+    ) {
+        let write =
+            RecordWrite { records: Ok(Vec::new()), then: Then::Nothing, outcome: Some(outcome) };
+        self.enqueue(index, shard, group_id, Write::Records(write));
+    }
+
+    pub(super) fn enqueue_removal(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        removal: Removal,
+    ) {
+        self.enqueue(index, shard, group_id, Write::Removal(removal));
+    }
+
+    fn enqueue(self: &Arc<Self>, index: i32, shard: &mut Shard, group_id: &str, write: Write) {
+        let epoch = shard.epoch;
+        let queue = &mut shard.entry(group_id).queue;
+        queue.waiting.push_back(write);
+        if !queue.is_drained {
+            queue.is_drained = true;
+            tokio::spawn(Arc::clone(self).drain(index, epoch, group_id.to_owned()));
+        }
+    }
+
+    /// Appends what waits in a group's queue until it is empty, or the partition is given up.
+    async fn drain(self: Arc<Self>, index: i32, epoch: u64, group_id: String) {
+        let Ok(partition) = self.partition(index) else {
+            return;
+        };
+        loop {
+            // Before the epoch is looked at, so that a load cannot slip in between.
+            let _appending = partition.appends.read().await;
+            let batch = {
+                let mut state = partition.state.lock();
+                let Some(shard) = state.active_since(epoch) else {
+                    return;
+                };
+                let batch = self.next_batch(shard, &group_id);
+                if batch.is_none() {
+                    self.tidy(index, shard, &group_id);
+                }
+                batch
+            };
+            match batch {
+                None => return,
+                Some(Batch::Records(writes)) => {
+                    self.append_writes(index, epoch, &group_id, writes).await;
+                }
+                Some(Batch::Removal(removal, doomed)) => {
+                    let outcome = match doomed {
+                        Ok(doomed) => self.remove(index, epoch, &group_id, doomed).await,
+                        Err(error) => Err(error),
+                    };
+                    removal.settle(&group_id, outcome);
+                }
+            }
+        }
+    }
+
+    /// Takes what can be appended together off the front of the queue.
+    fn next_batch(&self, shard: &mut Shard, group_id: &str) -> Option<Batch> {
+        let wall_ms = self.now().wall_ms;
+        let entry = shard.groups.get_mut(group_id)?;
+        let mut writes = Vec::new();
+        let mut size = 0;
+        loop {
+            match entry.queue.waiting.pop_front() {
+                Some(Write::Records(write)) => {
+                    size += write.size();
+                    let goes_alone = write.records.is_err() || size > JOINED_BYTES_MAX;
+                    if goes_alone && !writes.is_empty() {
+                        entry.queue.waiting.push_front(Write::Records(write));
+                        break;
+                    }
+                    writes.push(write);
+                    if goes_alone {
+                        break;
+                    }
+                }
+                Some(Write::Removal(removal)) if writes.is_empty() => {
+                    let doomed = entry.doomed(&removal, wall_ms, &self.settings);
+                    return Some(Batch::Removal(removal, doomed));
+                }
+                Some(removal) => {
+                    entry.queue.waiting.push_front(removal);
+                    break;
+                }
+                None => break,
+            }
+        }
+        entry.queue.is_drained = !writes.is_empty();
+        entry.queue.is_drained.then_some(Batch::Records(writes))
+    }
+
+    pub(super) async fn append(
+        &self,
+        index: i32,
+        records: Vec<CoordinatorRecord>,
+    ) -> Result<(), ResponseError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.log.append(index, records).await.map_err(coordinator_error)
+    }
+
+    async fn append_writes(
+        self: &Arc<Self>,
+        index: i32,
+        epoch: u64,
+        group_id: &str,
+        mut writes: Vec<RecordWrite>,
+    ) {
+        let mut records = Vec::new();
+        let mut unwritable = None;
+        for write in &mut writes {
+            match &mut write.records {
+                Ok(more) => records.append(more),
+                Err(error) => unwritable = Some(*error),
+            }
+        }
+        let outcome = match unwritable {
+            None => self.append(index, records).await,
+            Some(error) => {
+                warn!(group = group_id, %error, "a record cannot be written");
+                Err(ResponseError::UnknownServerError)
+            }
+        };
+        let Ok(mut state) = self.lock(index) else {
+            return;
+        };
+        // Where the partition was given up meanwhile, the requests learn of it from what is
+        // dropped here.
+        let Some(shard) = state.active_since(epoch) else {
+            return;
+        };
+        for write in writes {
+            self.settle(index, shard, group_id, write, outcome);
+        }
+    }
+
+    fn settle(
+        self: &Arc<Self>,
+        index: i32,
+        shard: &mut Shard,
+        group_id: &str,
+        write: RecordWrite,
+        mut outcome: Result<(), ResponseError>,
+    ) {
+        match write.then {
+            Then::Offsets(offsets) if outcome.is_ok() => {
+                let entry = shard.entry(group_id);
+                for (topic, partition, value) in offsets {
+                    entry.offsets.put(&topic, partition, value);
+                }
+            }
+            Then::Group(purpose) => {
+                let mut cx = self.context();
+                shard.entry(group_id).group.settle(purpose, outcome, &mut cx);
+                self.carry_out(index, shard, group_id, cx, None);
+            }
+            Then::Offsets(_) => {}
+            // It asked for nothing that could fail.
+            Then::Nothing => outcome = Ok(()),
+        }
+        if let Some(reply) = write.outcome {
+            let _ = reply.send(outcome);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a successor inherits: batches that lie unsplit in dead lanes. They are split, then the
+//! partitions' extents forget those lanes, then only the lanes' indexes stay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::garbage::Remains;
+use super::split::{FILES_AT_ONCE, Splitter};
+use super::{JobContext, JobError};
+use freshet_storage::lane::heads::Head;
+use freshet_storage::lane::leftover::{BlockSummary, Leftover};
+use freshet_storage::lane::reader::replay;
+use freshet_storage::lane::{LaneEnd, LaneError, LaneFile, PlacedBatch, file_numbers};
+use freshet_wire::ids::{Incarnation, PartitionId};
+
+/// Shortens partitions' extents to the present incarnation.
+#[async_trait]
+pub trait ExtentTrimmer: Send + Sync {
+    /// From now on only the present lane may hold unsplit data of these partitions.
+    async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String>;
+}
+
+/// A lane whose broker is gone for good.
+#[derive(Debug, Clone, Copy)]
+pub struct DeadLane {
+    /// Whose.
+    pub incarnation: Incarnation,
+    /// Where it ends.
+    pub end: LaneEnd,
+}
+
+/// See the module.
+pub struct Inherited {
+    /// Every earlier lane that still has files.
+    pub lanes: Vec<DeadLane>,
+    /// How extents are shortened.
+    pub trimmer: Arc<dyn ExtentTrimmer>,
+    /// What the metadata store says of the dead.
+    pub remains: Arc<dyn Remains>,
+}
+
+impl Inherited {
+    /// Settles the inheritance.
+    ///
+    /// # Errors
+    /// [`JobError`]; what was settled by then stays so, and the rest can be tried again.
+    pub async fn settle(&self, splitter: &mut Splitter) -> Result<(), JobError> {
+        let context = Arc::clone(splitter.context());
+        let sizes = splitter.settings();
+        let mut files = inherited_files(&context).into_values().peekable();
+        while let Some(mut batches) = files.next() {
+            let large = sizes.are_large(&batches);
+            for _ in 1..FILES_AT_ONCE {
+                let fits = |next: &Vec<_>| large && sizes.are_large(next);
+                let Some(next) = files.next_if(fits) else { break };
+                batches.extend(next);
+            }
+            splitter.split(batches).await?;
+        }
+        let settled: Vec<PartitionId> =
+            context.partitions.all().iter().map(|partition| partition.id()).collect();
+        self.trimmer.trim(&settled).await.map_err(JobError::Metadata)?;
+        if context.partitions.any_offline() {
+            // Their records may lie in any of these lanes.
+            return Ok(());
+        }
+        for lane in &self.lanes {
+            retire_lane(splitter, *lane).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Unsplit batches in lanes of others, in an order in which each partition's offsets ascend.
+fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<PlacedBatch>> {
+    let mut files: BTreeMap<_, Vec<PlacedBatch>> = BTreeMap::new();
+    for partition in context.partitions.all() {
+        for batch in partition.unsplit() {
+            if batch.spot.incarnation == context.incarnation {
+                break;
+            }
+            files.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(PlacedBatch {
+                partition: partition.id(),
+                base_offset: batch.base_offset,
+                epoch: batch.epoch,
+                spot: batch.spot,
+            });
+        }
+    }
+    files
+}
+
+async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {
+    let context = splitter.context();
+    let paths = context.lane_paths(lane.incarnation);
+    let mut leftovers: BTreeMap<u64, Leftover> = BTreeMap::new();
+    let mut keep = |head: &Head| -> Result<(), LaneError> {
+        let sequence = head.header.sequence;
+        let leftover = leftovers.entry(head.file).or_insert_with(|| Leftover {
+            incarnation: lane.incarnation,
+            file: head.file,
+            sequences: (sequence, sequence),
+            blocks: Vec::new(),
+        });
+        leftover.sequences.1 = sequence;
+        leftover.blocks.push(BlockSummary::of(&head.raw).expect("the replay parsed it"));
+        Ok(())
+    };
+    let rules = context.sources.rules;
+    let disk = context.disk.as_ref();
+    replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.head)).await?;
+    let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
+    let numbers = file_numbers(&names, "wal");
+    // Files made ahead of use go first: one that stood alone would look as if its checkpoint were
+    // lost.
+    for number in numbers.iter().filter(|number| !leftovers.contains_key(number)) {
+        splitter.remove(lane.incarnation, *number).await?;
+    }
+    for leftover in leftovers.values().filter(|leftover| numbers.contains(&leftover.file)) {
+        splitter.retire(leftover).await?;
+    }
+    // Its copies were read for the last time.
+    context.sources.lanes.forget(lane.incarnation, LaneFile::Seal);
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Retention: the oldest segments go by age or by size, with Kafka's meaning of both.
+
+use super::publish::{Change, Edit};
+use super::{JobContext, JobError, TopicFacts};
+use freshet_storage::cold::manifest::Manifest;
+
+/// What a topic's configuration keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// `retention.ms`; `None` keeps records of any age.
+    pub ms: Option<i64>,
+    /// `retention.bytes` of a partition; `None` keeps any size.
+    pub bytes: Option<u64>,
+}
+
+/// Applies retention to every partition.
+///
+/// # Errors
+/// [`JobError`]; a partition whose manifest was not installed keeps all that it had.
+pub async fn enforce(context: &JobContext, topics: &dyn TopicFacts) -> Result<(), JobError> {
+    let now_ms = context.clock.now_ms();
+    let edits = context.partitions.all().into_iter().filter_map(|partition| {
+        let retention = topics.retention(partition.id())?;
+        let expired = move |current: &Manifest| expired_segments(current, retention, now_ms);
+        let change: Change = Box::new(move |current| {
+            let expired = expired(current);
+            Ok((expired > 0).then(|| shorten(current, expired, now_ms)))
+        });
+        (expired(&partition.manifest()) > 0).then_some(Edit { partition, change })
+    });
+    context.edit(edits.collect()).await
+}
+
+/// How many of the oldest segments retention lets go.
+pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) -> usize {
+    let mut bytes = manifest.bytes();
+    let expired = manifest.segments.iter().take_while(|segment| {
+        let newest_ms = segment.newest_ms();
+        let too_old = retention.ms.is_some_and(|ms| newest_ms < now_ms.saturating_sub(ms));
+        let too_large = retention.bytes.is_some_and(|kept| bytes - segment.bytes >= kept);
+        let gone = too_old || too_large;
+        if gone {
+            bytes -= segment.bytes;
+        }
+        gone
+    });
+    expired.count()
+}
+
+fn shorten(current: &Manifest, expired: usize, now_ms: i64) -> Manifest {
+    let mut manifest = current.clone();
+    let end = current.segments[expired - 1].end_offset;
+    manifest.start_at(end, now_ms);
+    manifest.producers.expire(now_ms);
+    manifest
+}

@@ -1,0 +1,149 @@
+//! Rounds of rewriting: every partition is looked at, and compacted or joined where that is due.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compact::{CompactionRules, cleanable, compact};
+use super::join::join;
+use super::rewrite::{Rewriter, Source};
+use super::{JobContext, JobError, JobSettings, TopicFacts};
+use freshet_partition::Partition;
+use freshet_storage::cache::pace::Pace;
+use freshet_storage::cold::ColdError;
+use freshet_storage::cold::manifest::Manifest;
+use freshet_storage::names::ManifestRef;
+use freshet_telemetry::JobMetrics;
+use freshet_wire::ids::PartitionId;
+use freshet_world::env::store::StoreError;
+
+/// See the module.
+pub(super) struct Rounds<'a> {
+    context: &'a JobContext,
+    settings: JobSettings,
+    /// Partitions with damaged segments, each with the manifest that names them: they are left
+    /// alone until they have another.
+    damaged: BTreeMap<PartitionId, ManifestRef>,
+}
+
+impl<'a> Rounds<'a> {
+    pub(super) fn new(context: &'a JobContext, settings: JobSettings) -> Self {
+        Self { context, settings, damaged: BTreeMap::new() }
+    }
+
+    /// One round.
+    ///
+    /// # Errors
+    /// [`JobError`] where there is no sense in going on; a partition that cannot be read stays as
+    /// it is, and the others go on.
+    pub(super) async fn go_round(&mut self, topics: &dyn TopicFacts) -> Result<(), JobError> {
+        let context = self.context;
+        let metrics = &context.sources.metrics.jobs;
+        let pace = Pace::new(self.settings.rewrite_bytes_per_s.max(1));
+        let compacting = Source::new(context, &pace, &metrics.compact);
+        let joining = Source::new(context, &pace, &metrics.join);
+        let mut rewriter = Rewriter::new(context);
+        let mut backlog = Backlog::default();
+        let mut known = None;
+        let partitions = context.partitions.all();
+        self.forget_mended(&partitions);
+        for partition in partitions {
+            let (id, name) = (partition.id(), partition.manifest().name);
+            if self.damaged.contains_key(&id) {
+                continue;
+            }
+            let rules = match known {
+                Some((topic, rules)) if topic == id.topic => rules,
+                _ => topics.compaction(id.topic),
+            };
+            known = Some((id.topic, rules));
+            let compacted = match rules {
+                Some(rules) => {
+                    backlog.add(&partition.manifest(), rules, context.clock.now_ms());
+                    self.compact(&compacting, &mut rewriter, &partition, rules).await
+                }
+                None => Ok(None),
+            };
+            let outcome = match compacted {
+                Ok(Some(dropped)) => {
+                    metrics.dropped_records.inc_by(dropped);
+                    Ok(())
+                }
+                Ok(None) => join(&joining, &mut rewriter, &partition).await,
+                Err(error) => Err(error),
+            };
+            self.judge(&partition, name, outcome)?;
+        }
+        metrics.uncleanable_partitions.set(self.damaged.len().try_into().unwrap_or(i64::MAX));
+        backlog.tell(metrics);
+        rewriter.finish().await
+    }
+
+    /// Partitions that have another manifest than the one that names what is damaged, or that are
+    /// gone, are no longer left alone.
+    fn forget_mended(&mut self, partitions: &[Arc<Partition>]) {
+        let now: BTreeMap<_, _> = partitions
+            .iter()
+            .filter(|partition| self.damaged.contains_key(&partition.id()))
+            .map(|partition| (partition.id(), partition.manifest().name))
+            .collect();
+        self.damaged.retain(|id, name| now.get(id) == Some(name));
+    }
+
+    async fn compact(
+        &self,
+        source: &Source<'_>,
+        rewriter: &mut Rewriter<'a>,
+        partition: &Arc<Partition>,
+        rules: CompactionRules,
+    ) -> Result<Option<u64>, JobError> {
+        let now_ms = self.context.clock.now_ms();
+        let keys_bytes = self.settings.compaction_keys_bytes;
+        compact(source, rewriter, partition, rules, keys_bytes, now_ms).await
+    }
+
+    /// What a partition's trouble means for the others.
+    fn judge(
+        &mut self,
+        partition: &Partition,
+        name: ManifestRef,
+        outcome: Result<(), JobError>,
+    ) -> Result<(), JobError> {
+        match outcome {
+            Err(JobError::Cold(error @ ColdError::Damaged { .. })) => {
+                tracing::error!(partition = %partition.id(), topic = %partition.topic(), %error,
+                    "neither joined nor compacted");
+                self.damaged.insert(partition.id(), name);
+                Ok(())
+            }
+            // The manifest moved on meanwhile: the next round sees the new one.
+            Err(JobError::Cold(ColdError::Store(StoreError::NotFound(key)))) => {
+                tracing::debug!(partition = %partition.id(), key, "went while it was read");
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// What a round finds that compaction has not seen yet, before it compacts.
+#[derive(Default)]
+struct Backlog {
+    bytes: u64,
+    partitions: i64,
+    dirty_ratio_max: f64,
+}
+
+impl Backlog {
+    fn add(&mut self, manifest: &Manifest, rules: CompactionRules, now_ms: i64) {
+        let Some(cleanable) = cleanable(manifest, rules, now_ms) else { return };
+        self.bytes += cleanable.dirty_bytes;
+        self.partitions += i64::from(cleanable.is_due(rules));
+        self.dirty_ratio_max = self.dirty_ratio_max.max(cleanable.dirty_ratio());
+    }
+
+    fn tell(&self, metrics: &JobMetrics) {
+        metrics.backlog_bytes.set(self.bytes.cast_signed());
+        metrics.backlog_partitions.set(self.partitions);
+        metrics.dirty_percent_max.set(self.dirty_ratio_max * 100.0);
+    }
+}

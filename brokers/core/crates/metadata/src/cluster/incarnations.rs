@@ -1,0 +1,262 @@
+//! Incarnations and the controller among them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, compare_absent,
+    compare_revision, delete, put,
+};
+use crate::schema::keys::INCARNATIONS;
+use crate::schema::{
+    ControllerTerm, CounterRecord, IncarnationRecord, IncarnationState, Key, SchemaError,
+    SealedEnd, Stored,
+};
+use crate::store::Compare;
+use freshet_wire::ids::Incarnation;
+
+impl ClusterMetadata {
+    /// Claims a number for a start of a broker, from 1. Whoever gets it makes the lane's folder
+    /// exclusively; where that is taken, the metadata is older than the storage:
+    /// [`ClusterMetadata::advance_incarnation_past`].
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn next_incarnation(&self) -> Result<Incarnation, ClusterError> {
+        let used = self.advance_counter(Some).await?;
+        Ok(Incarnation(used))
+    }
+
+    /// Makes all numbers up to `taken` unavailable, for metadata that was restored from a backup.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn advance_incarnation_past(&self, taken: Incarnation) -> Result<(), ClusterError> {
+        self.advance_counter(|next| (taken.0 >= next).then_some(taken.0)).await?;
+        Ok(())
+    }
+
+    /// Sets the counter behind what `use_up(next)` uses, never back; gives what was used.
+    async fn advance_counter(
+        &self,
+        use_up: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64, ClusterError> {
+        let key = Key::IncarnationCounter;
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<CounterRecord>(&key).await?;
+            let due = stored.as_ref().map_or(1, |stored| stored.record.next);
+            let Some(used) = use_up(due) else { return Ok(due) };
+            let next = used.checked_add(1).ok_or(ClusterError::Exhausted("incarnation"))?;
+            let mut transaction =
+                Transaction::new().compare(key.to_string(), as_read(stored.as_ref()));
+            transaction.writes.push(put(&key, &CounterRecord { next })?);
+            match self.commit(None, transaction).await {
+                Ok(_) => return Ok(used),
+                // Where the number was claimed and the answer lost, it is skipped.
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Makes a claimed incarnation live, as the node `slot`.
+    ///
+    /// # Errors
+    /// [`ClusterError::IncarnationTaken`]; as the store.
+    pub async fn register_incarnation(
+        &self,
+        incarnation: Incarnation,
+        slot: u32,
+        host: &str,
+    ) -> Result<Fence, ClusterError> {
+        let key = Key::Incarnation(incarnation);
+        let record = IncarnationRecord {
+            state: IncarnationState::Live,
+            slot,
+            sealed_end: None,
+            started_at_ms: self.clock.now_ms(),
+            host: host.to_owned(),
+        };
+        let transaction =
+            Transaction { compares: vec![compare_absent(&key)], writes: vec![put(&key, &record)?] };
+        match self.commit(None, transaction).await {
+            Ok(revision) => Ok(Fence { incarnation, revision, term_revision: None }),
+            Err(ClusterError::Store(MetadataError::Conflict { .. })) => {
+                Err(ClusterError::IncarnationTaken(incarnation))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All incarnations that are known.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn incarnations(
+        &self,
+    ) -> Result<BTreeMap<Incarnation, Stored<IncarnationRecord>>, ClusterError> {
+        let mut incarnations = BTreeMap::new();
+        for entry in self.read_all(INCARNATIONS).await? {
+            let Some(Key::Incarnation(incarnation)) = Key::parse(&entry.key)? else {
+                return Err(SchemaError::Key(entry.key).into());
+            };
+            incarnations.insert(incarnation, Stored::from_entry(&entry)?);
+        }
+        Ok(incarnations)
+    }
+
+    /// The incarnations that may write.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn live_incarnations(
+        &self,
+    ) -> Result<BTreeMap<Incarnation, Stored<IncarnationRecord>>, ClusterError> {
+        let mut incarnations = self.incarnations().await?;
+        incarnations.retain(|_, stored| stored.record.state == IncarnationState::Live);
+        Ok(incarnations)
+    }
+
+    /// Ends the right of `incarnation` to write metadata. One that is not live stays as it is.
+    /// Gives the record that stands.
+    ///
+    /// # Errors
+    /// [`ClusterError::UnknownIncarnation`], [`ClusterError::Fenced`] (the caller); as the store.
+    pub async fn mark_fenced(
+        &self,
+        fence: Option<Fence>,
+        incarnation: Incarnation,
+    ) -> Result<IncarnationRecord, ClusterError> {
+        self.change_incarnation(fence, incarnation, |record| {
+            Ok((record.state == IncarnationState::Live)
+                .then(|| IncarnationRecord { state: IncarnationState::Fenced, ..record.clone() }))
+        })
+        .await
+    }
+
+    /// Records where the lane of a fenced incarnation ends. The first call wins; every call gives
+    /// the end that stands.
+    ///
+    /// # Errors
+    /// [`ClusterError::StillLive`], [`ClusterError::UnknownIncarnation`],
+    /// [`ClusterError::Fenced`] (the caller); as the store.
+    pub async fn seal_incarnation(
+        &self,
+        fence: Option<Fence>,
+        incarnation: Incarnation,
+        end: SealedEnd,
+    ) -> Result<SealedEnd, ClusterError> {
+        let record = self
+            .change_incarnation(fence, incarnation, |record| match record.state {
+                IncarnationState::Live => Err(ClusterError::StillLive(incarnation)),
+                IncarnationState::Fenced => {
+                    let (state, sealed_end) = (IncarnationState::Sealed, Some(end));
+                    Ok(Some(IncarnationRecord { state, sealed_end, ..record.clone() }))
+                }
+                IncarnationState::Sealed | IncarnationState::Closed => Ok(None),
+            })
+            .await?;
+        record.sealed_end.ok_or(ClusterError::NotEnded(incarnation))
+    }
+
+    /// Records that the caller stopped and where its lane ends.
+    ///
+    /// # Errors
+    /// [`ClusterError::Fenced`] where somebody fenced it before; as the store.
+    pub async fn close_incarnation(
+        &self,
+        fence: Fence,
+        end: SealedEnd,
+    ) -> Result<(), ClusterError> {
+        let key = Key::Incarnation(fence.incarnation);
+        let stored = self.read::<IncarnationRecord>(&key).await?;
+        let Some(Stored { record, .. }) = stored else {
+            return Err(ClusterError::UnknownIncarnation(fence.incarnation));
+        };
+        let (state, sealed_end) = (IncarnationState::Closed, Some(end));
+        let record = IncarnationRecord { state, sealed_end, ..record };
+        let mut transaction = Transaction::new();
+        transaction.writes.push(put(&key, &record)?);
+        self.commit(Some(fence), transaction).await?;
+        Ok(())
+    }
+
+    /// Forgets an incarnation that has ended. The caller has made sure that no extent names it and
+    /// that its lane is gone.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotEnded`], [`ClusterError::Fenced`] (the caller); as the store.
+    pub async fn remove_incarnation(
+        &self,
+        fence: Option<Fence>,
+        incarnation: Incarnation,
+    ) -> Result<(), ClusterError> {
+        let key = Key::Incarnation(incarnation);
+        let Some(stored) = self.read::<IncarnationRecord>(&key).await? else { return Ok(()) };
+        if stored.record.sealed_end.is_none() {
+            return Err(ClusterError::NotEnded(incarnation));
+        }
+        // What has ended never changes: a conflict can only mean that it is gone already.
+        let compares = vec![compare_revision(&key, stored.revision)];
+        let transaction = Transaction { compares, writes: vec![delete(&key)] };
+        match self.commit(fence, transaction).await {
+            Ok(_) | Err(ClusterError::Store(MetadataError::Conflict { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces a record by what `change` makes of it; none leaves it.
+    async fn change_incarnation(
+        &self,
+        fence: Option<Fence>,
+        incarnation: Incarnation,
+        change: impl Fn(&IncarnationRecord) -> Result<Option<IncarnationRecord>, ClusterError>,
+    ) -> Result<IncarnationRecord, ClusterError> {
+        let key = Key::Incarnation(incarnation);
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<IncarnationRecord>(&key).await?;
+            let stored = stored.ok_or(ClusterError::UnknownIncarnation(incarnation))?;
+            let Some(record) = change(&stored.record)? else { return Ok(stored.record) };
+            let compares = vec![compare_revision(&key, stored.revision)];
+            let transaction = Transaction { compares, writes: vec![put(&key, &record)?] };
+            match self.commit(fence, transaction).await {
+                Ok(_) => return Ok(record),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Who is controller.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn controller(&self) -> Result<Option<Stored<ControllerTerm>>, ClusterError> {
+        self.read(&Key::Term).await
+    }
+
+    /// Makes the caller controller in the term behind the one that it observed (none: the first).
+    /// Gives the fence to act with as controller.
+    ///
+    /// # Errors
+    /// [`ClusterError::Deposed`] where another was elected meanwhile, [`ClusterError::Fenced`]
+    /// (the caller); as the store.
+    pub async fn claim_controller(
+        &self,
+        fence: Fence,
+        observed: Option<&Stored<ControllerTerm>>,
+    ) -> Result<Fence, ClusterError> {
+        let term = observed.map_or(0, |stored| stored.record.term);
+        let term = term.checked_add(1).ok_or(ClusterError::Exhausted("term"))?;
+        let record = ControllerTerm { term, incarnation: fence.incarnation };
+        let compare = Compare { key: Key::Term.to_string(), expected: as_read(observed) };
+        let transaction =
+            Transaction { compares: vec![compare], writes: vec![put(&Key::Term, &record)?] };
+        // Not with the term of an earlier office.
+        let fence = Fence { term_revision: None, ..fence };
+        match self.commit(Some(fence), transaction).await {
+            Ok(revision) => Ok(Fence { term_revision: Some(revision), ..fence }),
+            Err(ClusterError::Store(MetadataError::Conflict { .. })) => Err(ClusterError::Deposed),
+            Err(error) => Err(error),
+        }
+    }
+}

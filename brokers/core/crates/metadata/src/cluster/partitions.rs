@@ -1,0 +1,145 @@
+//! Leaders and extents of partitions.
+
+use super::{ClusterError, ClusterMetadata, Fence, MetadataError, Step, batches, transaction_of};
+use crate::schema::keys::partitions_of;
+use crate::schema::{Key, PartitionRecord, SchemaError, Stored};
+use crate::store::Expected;
+use freshet_wire::ids::{PartitionId, TopicId};
+
+/// A new record for a partition, made from the one of `revision`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionUpdate {
+    /// Which one.
+    pub partition: PartitionId,
+    /// Revision of the record that the new one replaces.
+    pub revision: u64,
+    /// The new record ([`PartitionRecord::led_by`], [`PartitionRecord::without_extents`]).
+    pub record: PartitionRecord,
+}
+
+/// What became of a list of updates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Updated {
+    /// Partitions that have the new record, each with its revision.
+    pub updated: Vec<(PartitionId, u64)>,
+    /// Partitions whose record was another one by then: taken by somebody else, or deleted.
+    pub lost: Vec<PartitionId>,
+    /// Revision of the last change, 0 where nothing changed.
+    pub revision: u64,
+}
+
+impl ClusterMetadata {
+    /// One partition's record, as the store has it now.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn partition(
+        &self,
+        partition: PartitionId,
+    ) -> Result<Option<Stored<PartitionRecord>>, ClusterError> {
+        self.read(&Key::Partition(partition)).await
+    }
+
+    /// The partitions of a topic by index, as the store has them now. Those at or behind the
+    /// topic's number of partitions are half made.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn partitions_of(
+        &self,
+        topic: TopicId,
+    ) -> Result<Vec<(PartitionId, Stored<PartitionRecord>)>, ClusterError> {
+        let mut partitions = Vec::new();
+        for entry in self.read_all(&partitions_of(topic)).await? {
+            let Some(Key::Partition(partition)) = Key::parse(&entry.key)? else {
+                return Err(SchemaError::Key(entry.key).into());
+            };
+            partitions.push((partition, Stored::from_entry(&entry)?));
+        }
+        // Keys sort by index up to 999,999 only.
+        partitions.sort_by_key(|(partition, _)| partition.index);
+        Ok(partitions)
+    }
+
+    /// Changes the leaders of partitions: each record whose revision is still the given one is
+    /// replaced. Several transactions; each is atomic by itself.
+    ///
+    /// # Errors
+    /// [`ClusterError::Fenced`], [`ClusterError::Deposed`]; as the store. Some of the partitions
+    /// may have been changed then.
+    pub async fn take_over(
+        &self,
+        fence: Fence,
+        updates: Vec<PartitionUpdate>,
+    ) -> Result<Updated, ClusterError> {
+        self.update_partitions(fence, updates).await
+    }
+
+    /// Drops extents that a manifest covers. An update whose record names another leader than the
+    /// caller is lost: only the leader knows what is covered.
+    ///
+    /// # Errors
+    /// As [`ClusterMetadata::take_over`].
+    pub async fn trim_extents(
+        &self,
+        fence: Fence,
+        updates: Vec<PartitionUpdate>,
+    ) -> Result<Updated, ClusterError> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            updates.into_iter().partition(|update| update.record.leader == Some(fence.incarnation));
+        let mut updated = self.update_partitions(fence, own).await?;
+        updated.lost.extend(others.into_iter().map(|update| update.partition));
+        Ok(updated)
+    }
+
+    async fn update_partitions(
+        &self,
+        fence: Fence,
+        updates: Vec<PartitionUpdate>,
+    ) -> Result<Updated, ClusterError> {
+        let mut result = Updated::default();
+        let mut steps = Vec::with_capacity(updates.len());
+        let mut partitions = Vec::with_capacity(updates.len());
+        for update in updates {
+            let key = Key::Partition(update.partition);
+            check(&key, &update.record)?;
+            steps.push(Step::put(&key, Expected::Revision(update.revision), &update.record)?);
+            partitions.push(update.partition);
+        }
+        let mut partitions = partitions.into_iter();
+        for batch in batches(steps) {
+            let mut pending: Vec<(PartitionId, Step)> = partitions.by_ref().zip(batch).collect();
+            while !pending.is_empty() {
+                let transaction = transaction_of(pending.iter().map(|(_, step)| step));
+                match self.commit(Some(fence), transaction).await {
+                    Ok(revision) => {
+                        let updated = pending.drain(..).map(|(partition, _)| (partition, revision));
+                        result.updated.extend(updated);
+                        result.revision = revision;
+                    }
+                    Err(error) => result.lost.push(remove_conflict(&mut pending, error)?),
+                }
+            }
+        }
+        Ok(result)
+    }
+}
+
+/// Takes the partition that is in the way out of a batch; gives every other error back.
+fn remove_conflict(
+    pending: &mut Vec<(PartitionId, Step)>,
+    error: ClusterError,
+) -> Result<PartitionId, ClusterError> {
+    let ClusterError::Store(MetadataError::Conflict { key }) = &error else { return Err(error) };
+    let position = pending.iter().position(|(_, step)| step.write.key() == key);
+    position.map_or(Err(error), |position| Ok(pending.remove(position).0))
+}
+
+/// A record that could not be read again must not be written.
+fn check(key: &Key, record: &PartitionRecord) -> Result<(), ClusterError> {
+    use crate::schema::Record;
+    record.check().map_err(|reason| {
+        let (key, kind) = (key.to_string(), PartitionRecord::KIND);
+        ClusterError::Record(SchemaError::Unreadable { key, kind, reason })
+    })
+}

@@ -1,0 +1,241 @@
+//! The cluster's own record, configurations of brokers, and producer ids.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::changes::Note;
+use super::topics::{ConfigChanges, apply_changes};
+use super::{
+    ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, delete, put,
+};
+use crate::schema::{
+    BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, Key, ProduceSuspensionRecord,
+    ProducerIdRecord, Stored,
+};
+use freshet_wire::ids::Incarnation;
+
+/// Producer ids are handed out in blocks of this many, as in Kafka.
+pub const PRODUCER_ID_BLOCK: u32 = 1000;
+/// So many bits of a producer id count within an incarnation; those above are its number.
+const PRODUCER_ID_BITS: u32 = 32;
+const PRODUCER_IDS_EXHAUSTED: ClusterError = ClusterError::Exhausted("producer id");
+
+/// The first producer id of an incarnation. No id that an earlier one gave away reaches it.
+fn first_producer_id(incarnation: Incarnation) -> Result<i64, ClusterError> {
+    let number = i64::try_from(incarnation.0).map_err(|_| PRODUCER_IDS_EXHAUSTED)?;
+    number.checked_mul(1 << PRODUCER_ID_BITS).ok_or(PRODUCER_IDS_EXHAUSTED)
+}
+
+/// What whoever opens a cluster knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Kafka's cluster id; none takes the stored one, or makes one.
+    pub cluster_id: Option<String>,
+    /// How many brokers a new cluster has when awake.
+    pub scale: u32,
+}
+
+impl ClusterMetadata {
+    /// The cluster's record; writes it where there is none.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongCluster`] where the ids differ; as the store.
+    pub async fn open_or_create(
+        &self,
+        facts: &ClusterFacts,
+    ) -> Result<Stored<ClusterRecord>, ClusterError> {
+        let mut retry = self.retry();
+        loop {
+            if let Some(stored) = self.read::<ClusterRecord>(&Key::Cluster).await? {
+                let found = stored.record.cluster_id.clone();
+                return match &facts.cluster_id {
+                    Some(expected) if *expected != found => {
+                        Err(ClusterError::WrongCluster { expected: expected.clone(), found })
+                    }
+                    _ => Ok(stored),
+                };
+            }
+            let cluster_id = facts.cluster_id.clone();
+            let mut decoy_secret = [0; 32];
+            self.randomness.fill(&mut decoy_secret);
+            let record = ClusterRecord {
+                cluster_id: cluster_id
+                    .unwrap_or_else(|| URL_SAFE_NO_PAD.encode(self.random_id().as_bytes())),
+                created_at_ms: self.clock.now_ms(),
+                scale: facts.scale,
+                decoy_secret: URL_SAFE_NO_PAD.encode(decoy_secret),
+            };
+            match self.replace(None, &Key::Cluster, None, &record).await {
+                Ok(revision) => return Ok(Stored { record, revision }),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Changes how many brokers the cluster has when awake.
+    ///
+    /// # Errors
+    /// As the store; `Corrupt` where the cluster was never created.
+    pub async fn set_scale(&self, scale: u32) -> Result<Stored<ClusterRecord>, ClusterError> {
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ClusterRecord>(&Key::Cluster).await?;
+            let Some(stored) = stored else {
+                let missing = "the cluster's record is missing".to_owned();
+                return Err(MetadataError::Corrupt(missing).into());
+            };
+            if stored.record.scale == scale {
+                return Ok(stored);
+            }
+            let record = ClusterRecord { scale, ..stored.record.clone() };
+            match self.replace(None, &Key::Cluster, Some(&stored), &record).await {
+                Ok(revision) => return Ok(Stored { record, revision }),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// What was set for brokers, as the store has it now.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn broker_configs(&self, scope: ConfigScope) -> Result<Configs, ClusterError> {
+        let stored = self.read::<BrokerConfigRecord>(&Key::BrokerConfig(scope)).await?;
+        Ok(stored.map(|stored| stored.record.configs).unwrap_or_default())
+    }
+
+    /// Changes configurations of brokers. Names and values are the caller's to check. Gives a
+    /// revision that a view can wait for.
+    ///
+    /// # Errors
+    /// [`ClusterError::TooLarge`], [`ClusterError::Fenced`]; as the store.
+    pub async fn set_broker_configs(
+        &self,
+        fence: Option<Fence>,
+        scope: ConfigScope,
+        changes: &ConfigChanges,
+    ) -> Result<u64, ClusterError> {
+        let key = Key::BrokerConfig(scope);
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<BrokerConfigRecord>(&key).await?;
+            let before =
+                stored.as_ref().map(|stored| stored.record.configs.clone()).unwrap_or_default();
+            let configs = apply_changes(&before, changes);
+            if configs == before {
+                return Ok(stored.map_or(0, |stored| stored.revision));
+            }
+            let record = BrokerConfigRecord { configs };
+            let note = || {
+                let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
+                Note::new("broker_configs.update", "").with_configs(changed)
+            };
+            match self.replace_noted(fence, &key, stored.as_ref(), &record, note).await {
+                Ok(revision) => return Ok(revision),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Why brokers take no records; none where they do.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn produce_suspension(&self) -> Result<Option<String>, ClusterError> {
+        let stored = self.read::<ProduceSuspensionRecord>(&Key::ProduceSuspension).await?;
+        Ok(stored.map(|stored| stored.record.reason))
+    }
+
+    /// Has brokers take no records but the service's own, for this reason; none has them take all
+    /// again. Gives the reason that stood before.
+    ///
+    /// # Errors
+    /// [`ClusterError::TooLarge`]; as the store.
+    pub async fn set_produce_suspension(
+        &self,
+        reason: Option<&str>,
+    ) -> Result<Option<String>, ClusterError> {
+        let key = Key::ProduceSuspension;
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ProduceSuspensionRecord>(&key).await?;
+            let before = stored.as_ref().map(|stored| stored.record.reason.clone());
+            if before.as_deref() == reason {
+                return Ok(before);
+            }
+            let write = match reason {
+                Some(reason) => put(&key, &ProduceSuspensionRecord { reason: reason.to_owned() })?,
+                None => delete(&key),
+            };
+            let mut transaction =
+                Transaction::new().compare(key.to_string(), as_read(stored.as_ref()));
+            transaction.writes.push(write);
+            match self.commit(None, transaction).await {
+                Ok(_) => return Ok(before),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Takes producer ids that nobody else gets, now or later: at least `count`, in whole blocks
+    /// of [`PRODUCER_ID_BLOCK`]. They begin where those of the caller's incarnation do, if not
+    /// later: metadata that was restored from a backup has forgotten what it gave away, but an
+    /// incarnation that starts on it is a later one than any before.
+    ///
+    /// # Errors
+    /// [`ClusterError::Fenced`], [`ClusterError::Exhausted`]; as the store.
+    pub async fn allocate_producer_ids(
+        &self,
+        fence: Option<Fence>,
+        count: u32,
+    ) -> Result<Range<i64>, ClusterError> {
+        let blocks = i64::from(count.div_ceil(PRODUCER_ID_BLOCK).max(1));
+        let wanted = blocks * i64::from(PRODUCER_ID_BLOCK);
+        let first = match fence {
+            Some(fence) => first_producer_id(fence.incarnation)?,
+            None => 0,
+        };
+        let mut retry = self.retry();
+        loop {
+            let stored = self.read::<ProducerIdRecord>(&Key::ProducerIds).await?;
+            let next = stored.as_ref().map_or(0, |stored| stored.record.next_producer_id);
+            let start = next.max(first);
+            let end = start.checked_add(wanted).ok_or(PRODUCER_IDS_EXHAUSTED)?;
+            let record = ProducerIdRecord { next_producer_id: end };
+            match self.replace(fence, &Key::ProducerIds, stored.as_ref(), &record).await {
+                Ok(_) => return Ok(start..end),
+                // Where the ids were taken and the answer lost, they are skipped.
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    /// Writes a record in the place of the one that was read.
+    pub(super) async fn replace<R: crate::schema::Record>(
+        &self,
+        fence: Option<Fence>,
+        key: &Key,
+        read: Option<&Stored<R>>,
+        record: &R,
+    ) -> Result<u64, ClusterError> {
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(read));
+        transaction.writes.push(put(key, record)?);
+        self.commit(fence, transaction).await
+    }
+
+    /// As `replace`, and notes the change.
+    pub(super) async fn replace_noted<R: crate::schema::Record>(
+        &self,
+        fence: Option<Fence>,
+        key: &Key,
+        read: Option<&Stored<R>>,
+        record: &R,
+        note: impl FnOnce() -> Note,
+    ) -> Result<u64, ClusterError> {
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(read));
+        transaction.writes.push(put(key, record)?);
+        self.commit_noted(fence, transaction, note).await
+    }
+}

@@ -1,0 +1,181 @@
+//! Topics that are put by: nobody sees them, and their partitions are led and kept all the same.
+//! Either somebody deleted them and may want them back, or the metadata came back from a backup and
+//! storage has topics that it does not know.
+
+use std::collections::BTreeMap;
+
+use super::topics::check_internal;
+use super::{
+    ClusterError, ClusterMetadata, Fence, Step, Transaction, as_read, batches, compare_absent,
+    compare_revision, delete, put, transaction_of,
+};
+use crate::names::check_topic_name;
+use crate::schema::keys::SHELVED_TOPICS;
+use crate::schema::{
+    Key, PartitionRecord, ShelvedTopicRecord, Stored, TopicNameRecord, TopicRecord,
+};
+use crate::store::{Compare, Expected};
+use freshet_wire::ids::{PartitionId, TopicId};
+
+/// A topic that was found on storage, and the records by which its partitions are taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundTopic {
+    /// As far as it is known; the name may be empty.
+    pub topic: TopicRecord,
+    /// All partitions, by index.
+    pub partitions: Vec<PartitionRecord>,
+}
+
+impl ClusterMetadata {
+    /// All topics that are put by, by id, as the store has them now.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn shelved_topics(&self) -> Result<Vec<ShelvedTopicRecord>, ClusterError> {
+        let entries = self.read_all(SHELVED_TOPICS).await?;
+        entries.iter().map(|entry| Ok(Stored::from_entry(entry)?.record)).collect()
+    }
+
+    /// Brings a topic back that was put by, under its old name or another one. It has all that it
+    /// had: id, configs, partitions, records.
+    ///
+    /// # Errors
+    /// `UnknownShelvedTopic` where there is none, or its time is over; `InvalidTopicName`,
+    /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`]; as the
+    /// store.
+    pub async fn restore_topic(
+        &self,
+        fence: Option<Fence>,
+        id: TopicId,
+        name: Option<&str>,
+    ) -> Result<Stored<TopicRecord>, ClusterError> {
+        let shelf = Key::ShelvedTopic(id);
+        let mut retry = self.retry();
+        loop {
+            let Stored { record, revision } = self.restored_topic(id, name).await?;
+            let (topic, collision) =
+                (Key::Topic(record.name.clone()), Key::collision_of(&record.name));
+            let index = TopicNameRecord { name: record.name.clone() };
+            let compares = vec![
+                compare_revision(&shelf, revision),
+                compare_absent(&topic),
+                compare_absent(&collision),
+            ];
+            let writes = vec![
+                delete(&shelf),
+                put(&Key::TopicId(id), &index)?,
+                put(&collision, &index)?,
+                put(&topic, &record)?,
+            ];
+            match self.commit(fence, Transaction { compares, writes }).await {
+                Ok(revision) => return Ok(Stored { record, revision }),
+                Err(error) => retry.after(error).await?,
+            }
+        }
+    }
+
+    /// What [`Self::restore_topic`] would make of a topic now, with the revision of what is put by;
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// As [`Self::restore_topic`].
+    pub async fn restored_topic(
+        &self,
+        id: TopicId,
+        name: Option<&str>,
+    ) -> Result<Stored<TopicRecord>, ClusterError> {
+        let now_ms = self.clock.now_ms();
+        let stored = self.read::<ShelvedTopicRecord>(&Key::ShelvedTopic(id)).await?;
+        let stored = stored.filter(|stored| !stored.record.is_due(now_ms));
+        let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
+        let record = stored.record.restored(name.unwrap_or(&stored.record.topic.name), now_ms);
+        check_topic_name(&record.name)?;
+        check_internal(&record.name, record.internal)?;
+        self.check_name_free(&record.name).await?;
+        Ok(Stored { record, revision: stored.revision })
+    }
+
+    /// Gives a topic up that was put by: its records may go. Gives what it was, with the revision
+    /// of the change.
+    ///
+    /// # Errors
+    /// `UnknownShelvedTopic`, `Fenced` of [`ClusterError`]; as the store.
+    pub async fn purge_topic(
+        &self,
+        fence: Option<Fence>,
+        id: TopicId,
+    ) -> Result<Stored<ShelvedTopicRecord>, ClusterError> {
+        let shelf = Key::ShelvedTopic(id);
+        let mut retry = self.retry();
+        let purged = loop {
+            let stored = self.read::<ShelvedTopicRecord>(&shelf).await?;
+            let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
+            let compares = vec![compare_revision(&shelf, stored.revision)];
+            let mark = put(&Key::DeletedTopic(id), &stored.record.removed())?;
+            let writes = vec![delete(&shelf), mark];
+            match self.commit(fence, Transaction { compares, writes }).await {
+                Ok(revision) => break Stored { record: stored.record, revision },
+                Err(error) => retry.after(error).await?,
+            }
+        };
+        if let Err(error) = self.remove_rest(fence, id).await {
+            tracing::warn!(%id, %error, "rest of a purged topic left to the next sweep");
+        }
+        Ok(purged)
+    }
+
+    /// Puts a topic by that storage has and the metadata does not know. It is there all at once,
+    /// however many partitions it has; one that is known by then stays as it is. Gives the
+    /// revision, 0 where nothing changed.
+    ///
+    /// # Errors
+    /// `Fenced` of [`ClusterError`]; as the store.
+    pub async fn shelve_found(
+        &self,
+        fence: Option<Fence>,
+        found: &FoundTopic,
+    ) -> Result<u64, ClusterError> {
+        let id = found.topic.id;
+        let shelf = Key::ShelvedTopic(id);
+        let mut retry = self.retry();
+        loop {
+            if self.read::<ShelvedTopicRecord>(&shelf).await?.is_some() {
+                return Ok(0);
+            }
+            match self.shelve(fence, &shelf, found).await {
+                Ok(revision) => return Ok(revision),
+                Err(error) => retry.after_idempotent(error).await?,
+            }
+        }
+    }
+
+    async fn shelve(
+        &self,
+        fence: Option<Fence>,
+        shelf: &Key,
+        found: &FoundTopic,
+    ) -> Result<u64, ClusterError> {
+        let topic = &found.topic;
+        // An attempt that stopped half-way may have left some; nobody has seen them.
+        let left: BTreeMap<PartitionId, Stored<PartitionRecord>> =
+            self.partitions_of(topic.id).await?.into_iter().collect();
+        let mut steps = Vec::new();
+        for (index, record) in (0..).zip(&found.partitions) {
+            let partition = PartitionId::new(topic.id, index);
+            let key = Key::Partition(partition);
+            steps.push(Step::put(&key, as_read(left.get(&partition)), record)?);
+        }
+        for batch in batches(steps) {
+            self.commit(fence, transaction_of(&batch)).await?;
+        }
+        let shelved = ShelvedTopicRecord {
+            topic: topic.clone(),
+            shelved_at_ms: self.clock.now_ms(),
+            restorable_until_ms: None,
+        };
+        let index = TopicNameRecord { name: topic.name.clone() };
+        let compares = vec![Compare { key: shelf.to_string(), expected: Expected::Absent }];
+        let writes = vec![put(&Key::TopicId(topic.id), &index)?, put(shelf, &shelved)?];
+        self.commit(fence, Transaction { compares, writes }).await
+    }
+}

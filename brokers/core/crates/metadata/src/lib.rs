@@ -1,0 +1,25 @@
+//! The metadata of a cluster: topics, partitions and their leaders, incarnations, configurations,
+//! ACLs and users. `README.md` beside this file has the map and the invariants.
+//!
+//! [`store`] is the interface that every store has, [`sqlite`] the embedded one; that of several
+//! machines is the crate `freshet-etcd`. [`schema`] says what is kept under which key, [`cluster`]
+//! is the only way to write it, [`view`] an image of it in memory; [`cell`] is what a cell keeps of
+//! all its clusters beside.
+
+pub mod cell;
+pub mod cluster;
+pub mod names;
+#[cfg(any(test, feature = "sim"))]
+pub mod samples;
+pub mod schema;
+pub mod sqlite;
+pub mod store;
+pub mod view;
+
+mod image;
+
+pub use cell::{CellError, CellMetadata};
+pub use cluster::{ClusterError, ClusterMetadata, Fence};
+pub use sqlite::SqliteStore;
+pub use store::{MetadataError, MetadataStore, ScopedStore};
+pub use view::MetadataView;

@@ -1,0 +1,534 @@
+//! The records, all at version 1. Field names are part of the format.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Record;
+use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
+use freshet_wire::ids::{Epoch, Incarnation, TopicId};
+
+/// Configurations that were set, by Kafka's name; defaults are not stored.
+pub type Configs = BTreeMap<String, String>;
+
+/// `cluster`: what the control plane wants of the cluster as a whole.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterRecord {
+    /// Kafka's cluster id: 16 bytes as 22 characters of URL-safe base64.
+    pub cluster_id: String,
+    /// Milliseconds since 1970, for display.
+    pub created_at_ms: i64,
+    /// How many brokers it has when awake.
+    pub scale: u32,
+    /// From which answers to unknown users are derived, so that nobody can tell them from wrong
+    /// passwords: 32 random bytes as 43 characters of URL-safe base64. Never leaves the cluster.
+    pub decoy_secret: String,
+}
+
+impl fmt::Debug for ClusterRecord {
+    /// Leaves the secret out, so that no log can hold it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cluster_id, created_at_ms, scale, decoy_secret: _ } = self;
+        formatter
+            .debug_struct("ClusterRecord")
+            .field("cluster_id", cluster_id)
+            .field("created_at_ms", created_at_ms)
+            .field("scale", scale)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Record for ClusterRecord {
+    const KIND: &'static str = "cluster";
+
+    fn check(&self) -> Result<(), String> {
+        self.decoy_secret_bytes().map(drop).ok_or_else(|| "decoy_secret is not 32 bytes".to_owned())
+    }
+}
+
+impl ClusterRecord {
+    /// The bytes of `decoy_secret`; none where it is malformed.
+    #[must_use]
+    pub fn decoy_secret_bytes(&self) -> Option<[u8; 32]> {
+        URL_SAFE_NO_PAD.decode(&self.decoy_secret).ok()?.try_into().ok()
+    }
+}
+
+/// Where a lane ends for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SealedEnd {
+    /// Number of the lane's last file.
+    pub file: u64,
+    /// Sequence number of the last block that counts; no later block does.
+    pub sequence: u64,
+}
+
+/// What an incarnation may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IncarnationState {
+    /// It may write metadata.
+    Live,
+    /// It may not any more; the end of its lane is still to be found.
+    Fenced,
+    /// It was fenced, and the end of its lane is known.
+    Sealed,
+    /// It stopped by itself; the end of its lane is known.
+    Closed,
+}
+
+/// `incarnation/<id>`: a start of a broker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncarnationRecord {
+    /// What it may do. Never becomes `live` again.
+    pub state: IncarnationState,
+    /// The node id that it answers for.
+    pub slot: u32,
+    /// Set once, with `sealed` or `closed`.
+    pub sealed_end: Option<SealedEnd>,
+    /// Milliseconds since 1970, for display.
+    pub started_at_ms: i64,
+    /// For display.
+    pub host: String,
+}
+
+impl Record for IncarnationRecord {
+    const KIND: &'static str = "incarnation";
+
+    fn check(&self) -> Result<(), String> {
+        let ended = matches!(self.state, IncarnationState::Sealed | IncarnationState::Closed);
+        if ended != self.sealed_end.is_some() {
+            return Err(format!("{:?} with the end {:?}", self.state, self.sealed_end));
+        }
+        Ok(())
+    }
+}
+
+/// `produce_suspension`: brokers take no records but the service's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProduceSuspensionRecord {
+    /// Why, for those who produce.
+    pub reason: String,
+}
+
+impl Record for ProduceSuspensionRecord {
+    const KIND: &'static str = "produce suspension";
+}
+
+/// `counter/<name>`: numbers that are handed out once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterRecord {
+    /// The next one.
+    pub next: u64,
+}
+
+impl Record for CounterRecord {
+    const KIND: &'static str = "counter";
+}
+
+/// `term`: who is controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllerTerm {
+    /// Grows with each election.
+    pub term: u64,
+    /// The controller.
+    pub incarnation: Incarnation,
+}
+
+impl Record for ControllerTerm {
+    const KIND: &'static str = "controller term";
+}
+
+/// The most replicas that a topic reports: each of them stands in every answer about each of its
+/// partitions.
+pub const REPLICATION_FACTOR_MAX: i16 = 3;
+
+/// Reads a replication factor. Earlier releases took any number; more than
+/// [`REPLICATION_FACTOR_MAX`] is read as that.
+fn replication_factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i16, D::Error> {
+    Ok(i16::deserialize(deserializer)?.min(REPLICATION_FACTOR_MAX))
+}
+
+/// `topic/<name>`: a topic that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicRecord {
+    /// Its identity.
+    pub id: TopicId,
+    /// Its name.
+    pub name: String,
+    /// How many partitions it has; never fewer than before.
+    pub partitions: i32,
+    /// As it was asked for and is reported, up to [`REPLICATION_FACTOR_MAX`]; storage gives
+    /// durability.
+    #[serde(deserialize_with = "replication_factor")]
+    pub replication_factor: i16,
+    /// Whether Kafka itself keeps state in it.
+    pub internal: bool,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+    /// What was set.
+    pub configs: Configs,
+    /// Where the number of partitions was raised: from when on, in ms, there were how many, from
+    /// the creation on. Empty where it never was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition_counts: Vec<(i64, i32)>,
+    /// [from, until) in ms, ascending, in which it was put by ([`ShelvedTopicRecord`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<(i64, i64)>,
+}
+
+impl TopicRecord {
+    /// From when on, in ms since 1970, it had how many partitions; ascending, from its creation on.
+    #[must_use]
+    pub fn partition_history(&self) -> Vec<(i64, i32)> {
+        if self.partition_counts.is_empty() {
+            return vec![(self.created_at_ms, self.partitions)];
+        }
+        self.partition_counts.clone()
+    }
+
+    /// The same topic with more partitions.
+    #[must_use]
+    pub fn extended(&self, partitions: i32, now_ms: i64) -> Self {
+        let mut partition_counts = self.partition_history();
+        let last_ms = partition_counts.last().map_or(now_ms, |(at_ms, _)| *at_ms);
+        partition_counts.push((now_ms.max(last_ms), partitions));
+        Self { partitions, partition_counts, ..self.clone() }
+    }
+}
+
+impl Record for TopicRecord {
+    const KIND: &'static str = "topic";
+
+    fn check(&self) -> Result<(), String> {
+        if self.partitions < 1 {
+            return Err(format!("{} partitions", self.partitions));
+        }
+        Ok(())
+    }
+}
+
+/// `topic_id/<id>` and `topic_collision/<name with _ for .>`: the topic behind it. The first is
+/// written before and removed after all else of a topic, so what it names may be half made or half
+/// removed: only `topic/<name>` says that a topic exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicNameRecord {
+    /// Name of the topic.
+    pub name: String,
+}
+
+impl Record for TopicNameRecord {
+    const KIND: &'static str = "topic name";
+}
+
+/// `deleted_topic/<id>`: somebody deleted the topic, so its records may go. A topic that is merely
+/// unknown (the metadata came back from a backup) keeps them. The rest is for the meter, which
+/// counts what the topic used up to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedTopicRecord {
+    /// Name that the topic had.
+    pub name: String,
+    /// When it was deleted, ms since 1970 UTC.
+    pub deleted_at_ms: i64,
+    /// When it was made, ms since 1970 UTC.
+    #[serde(default)]
+    pub created_at_ms: i64,
+    /// Whether Kafka itself kept state in it.
+    #[serde(default)]
+    pub internal: bool,
+    /// From when on, in ms, it had how many partitions.
+    #[serde(default)]
+    pub partition_counts: Vec<(i64, i32)>,
+    /// What was set.
+    #[serde(default)]
+    pub configs: Configs,
+    /// [from, until) in ms, ascending, in which it was put by and came back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<(i64, i64)>,
+}
+
+impl DeletedTopicRecord {
+    /// What is kept of a topic that is deleted now.
+    #[must_use]
+    pub fn of(topic: &TopicRecord, now_ms: i64) -> Self {
+        Self {
+            name: topic.name.clone(),
+            deleted_at_ms: now_ms,
+            created_at_ms: topic.created_at_ms,
+            internal: topic.internal,
+            partition_counts: topic.partition_history(),
+            configs: topic.configs.clone(),
+            deletions: topic.deletions.clone(),
+        }
+    }
+}
+
+impl Record for DeletedTopicRecord {
+    const KIND: &'static str = "deleted topic";
+}
+
+/// `shelved_topic/<id>`: a topic that nobody sees and whose partitions are led and kept all the
+/// same: it was deleted and can be restored, or it was found on storage and the metadata, which
+/// came back from a backup, did not know it. A key of its own, so that a release that does not know
+/// it takes the topic for unknown, whose records stay, and not for deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShelvedTopicRecord {
+    /// The topic as it was. Of one that was found on storage the name may be empty: unknown.
+    pub topic: TopicRecord,
+    /// Since when, ms since 1970 UTC.
+    pub shelved_at_ms: i64,
+    /// Until when it can be restored, ms since 1970 UTC; none where it was found on storage, which
+    /// keeps it until somebody decides.
+    pub restorable_until_ms: Option<i64>,
+}
+
+impl ShelvedTopicRecord {
+    /// Whether it was found on storage, and nobody deleted it.
+    #[must_use]
+    pub fn is_orphaned(&self) -> bool {
+        self.restorable_until_ms.is_none()
+    }
+
+    /// Whether it is to go for good at this time.
+    #[must_use]
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.restorable_until_ms.is_some_and(|until_ms| until_ms <= now_ms)
+    }
+
+    /// The topic as it comes back now.
+    #[must_use]
+    pub fn restored(&self, name: &str, now_ms: i64) -> TopicRecord {
+        let mut topic = TopicRecord { name: name.to_owned(), ..self.topic.clone() };
+        topic.deletions.push((self.shelved_at_ms, now_ms.max(self.shelved_at_ms)));
+        topic
+    }
+
+    /// What is kept of it when it goes for good: it ended when it was put by.
+    #[must_use]
+    pub fn removed(&self) -> DeletedTopicRecord {
+        DeletedTopicRecord::of(&self.topic, self.shelved_at_ms)
+    }
+}
+
+impl Record for ShelvedTopicRecord {
+    const KIND: &'static str = "shelved topic";
+
+    fn check(&self) -> Result<(), String> {
+        self.topic.check()
+    }
+}
+
+/// A lane in which data of a partition may lie that no manifest covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Under which leader epoch it was written.
+    pub epoch: Epoch,
+    /// Whose lane it is.
+    pub incarnation: Incarnation,
+    /// Where it ends; none while the incarnation may still write.
+    pub end: Option<SealedEnd>,
+}
+
+/// `partition/<topic id>/<index>`: who leads a partition, and where its unsplit data lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionRecord {
+    /// The leader; none before the first.
+    pub leader: Option<Incarnation>,
+    /// Kafka's leader epoch. Never goes back.
+    pub epoch: Epoch,
+    /// By ascending epoch.
+    pub extents: Vec<Extent>,
+}
+
+impl PartitionRecord {
+    /// A partition without data. A leader has its lane as the first extent from the start, so that
+    /// no data can lie where the record does not say.
+    #[must_use]
+    pub fn new(leader: Option<Incarnation>, epoch: Epoch) -> Self {
+        let extents = leader.map(|incarnation| Extent { epoch, incarnation, end: None });
+        Self { leader, epoch, extents: extents.into_iter().collect() }
+    }
+
+    /// The same partition led by another incarnation, under the next epoch. `end_of` tells the
+    /// ends of lanes; an extent without an end gets the one that it tells.
+    ///
+    /// None where the epochs are used up, after 2³¹ leaders.
+    #[must_use]
+    pub fn led_by(
+        &self,
+        leader: Incarnation,
+        end_of: impl Fn(Incarnation) -> Option<SealedEnd>,
+    ) -> Option<Self> {
+        let epoch = self.epoch.checked_add(1)?;
+        let ended = |extent: &Extent| {
+            let end = extent.end.or_else(|| end_of(extent.incarnation));
+            Extent { end, ..*extent }
+        };
+        let mut extents: Vec<Extent> = self.extents.iter().map(ended).collect();
+        extents.push(Extent { epoch, incarnation: leader, end: None });
+        Some(Self { leader: Some(leader), epoch, extents })
+    }
+
+    /// The same record without the extents that a manifest covers.
+    #[must_use]
+    pub fn without_extents(&self, covered: impl Fn(&Extent) -> bool) -> Self {
+        let extents = self.extents.iter().filter(|extent| !covered(extent)).copied().collect();
+        Self { extents, ..self.clone() }
+    }
+}
+
+impl Record for PartitionRecord {
+    const KIND: &'static str = "partition";
+
+    fn check(&self) -> Result<(), String> {
+        if self.epoch < 0 {
+            return Err(format!("epoch {}", self.epoch));
+        }
+        let mut last = -1;
+        for extent in &self.extents {
+            if extent.epoch <= last || extent.epoch > self.epoch {
+                return Err(format!("an extent of epoch {} behind {last}", extent.epoch));
+            }
+            last = extent.epoch;
+        }
+        Ok(())
+    }
+}
+
+/// `config/broker/<slot>` or `config/broker/default`: configurations of brokers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokerConfigRecord {
+    /// What was set.
+    pub configs: Configs,
+}
+
+impl Record for BrokerConfigRecord {
+    const KIND: &'static str = "broker config";
+}
+
+/// `acl/<hash>`: one entry of the access control list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AclRecord {
+    /// The entry.
+    pub binding: AclBinding,
+}
+
+impl Record for AclRecord {
+    const KIND: &'static str = "ACL";
+}
+
+/// `scram/<mechanism>/<user>`: a user's password, as far as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScramRecord {
+    /// For which mechanism.
+    pub mechanism: ScramMechanism,
+    /// The user.
+    pub user: String,
+    /// What verifies the password.
+    pub credential: ScramCredential,
+}
+
+impl Record for ScramRecord {
+    const KIND: &'static str = "SCRAM user";
+}
+
+/// `producer_id/block`: producer ids are handed out in blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProducerIdRecord {
+    /// First id of the next block.
+    pub next_producer_id: i64,
+}
+
+impl Record for ProducerIdRecord {
+    const KIND: &'static str = "producer id block";
+
+    fn check(&self) -> Result<(), String> {
+        if self.next_producer_id < 0 {
+            return Err(format!("next id {}", self.next_producer_id));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(file: u64) -> SealedEnd {
+        SealedEnd { file, sequence: file * 10 }
+    }
+
+    #[test]
+    fn takeover_closes_the_old_extent_and_opens_the_next_epoch() {
+        let record = PartitionRecord::new(Some(Incarnation(1)), 0);
+        let record = record.led_by(Incarnation(4), |_| Some(end(7))).unwrap();
+        assert_eq!((record.leader, record.epoch), (Some(Incarnation(4)), 1));
+        let extents = [
+            Extent { epoch: 0, incarnation: Incarnation(1), end: Some(end(7)) },
+            Extent { epoch: 1, incarnation: Incarnation(4), end: None },
+        ];
+        assert_eq!(record.extents, extents);
+        record.check().unwrap();
+        // An end that stands is not replaced.
+        let again = record.led_by(Incarnation(5), |_| Some(end(9))).unwrap();
+        assert_eq!(again.extents[0].end, Some(end(7)));
+        assert_eq!(again.extents[1].end, Some(end(9)));
+    }
+
+    #[test]
+    fn the_decoy_secret_is_in_no_debug_output() {
+        let decoy_secret = URL_SAFE_NO_PAD.encode([7; 32]);
+        let record = ClusterRecord {
+            cluster_id: "ASNFZ4mrTe-BI0VniavN7w".to_owned(),
+            created_at_ms: 5,
+            scale: 1,
+            decoy_secret: decoy_secret.clone(),
+        };
+        let text = format!("{record:?}");
+        assert!(text.contains(&record.cluster_id) && !text.contains(&decoy_secret), "{text}");
+    }
+
+    #[test]
+    fn partition_without_a_leader_has_no_extent() {
+        assert_eq!(PartitionRecord::new(None, 0).extents, []);
+    }
+
+    #[test]
+    fn covered_extents_go() {
+        let record = PartitionRecord::new(Some(Incarnation(1)), 0);
+        let record = record.led_by(Incarnation(2), |_| Some(end(1))).unwrap();
+        let trimmed = record.without_extents(|extent| extent.epoch < 1);
+        assert_eq!(trimmed.extents, record.extents[1..]);
+        assert_eq!(trimmed.epoch, record.epoch);
+    }
+
+    #[test]
+    fn epochs_never_wrap() {
+        assert_eq!(PartitionRecord::new(None, i32::MAX).led_by(Incarnation(1), |_| None), None);
+    }
+
+    #[test]
+    fn records_that_contradict_themselves_are_refused() {
+        let extent = |epoch| Extent { epoch, incarnation: Incarnation(1), end: None };
+        let partition = |epoch, extents| PartitionRecord { leader: None, epoch, extents };
+        assert!(partition(-1, vec![]).check().is_err());
+        assert!(partition(1, vec![extent(2)]).check().is_err());
+        assert!(partition(2, vec![extent(1), extent(1)]).check().is_err());
+        assert!(partition(2, vec![extent(0), extent(2)]).check().is_ok());
+        let mut incarnation = IncarnationRecord {
+            state: IncarnationState::Sealed,
+            slot: 0,
+            sealed_end: None,
+            started_at_ms: 0,
+            host: String::new(),
+        };
+        assert!(incarnation.check().is_err());
+        incarnation.sealed_end = Some(end(1));
+        assert!(incarnation.check().is_ok());
+        incarnation.state = IncarnationState::Live;
+        assert!(incarnation.check().is_err());
+    }
+}

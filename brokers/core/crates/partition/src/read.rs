@@ -1,0 +1,408 @@
+//! Reading records: from memory, from lanes, or from segments.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kafka_protocol::ResponseError;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::stretch::{Gathering, Stretch};
+use super::{Bounds, Partition, Sources, State, Unsplit};
+use freshet_storage::cache::ahead::Follower;
+use freshet_storage::cache::blocks::LoadError;
+use freshet_storage::cold::ColdError;
+use freshet_storage::cold::manifest::Manifest;
+use freshet_storage::cold::segment::Segment;
+use freshet_storage::lane::{LaneError, LaneSpot};
+use freshet_telemetry::ReadSource;
+use freshet_wire::ids::PartitionId;
+use freshet_wire::records::StoredBatch;
+
+/// How often a read is planned anew because what it was to read has moved meanwhile.
+const PLANS_MAX: usize = 4;
+/// Batches in lanes that are read ahead of a reader at a time.
+const SPOTS_AHEAD_MAX: usize = 2048;
+
+/// Record batches as they lie in the log, and the partition's bounds at that moment.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    stretches: Vec<Stretch>,
+    /// Bytes of all batches.
+    pub bytes: usize,
+    /// The partition's bounds.
+    pub bounds: Bounds,
+}
+
+impl Fetched {
+    /// The batches, whole and in order.
+    pub fn batches(&self) -> impl Iterator<Item = StoredBatch> + '_ {
+        self.stretches.iter().flat_map(Stretch::batches)
+    }
+
+    /// Their bytes, to be written one after another.
+    pub fn into_pieces(self) -> Vec<Bytes> {
+        let mut pieces = Vec::with_capacity(self.stretches.len() * 2);
+        self.stretches.into_iter().for_each(|stretch| stretch.put_pieces(&mut pieces));
+        pieces
+    }
+}
+
+/// Why a read failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReadError {
+    /// The offset is before the log start or past the end.
+    #[error("offset out of range")]
+    OutOfRange(Bounds),
+    /// Storage did not answer properly; the client tries again.
+    #[error("{0}")]
+    Storage(String),
+}
+
+impl ReadError {
+    /// Kafka's code for it.
+    pub fn code(&self) -> ResponseError {
+        match self {
+            Self::OutOfRange(_) => ResponseError::OffsetOutOfRange,
+            Self::Storage(_) => ResponseError::KafkaStorageError,
+        }
+    }
+}
+
+/// What a read is to bring.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    offset: i64,
+    bytes_max: usize,
+    whole_first: bool,
+}
+
+impl Wanted {
+    fn gathering(self) -> Gathering {
+        Gathering::new(self.offset, self.bytes_max, self.whole_first)
+    }
+}
+
+enum Plan {
+    /// Nothing there yet.
+    Empty,
+    Hot(Gathering),
+    Lane(Vec<Unsplit>),
+    Cold(Segment),
+}
+
+/// What moved while it was read: the plan is made again.
+enum Attempt {
+    Done(Gathering),
+    Moved(String),
+    Failed(String),
+    /// Bytes that do not check, and where they lie.
+    Damaged(String),
+}
+
+impl From<LoadError> for Attempt {
+    fn from(error: LoadError) -> Self {
+        match &error {
+            gone if gone.is_gone() => Self::Moved(gone.to_string()),
+            LoadError::Cold(ColdError::Damaged { .. })
+            | LoadError::Lane(LaneError::Damaged { .. }) => Self::Damaged(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Partition {
+    /// Reads whole batches from the one that holds `offset` on: up to `bytes_max`, and at least one
+    /// where `whole_first` asks for it even if it is larger.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub async fn read(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        whole_first: bool,
+    ) -> Result<Fetched, ReadError> {
+        let wanted = Wanted { offset, bytes_max, whole_first };
+        let mut moved = String::new();
+        for _ in 0..PLANS_MAX {
+            let (plan, bounds) = self.plan(wanted)?;
+            let (source, attempt) = match plan {
+                Plan::Empty => (None, Attempt::Done(wanted.gathering())),
+                Plan::Hot(gathered) => (Some(ReadSource::Hot), Attempt::Done(gathered)),
+                Plan::Lane(batches) => {
+                    let attempt = self.read_following(wanted, self.read_lane(&batches, wanted));
+                    (Some(ReadSource::Lane), attempt.await)
+                }
+                Plan::Cold(segment) => {
+                    let attempt = self.read_following(wanted, self.read_segment(&segment, wanted));
+                    (Some(ReadSource::Cold), attempt.await)
+                }
+            };
+            match attempt {
+                Attempt::Done(gathered) => {
+                    let (stretches, bytes) = gathered.finish();
+                    if let Some(source) = source {
+                        self.sources.metrics.read(source, bytes as u64);
+                    }
+                    return Ok(Fetched { stretches, bytes, bounds });
+                }
+                Attempt::Moved(what) => moved = what,
+                Attempt::Failed(what) => return Err(self.storage_error(what, false)),
+                Attempt::Damaged(what) => return Err(self.storage_error(what, true)),
+            }
+        }
+        Err(self.storage_error(format!("{moved}, and nothing took its place"), false))
+    }
+
+    /// Whether a read at this offset needs nothing but memory that every batch enters.
+    pub fn reads_hot(&self, offset: i64) -> bool {
+        let state = self.state.lock();
+        offset < state.manifest.log_start || offset >= state.end || is_hot(&state, offset)
+    }
+
+    fn storage_error(&self, what: String, is_damage: bool) -> ReadError {
+        let (partition, topic) = (self.id(), self.topic());
+        self.sources.troubles.note(&what, is_damage, |passed_over| {
+            tracing::error!(%partition, %topic, what, passed_over, "read failed");
+        });
+        ReadError::Storage(what)
+    }
+
+    fn plan(&self, wanted: Wanted) -> Result<(Plan, Bounds), ReadError> {
+        let state = self.state.lock();
+        let bounds = Bounds {
+            log_start: state.manifest.log_start,
+            last_stable_offset: state.end,
+            end: state.end,
+        };
+        if wanted.offset < bounds.log_start || wanted.offset > state.next_offset {
+            return Err(ReadError::OutOfRange(bounds));
+        }
+        Ok((plan_within(&state, wanted), bounds))
+    }
+
+    /// Reads from storage, and ahead of who reads one part after another.
+    async fn read_following(
+        &self,
+        wanted: Wanted,
+        read: impl Future<Output = Attempt> + Send,
+    ) -> Attempt {
+        let followers = &self.sources.followers;
+        let mut follower = followers.come(self.id(), wanted.offset);
+        self.go_ahead(&mut follower, wanted);
+        let attempt = read.await;
+        if let Attempt::Done(gathered) = &attempt {
+            followers.go(self.id(), wanted.offset, gathered.next_offset(), follower);
+        }
+        attempt
+    }
+
+    fn go_ahead(&self, follower: &mut Follower, wanted: Wanted) {
+        let window_max = self.sources.followers.window_max();
+        let Some(bytes) = follower.advance(wanted.bytes_max as u64, window_max) else { return };
+        let ahead = {
+            let state = self.state.lock();
+            let first = state.unsplit.partition_point(|batch| batch.end_offset <= wanted.offset);
+            let spots = state.unsplit.range(first..).map(|batch| batch.spot);
+            Ahead {
+                sources: Arc::clone(&self.sources),
+                partition: self.id(),
+                offset: wanted.offset,
+                manifest: Arc::clone(&state.manifest),
+                unsplit: spots.take(SPOTS_AHEAD_MAX).collect(),
+                bytes,
+            }
+        };
+        follower.run(AbortOnDropHandle::new(tokio::spawn(ahead.run())));
+    }
+
+    async fn read_lane(&self, batches: &[Unsplit], wanted: Wanted) -> Attempt {
+        let mut gathering = wanted.gathering();
+        for of_file in batches.chunk_by(|one, other| same_file(&one.spot, &other.spot)) {
+            // What stands in a file before a batch that is durable is durable too.
+            let sure_end = of_file.last().expect("no chunk is empty").spot.range().end;
+            for batch in of_file {
+                let spot = batch.spot;
+                let found = match self.sources.lanes.read(spot, sure_end, sure_end).await {
+                    Ok(found) => found,
+                    Err(error) => return error.into(),
+                };
+                if let Err(error) = found.check_once(|bytes| check_batch(bytes, batch)) {
+                    self.sources.lanes.reread(&spot);
+                    return LoadError::from(error).into();
+                }
+                assert!(gathering.add_run(&found.bytes), "it was checked to be a batch");
+            }
+        }
+        Attempt::Done(gathering)
+    }
+
+    async fn read_segment(&self, segment: &Segment, wanted: Wanted) -> Attempt {
+        let chunks = match self.sources.cold.chunks(self.id(), segment).await {
+            Ok(chunks) => chunks,
+            Err(error) => return LoadError::from(error).into(),
+        };
+        let first = chunks.partition_point(|chunk| chunk.end_offset <= wanted.offset);
+        let mut gathering = wanted.gathering();
+        let end = chunks.last().map_or(0, |last| last.position.saturating_add(last.length));
+        for chunk in &chunks[first..] {
+            let some_fits = gathering.is_empty() && !chunk.is_one_batch();
+            if !some_fits && !gathering.takes_whole(chunk.length) {
+                break;
+            }
+            let reach = chunk.position.saturating_add(wanted.bytes_max as u64).min(end);
+            let read = match self.sources.cold.fetch(segment, chunk, reach).await {
+                Ok(read) => read,
+                Err(error) => return error.into(),
+            };
+            if !gathering.add_run(&read) {
+                let what = "a checked chunk does not split into batches";
+                return Attempt::Damaged(format!("object {:?}: {what}", segment.object));
+            }
+            if gathering.is_full() {
+                break;
+            }
+        }
+        Attempt::Done(gathering)
+    }
+}
+
+fn same_file(one: &LaneSpot, other: &LaneSpot) -> bool {
+    (one.incarnation, one.file) == (other.incarnation, other.file)
+}
+
+fn spot_error(spot: &LaneSpot, what: impl Into<String>) -> LaneError {
+    LaneError::damaged(spot.incarnation, spot.file.number(), spot.position, what)
+}
+
+fn check_batch(bytes: &Bytes, expected: &Unsplit) -> Result<(), LaneError> {
+    let batch = StoredBatch::from_contiguous(bytes.clone());
+    let checked = batch.and_then(|batch| batch.verify_checksum().map(|()| batch));
+    let batch = checked.map_err(|error| spot_error(&expected.spot, error.to_string()))?;
+    let header = batch.header();
+    if (header.base_offset, header.next_offset()) == (expected.base_offset, expected.end_offset) {
+        return Ok(());
+    }
+    Err(spot_error(&expected.spot, "it holds another batch"))
+}
+
+fn is_hot(state: &State, offset: i64) -> bool {
+    state.hot.front().is_some_and(|first| first.base_offset <= offset)
+}
+
+fn plan_within(state: &State, wanted: Wanted) -> Plan {
+    let offset = wanted.offset;
+    if offset >= state.end {
+        return Plan::Empty;
+    }
+    if is_hot(state, offset) {
+        return Plan::Hot(hot_from(state, wanted));
+    }
+    let unsplit = &state.unsplit;
+    if unsplit.front().is_some_and(|first| first.base_offset <= offset) {
+        return Plan::Lane(lane_from(unsplit, wanted));
+    }
+    let segments = &state.manifest.segments;
+    let at = segments.partition_point(|segment| segment.end_offset <= offset);
+    segments.get(at).map_or(Plan::Empty, |segment| Plan::Cold(*segment))
+}
+
+fn hot_from(state: &State, wanted: Wanted) -> Gathering {
+    let first = state.hot.partition_point(|hot| hot.end_offset <= wanted.offset);
+    let mut gathering = wanted.gathering();
+    for hot in state.hot.range(first..) {
+        if !gathering.add_batch(&hot.batch, hot.end_offset) {
+            break;
+        }
+    }
+    gathering
+}
+
+fn lane_from(unsplit: &VecDeque<Unsplit>, wanted: Wanted) -> Vec<Unsplit> {
+    let first = unsplit.partition_point(|batch| batch.end_offset <= wanted.offset);
+    let mut batches = Vec::new();
+    let mut bytes = 0;
+    for batch in unsplit.range(first..) {
+        bytes += batch.spot.length as usize;
+        if bytes > wanted.bytes_max && !(batches.is_empty() && wanted.whole_first) {
+            break;
+        }
+        batches.push(*batch);
+    }
+    batches
+}
+
+/// What is read before a reader asks for it.
+struct Ahead {
+    sources: Arc<Sources>,
+    partition: PartitionId,
+    offset: i64,
+    manifest: Arc<Manifest>,
+    unsplit: Vec<LaneSpot>,
+    bytes: u64,
+}
+
+impl Ahead {
+    /// Reads. Who asks for what could not be read finds out why.
+    async fn run(mut self) {
+        if let Err(error) = self.try_run().await {
+            tracing::debug!(partition = %self.partition, %error, "not read ahead");
+        }
+    }
+
+    async fn try_run(&mut self) -> Result<(), LoadError> {
+        let manifest = Arc::clone(&self.manifest);
+        let segments = &manifest.segments;
+        let first = segments.partition_point(|segment| segment.end_offset <= self.offset);
+        for segment in &segments[first..] {
+            if self.bytes == 0 {
+                return Ok(());
+            }
+            let chunks = self.sources.cold.chunks(self.partition, segment).await?;
+            let first = chunks.partition_point(|chunk| chunk.end_offset <= self.offset);
+            let taken = chunks[first..].iter().take_while(|chunk| self.take(chunk.length)).count();
+            self.sources.cold.read_ahead(segment, &chunks[first..first + taken]).await?;
+        }
+        let unsplit = std::mem::take(&mut self.unsplit);
+        let taken = unsplit.iter().take_while(|spot| self.take(u64::from(spot.length))).count();
+        for of_file in unsplit[..taken].chunk_by(same_file) {
+            self.sources.lanes.read_ahead(of_file).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a part of what is to be read; false where all is taken.
+    fn take(&mut self, bytes: u64) -> bool {
+        let some = self.bytes > 0;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        some
+    }
+}
+
+/// For coordinators and jobs: everything from an offset to the end, batch by batch.
+impl Partition {
+    /// Visits every batch from `offset` to the current end, in order.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub async fn visit(
+        &self,
+        mut offset: i64,
+        visit: &mut (dyn FnMut(&StoredBatch) + Send),
+    ) -> Result<(), ReadError> {
+        const STEP_BYTES: usize = 4 << 20;
+        let end = self.bounds().end;
+        while offset < end {
+            let before = offset;
+            for batch in self.read(offset, STEP_BYTES, true).await?.batches() {
+                offset = batch.last_offset() + 1;
+                visit(&batch);
+            }
+            if offset == before {
+                return Err(self.storage_error("a hole in the log".to_owned(), true));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! The partitions that this incarnation leads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::Partition;
+use super::load::MissingOffsets;
+use freshet_storage::lane::index::InstallEntry;
+use freshet_storage::lane::writer::CheckpointSource;
+use freshet_storage::names::ManifestRef;
+use freshet_wire::ids::{PartitionId, TopicId};
+
+/// A partition's place: served, or kept from service because its log has a hole.
+enum Place {
+    Open(Arc<Partition>),
+    Offline(MissingOffsets),
+    /// It was open before, under this manifest if it has one.
+    TakenOffline(MissingOffsets, Option<ManifestRef>),
+}
+
+impl Place {
+    fn open(&self) -> Option<&Arc<Partition>> {
+        if let Self::Open(partition) = self { Some(partition) } else { None }
+    }
+
+    fn missing(&self) -> Option<&MissingOffsets> {
+        match self {
+            Self::Open(_) => None,
+            Self::Offline(missing) | Self::TakenOffline(missing, _) => Some(missing),
+        }
+    }
+}
+
+/// By identity, in a fixed order.
+#[derive(Default)]
+pub struct Partitions(RwLock<BTreeMap<PartitionId, Place>>);
+
+impl Partitions {
+    /// The partition, if this incarnation leads it and it can be served.
+    pub fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
+        self.0.read().get(&id).and_then(Place::open).cloned()
+    }
+
+    /// Every partition that is served.
+    pub fn all(&self) -> Vec<Arc<Partition>> {
+        let places = self.0.read();
+        places.values().filter_map(Place::open).cloned().collect()
+    }
+
+    /// Every partition of a topic that is served.
+    pub fn of_topic(&self, topic: TopicId) -> Vec<Arc<Partition>> {
+        let places = self.0.read();
+        let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);
+        places.range(of_topic).filter_map(|(_, place)| place.open()).cloned().collect()
+    }
+
+    /// Adds a partition.
+    pub fn insert(&self, partition: Arc<Partition>) {
+        self.0.write().insert(partition.id(), Place::Open(partition));
+    }
+
+    /// Notes that a partition is not served, and why.
+    pub fn insert_offline(&self, missing: MissingOffsets) {
+        self.0.write().insert(missing.partition, Place::Offline(missing));
+    }
+
+    /// Serves a partition no more, and notes why.
+    pub fn take_offline(&self, missing: MissingOffsets) {
+        let mut places = self.0.write();
+        let place = places.get_mut(&missing.partition);
+        if let Some(place) = place
+            && let Some(manifest) = place.open().map(|partition| partition.manifest_name())
+        {
+            *place = Place::TakenOffline(missing, manifest);
+        }
+    }
+
+    /// Whether any partition was taken offline after it had been served here. Nothing of the own
+    /// lane is removed then: its records may lie there.
+    pub fn any_taken_offline(&self) -> bool {
+        let places = self.0.read();
+        places.values().any(|place| matches!(place, Place::TakenOffline(..)))
+    }
+
+    /// Why a partition is not served.
+    pub fn offline_reason(&self, id: PartitionId) -> Option<MissingOffsets> {
+        self.0.read().get(&id).and_then(Place::missing).cloned()
+    }
+
+    /// Every partition that is not served, with the reason.
+    pub fn offline(&self) -> Vec<MissingOffsets> {
+        let places = self.0.read();
+        places.values().filter_map(Place::missing).cloned().collect()
+    }
+
+    /// How many partitions are not served.
+    pub fn count_offline(&self) -> usize {
+        let places = self.0.read();
+        places.values().filter_map(Place::missing).count()
+    }
+
+    /// Whether any partition is not served. Nothing that may be its is deleted then.
+    pub fn any_offline(&self) -> bool {
+        self.0.read().values().any(|place| place.missing().is_some())
+    }
+
+    /// Whether the partition is open, or known to be offline.
+    pub fn contains(&self, id: PartitionId) -> bool {
+        self.0.read().contains_key(&id)
+    }
+
+    /// How many partitions of a topic are open or known to be offline.
+    pub fn count_of(&self, topic: TopicId) -> i32 {
+        let places = self.0.read();
+        let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);
+        i32::try_from(places.range(of_topic).count()).expect("partitions are counted as i32")
+    }
+
+    /// Forgets the partitions of a topic that was deleted.
+    pub fn remove_topic(&self, topic: TopicId) {
+        self.0.write().retain(|id, _| id.topic != topic);
+    }
+}
+
+impl CheckpointSource for Partitions {
+    fn installed(&self) -> Vec<InstallEntry> {
+        let places = self.0.read();
+        let named = places.iter().filter_map(|(id, place)| {
+            let manifest = match place {
+                Place::Open(partition) => partition.manifest_name(),
+                Place::Offline(_) => None,
+                Place::TakenOffline(_, manifest) => *manifest,
+            };
+            Some(InstallEntry { partition: *id, manifest: manifest? })
+        });
+        named.collect()
+    }
+}

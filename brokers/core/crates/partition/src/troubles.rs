@@ -1,0 +1,95 @@
+//! What could not be read, by name: logged without filling the log, counted, and shown.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use freshet_telemetry::BlockMetrics;
+
+/// A place is logged once in this time: whoever reads it tries again and again.
+const PERIOD: Duration = Duration::from_secs(30);
+/// Places that are remembered.
+const PLACES_MAX: usize = 256;
+
+struct Trouble {
+    logged_at: Instant,
+    passed_over: u64,
+    is_damage: bool,
+}
+
+/// See the module.
+pub struct Troubles {
+    places: Mutex<BTreeMap<String, Trouble>>,
+    metrics: BlockMetrics,
+}
+
+impl Troubles {
+    /// None yet.
+    pub fn new(metrics: BlockMetrics) -> Self {
+        Self { places: Mutex::default(), metrics }
+    }
+
+    /// Notes that something could not be read; `log` is told how often that was passed over, when
+    /// it is time to log it.
+    pub fn note(&self, what: &str, is_damage: bool, log: impl FnOnce(u64)) {
+        let passed_over = {
+            let mut places = self.places.lock();
+            let now = Instant::now();
+            let mut passed_over = 0;
+            if let Some(known) = places.get_mut(what) {
+                if now - known.logged_at < PERIOD {
+                    known.passed_over += 1;
+                    return;
+                }
+                passed_over = known.passed_over;
+            } else {
+                if is_damage {
+                    self.metrics.damaged.inc();
+                }
+                if places.len() >= PLACES_MAX {
+                    places.pop_first();
+                }
+            }
+            let trouble = Trouble { logged_at: now, passed_over: 0, is_damage };
+            places.insert(what.to_owned(), trouble);
+            passed_over
+        };
+        log(passed_over);
+    }
+
+    /// What was found damaged, as far as it is remembered.
+    pub fn damaged(&self) -> Vec<String> {
+        let places = self.places.lock();
+        let damaged = places.iter().filter(|(_, trouble)| trouble.is_damage);
+        damaged.map(|(what, _)| what.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_logged_once_in_a_while_and_counted_once() {
+        let metrics = BlockMetrics::default();
+        let troubles = Troubles::new(metrics.clone());
+        let logged = Mutex::new(Vec::new());
+        let note = |what: &str, is_damage| {
+            troubles.note(what, is_damage, |passed_over| {
+                logged.lock().push((what.to_owned(), passed_over));
+            });
+        };
+        for _ in 0..3 {
+            note("a", true);
+            note("b", false);
+        }
+        tokio::time::advance(PERIOD).await;
+        note("a", true);
+        let expected = [("a", 0), ("b", 0), ("a", 2)].map(|(what, n)| (what.to_owned(), n));
+        assert_eq!(*logged.lock(), expected);
+        assert_eq!(troubles.damaged(), ["a"]);
+        assert_eq!(metrics.damaged.get(), 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading segments: a partition's section tells the chunk, the chunk is checked before it is used.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::ColdError;
+use super::segment::{Chunk, Segment, decode_section};
+use crate::cache::blocks::{BlockCache, LoadError, Loader, Source};
+use crate::cache::flight::Flights;
+use crate::cache::recent::Recent;
+use crate::names::ObjectRef;
+use freshet_wire::ids::PartitionId;
+use freshet_world::env::store::{ObjectStore, StoreError, StoreResult};
+
+/// Memory for sections, in bytes.
+const SECTIONS_BYTES_MAX: usize = 8 << 20;
+
+type SectionKey = (ObjectRef, u64);
+
+/// Reads segments of a cluster; safe to share.
+pub struct ColdReader {
+    objects: Arc<Objects>,
+    blocks: Arc<BlockCache>,
+    sections: Arc<Mutex<Sections>>,
+    loading: Flights<SectionKey, Result<Arc<Vec<Chunk>>, ColdError>>,
+}
+
+type Sections = Recent<SectionKey, Arc<Vec<Chunk>>>;
+
+struct Objects {
+    store: Arc<dyn ObjectStore>,
+    cluster: String,
+}
+
+impl Objects {
+    async fn section(&self, segment: &Segment) -> StoreResult<Bytes> {
+        let (position, length) = (segment.section_position, u64::from(segment.section_bytes));
+        self.store.get_range(&segment.object.key(&self.cluster), position, length).await
+    }
+}
+
+impl ColdReader {
+    /// A reader of the objects of `cluster`.
+    pub fn new(store: Arc<dyn ObjectStore>, cluster: &str, blocks: Arc<BlockCache>) -> Self {
+        let objects = Arc::new(Objects { store, cluster: cluster.to_owned() });
+        let sections = Arc::new(Mutex::new(Recent::new(SECTIONS_BYTES_MAX)));
+        Self { objects, blocks, sections, loading: Flights::new() }
+    }
+
+    /// The chunks of a partition's segment. Waits for no reader of records.
+    ///
+    /// # Errors
+    /// The store's, or [`ColdError::Damaged`].
+    pub async fn chunks(
+        &self,
+        partition: PartitionId,
+        segment: &Segment,
+    ) -> Result<Arc<Vec<Chunk>>, ColdError> {
+        let key = (segment.object, segment.section_position);
+        if let Some(chunks) = self.sections.lock().get(key) {
+            return Ok(chunks);
+        }
+        let (objects, sections) = (Arc::clone(&self.objects), Arc::clone(&self.sections));
+        let segment = *segment;
+        let load = || async move {
+            let bytes = objects.section(&segment).await?;
+            let chunks = Arc::new(decode_section(&bytes, partition, segment.object)?);
+            sections.lock().insert(key, Arc::clone(&chunks), bytes.len());
+            Ok(chunks)
+        };
+        let abandoned = || Err(StoreError::Unavailable("a read was abandoned".to_owned()).into());
+        self.loading.join(key, load).await.unwrap_or_else(abandoned)
+    }
+
+    /// Reads and checks one chunk for background work: whole record batches, one after another.
+    /// Nothing is kept of it, and it waits its turn.
+    ///
+    /// # Errors
+    /// The store's, or [`ColdError::Damaged`].
+    pub async fn read(&self, object: ObjectRef, chunk: &Chunk) -> Result<Bytes, ColdError> {
+        let _turn = self.blocks.background(chunk.length).await;
+        let Objects { store, cluster } = self.objects.as_ref();
+        let bytes = store.get_range(&object.key(cluster), chunk.position, chunk.length).await?;
+        chunk.verify(object, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads and checks one chunk of a segment for a client; what follows in the segment up to
+    /// `reach` with it, where it is to be loaded.
+    ///
+    /// # Errors
+    /// The store's, or [`ColdError::Damaged`].
+    pub async fn fetch(
+        &self,
+        segment: &Segment,
+        chunk: &Chunk,
+        reach: u64,
+    ) -> Result<Bytes, LoadError> {
+        let object = segment.object;
+        let loader = Arc::clone(&self.objects) as Arc<dyn Loader>;
+        let limit = segment.section_position;
+        let source = Source::Object(object);
+        let range = chunk.range(object, limit)?;
+        let found = self.blocks.read(&loader, source, range, reach, limit).await?;
+        if let Err(error) = found.check_once(|bytes| chunk.verify(object, bytes)) {
+            // Storage may have it right, and the way from there not.
+            self.blocks.forget(source);
+            return Err(error.into());
+        }
+        Ok(found.bytes)
+    }
+
+    /// Has chunks of a segment be read that somebody will want, in order.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn read_ahead(&self, segment: &Segment, chunks: &[Chunk]) -> Result<(), LoadError> {
+        let loader = Arc::clone(&self.objects) as Arc<dyn Loader>;
+        let (object, limit) = (segment.object, segment.section_position);
+        let ranges = chunks.iter().map(|chunk| chunk.range(object, limit));
+        let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
+        self.blocks.read_ahead(&loader, Source::Object(object), &ranges, limit).await
+    }
+}
+
+#[async_trait]
+impl Loader for Objects {
+    async fn load(&self, source: Source, range: Range<u64>) -> Result<Bytes, LoadError> {
+        let Source::Object(object) = source else {
+            unreachable!("lanes have a loader of their own")
+        };
+        let length = range.end - range.start;
+        let bytes = self.store.get_range(&object.key(&self.cluster), range.start, length).await;
+        Ok(bytes.map_err(ColdError::from)?)
+    }
+}

@@ -1,0 +1,100 @@
+//! The owner token: the right to ack in a lane.
+//!
+//! `OWNER` is one 4 KiB page: magic `FRLO`, version `u16` (1), zero `u16`, incarnation `u64` of who
+//! may act, nonce (16 bytes), CRC-32C `u32` over all before it; the rest zeros. Its broker keeps
+//! the descriptor and reads the token again after each sync: an ack needs a token that is present,
+//! never a marker that is absent. To fence is to overwrite it.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{LaneError, LanePaths};
+use freshet_wire::codec::crc32c;
+use freshet_wire::ids::Incarnation;
+use freshet_world::env::{Disk, DiskError, DiskResult, File, Randomness};
+
+const TOKEN_BYTES: usize = 4096;
+const MAGIC: &[u8; 4] = b"FRLO";
+const VERSION: u16 = 1;
+
+fn encode(holder: Incarnation, nonce: [u8; 16]) -> Bytes {
+    let mut out = BytesMut::with_capacity(TOKEN_BYTES);
+    out.put_slice(MAGIC);
+    out.put_u16_le(VERSION);
+    out.put_u16_le(0);
+    out.put_u64_le(holder.0);
+    out.put_slice(&nonce);
+    let checksum = crc32c(&out);
+    out.put_u32_le(checksum);
+    out.resize(TOKEN_BYTES, 0);
+    out.freeze()
+}
+
+fn fresh_nonce(randomness: &dyn Randomness) -> [u8; 16] {
+    let mut nonce = [0; 16];
+    randomness.fill(&mut nonce);
+    nonce
+}
+
+/// The token of one's own lane.
+pub struct OwnerToken {
+    incarnation: Incarnation,
+    content: Bytes,
+    file: Arc<dyn File>,
+}
+
+impl OwnerToken {
+    /// Takes a lane that nobody owns yet. The token appears whole or not at all, so a successor
+    /// that was faster keeps it.
+    ///
+    /// # Errors
+    /// [`LaneError::TokenLost`] where the lane has an owner already, or the disk's error.
+    pub async fn claim(
+        disk: &dyn Disk,
+        paths: &LanePaths,
+        incarnation: Incarnation,
+        randomness: &dyn Randomness,
+    ) -> Result<Self, LaneError> {
+        let content = encode(incarnation, fresh_nonce(randomness));
+        match disk.publish(&paths.owner(), vec![content.clone()]).await {
+            Err(DiskError::Exists(_)) => return Err(LaneError::TokenLost(incarnation)),
+            published => published?,
+        }
+        let file = disk.open(&paths.owner()).await?;
+        Ok(Self { incarnation, content, file })
+    }
+
+    /// Reads the token again, past any cache.
+    ///
+    /// # Errors
+    /// [`LaneError::TokenLost`] where it is not exactly ours, or the disk's error. Either ends the
+    /// instance.
+    pub async fn check(&self) -> Result<(), LaneError> {
+        let found = self.file.read_uncached_at(0, TOKEN_BYTES).await?;
+        if found == self.content { Ok(()) } else { Err(LaneError::TokenLost(self.incarnation)) }
+    }
+}
+
+/// Takes a lane away from its broker. Durable when this returns; from then on the broker cannot
+/// ack. Also bars a broker that has made its folder but not yet its token.
+///
+/// # Errors
+/// The disk's; the lane counts as not fenced then.
+pub async fn fence(
+    disk: &dyn Disk,
+    paths: &LanePaths,
+    by: Incarnation,
+    randomness: &dyn Randomness,
+) -> DiskResult<()> {
+    disk.create_folders(&paths.folder()).await?;
+    let content = encode(by, fresh_nonce(randomness));
+    match disk.publish(&paths.owner(), vec![content.clone()]).await {
+        Err(DiskError::Exists(_)) => {}
+        published => return published,
+    }
+    let file = disk.open(&paths.owner()).await?;
+    file.write_and_sync(0, vec![content]).await?;
+    // Whoever linked it may not have come to making its name durable.
+    disk.make_durable(&paths.owner()).await
+}

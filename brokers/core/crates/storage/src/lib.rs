@@ -1,0 +1,15 @@
+//! What is stored: lanes, what is split out of them, and memory in front of both.
+//!
+//! [`lane`] is what was just written, [`cold`] what was split, [`cache`] blocks of both in memory,
+//! [`state`] what a partition remembers up to an offset. [`names`] and [`failures`] are what they
+//! share; [`rules`] and [`standing`] say whether they may act, and [`usage`] counts for the meter.
+
+pub mod cache;
+pub mod cold;
+pub mod failures;
+pub mod lane;
+pub mod names;
+pub mod rules;
+pub mod standing;
+pub mod state;
+pub mod usage;

@@ -1,0 +1,159 @@
+//! Egress counters: what each principal was handed of each topic, since this incarnation started.
+//!
+//! They are written into the lane as usage blocks, each second in which they changed, in the same
+//! group commit as everything else. A clean stop hands nothing out after its last count. A broker
+//! that is killed loses at most the last second, in the customer's favour. Ingress needs no
+//! counter: it stands in the index of every data block.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::lane::index::{Usage, UsageEntry};
+use crate::lane::queue::Lane;
+use freshet_wire::ids::TopicId;
+use freshet_world::env::Clock;
+
+/// Counters are written this often, if they changed.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Counters in one usage block.
+const ENTRIES_MAX: usize = 10_000;
+
+#[derive(Default)]
+struct Counter {
+    total: u64,
+    written: u64,
+}
+
+/// A clean stop waits this long for clients to take what is being handed to them.
+const HANDING_MAX: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Default)]
+pub struct EgressMeter {
+    counters: Mutex<BTreeMap<(TopicId, Arc<str>), Counter>>,
+    handing: TaskTracker,
+}
+
+/// Leave to hand records to a socket, held until they were counted or the connection ended.
+pub struct Handing(#[expect(dead_code, reason = "held, not read")] TaskTrackerToken);
+
+impl EgressMeter {
+    /// Leave to hand records out; none once a clean stop is about to take the last count.
+    pub fn begin(&self) -> Option<Handing> {
+        // The token first: whoever closes from here on waits for it.
+        let token = self.handing.token();
+        (!self.handing.is_closed()).then_some(Handing(token))
+    }
+
+    /// Waits for what is being handed out; nothing is from here on. A client that does not take
+    /// its answer in time gets it uncounted.
+    pub async fn close(&self) {
+        self.handing.close();
+        if timeout(HANDING_MAX, self.handing.wait()).await.is_err() {
+            tracing::warn!("a client that takes no answer leaves records uncounted");
+        }
+    }
+
+    /// Counts record bytes that were handed to a socket.
+    pub fn add(&self, topic: TopicId, principal: &Arc<str>, bytes: u64) {
+        let mut counters = self.counters.lock();
+        counters.entry((topic, Arc::clone(principal))).or_default().total += bytes;
+    }
+
+    /// Bytes of a topic that were handed out since this incarnation started.
+    pub fn total_bytes(&self, topic: TopicId) -> u64 {
+        let counters = self.counters.lock();
+        let of_topic = counters.iter().filter(|((counted, _), _)| *counted == topic);
+        of_topic.map(|(_, counter)| counter.total).sum()
+    }
+
+    /// The counters that changed since they were last taken.
+    fn take_changed(&self) -> Vec<UsageEntry> {
+        let mut counters = self.counters.lock();
+        let changed = counters.iter_mut().filter(|(_, counter)| counter.total != counter.written);
+        changed
+            .take(ENTRIES_MAX)
+            .map(|((topic, principal), counter)| {
+                let egress_delta = counter.total - counter.written;
+                counter.written = counter.total;
+                UsageEntry {
+                    topic: *topic,
+                    principal: Arc::clone(principal),
+                    egress_bytes: counter.total,
+                    egress_delta,
+                }
+            })
+            .collect()
+    }
+
+    /// Writes what changed since `window_start_ms`; says where the next window starts.
+    pub fn flush(&self, lane: &Lane, clock: &dyn Clock, window_start_ms: i64) -> i64 {
+        let entries = self.take_changed();
+        let window_end_ms = clock.now_ms();
+        if entries.is_empty() {
+            return window_end_ms;
+        }
+        if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries }) {
+            tracing::debug!(%error, "egress of the last second is not written");
+        }
+        window_end_ms
+    }
+
+    /// Writes counters each second in which they changed.
+    pub async fn run(self: Arc<Self>, lane: Arc<Lane>, clock: Arc<dyn Clock>) {
+        let mut ticks = interval(WRITE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut window_start_ms = clock.now_ms();
+        loop {
+            ticks.tick().await;
+            window_start_ms = self.flush(&lane, clock.as_ref(), window_start_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_close_waits_for_what_is_being_handed_out_and_refuses_more() {
+        let meter = Arc::new(EgressMeter::default());
+        let handing = meter.begin().expect("nothing closed it");
+        let closing = Arc::clone(&meter);
+        let closed = tokio::spawn(async move { closing.close().await });
+        tokio::task::yield_now().await;
+        assert!(meter.begin().is_none());
+        assert!(!closed.is_finished());
+        drop(handing);
+        closed.await.expect("it ends");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_close_gives_up_on_a_client_that_takes_nothing() {
+        let meter = EgressMeter::default();
+        let _handing = meter.begin();
+        meter.close().await;
+    }
+
+    #[test]
+    fn only_counters_that_changed_are_written_with_what_was_added() {
+        let meter = EgressMeter::default();
+        let (topic, alice) = (TopicId::from_u128(1), Arc::from("User:alice"));
+        meter.add(topic, &alice, 10);
+        meter.add(topic, &alice, 5);
+        let taken = |meter: &EgressMeter| {
+            let changed = meter.take_changed();
+            changed.iter().map(|entry| (entry.egress_bytes, entry.egress_delta)).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(&meter), [(15, 15)]);
+        assert_eq!(taken(&meter), []);
+        meter.add(topic, &alice, 1);
+        assert_eq!(taken(&meter), [(16, 1)]);
+    }
+}
