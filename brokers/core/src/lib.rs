@@ -3,26 +3,23 @@
 //! Read `README.md` beside this crate for the map. One folder a concern; nothing outside `env`
 //! touches the real clock, randomness, disk or network.
 
-pub mod admin;
-pub mod engine;
 pub mod gateway;
-pub mod handlers;
-pub mod inspect;
-pub mod link;
 pub mod process;
 #[cfg(feature = "python")]
 pub mod python;
-pub mod quota;
-pub mod server;
 pub mod settings;
-pub mod usage_reader;
 pub use freshet_access as auth;
+pub use freshet_admin as admin;
+pub use freshet_broker::{engine, handlers, server};
 pub use freshet_configs as configs;
 pub use freshet_coordinator as coordinator;
 pub use freshet_etcd as etcd;
+pub use freshet_inspect::{inspect, usage_reader};
 pub use freshet_jobs as jobs;
+pub use freshet_link as link;
 pub use freshet_metadata as metadata;
 pub use freshet_partition as partition;
+pub use freshet_quota as quota;
 pub use freshet_s3 as buckets;
 pub use freshet_storage::{cache, cold, failures, lane, names, rules, standing, state, usage};
 pub use freshet_telemetry as metrics;

@@ -15,12 +15,11 @@ use crate::auth::derivation::{Decoy, ITERATIONS_MIN};
 use crate::auth::principal::Principal;
 use crate::auth::sasl::{SaslFailure, SaslSession, SaslSettings, Step, Verification, Verified};
 use crate::env::Stream;
-use crate::handlers::{api_versions, sasl_authenticate, sasl_handshake};
 use crate::metadata::ClusterError;
 use crate::protocol::frame::{FrameError, announced_length, read_body};
 use crate::protocol::header::{HeaderError, RequestHeader};
-use crate::server::Reply;
-use crate::server::call::{Call, Refusal};
+use freshet_greeting::call::{Call, Refusal};
+use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
 
 /// As the broker's own: so that guessing takes time.
 const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
@@ -142,7 +141,7 @@ impl<'a> Login<'a> {
                 ..
             }) => {
                 let call = Call { api: ApiKey::ApiVersions, version: 0, correlation_id };
-                send(stream, call.reply(&api_versions::unsupported())?).await?;
+                send(stream, call.answer(&api_versions::unsupported())?).await?;
                 return Ok(None);
             }
             Err(error) => return Err(Refusal::from(error).into()),
@@ -152,12 +151,12 @@ impl<'a> Login<'a> {
         match api {
             ApiKey::ApiVersions => {
                 let response = api_versions::handle(version, &call.request(&body)?);
-                send(stream, call.reply(&response)?).await?;
+                send(stream, call.answer(&response)?).await?;
             }
             ApiKey::SaslHandshake => {
                 let request: SaslHandshakeRequest = call.request(&body)?;
                 let handled = sasl_handshake::handle(&mut self.session, version, &request);
-                send(stream, call.reply(&handled.0)?).await?;
+                send(stream, call.answer(&handled.0)?).await?;
                 if let Some(failure) = handled.1 {
                     return Err(LoginError::Failed(failure.message));
                 }
@@ -180,12 +179,12 @@ impl<'a> Login<'a> {
     ) -> Result<Option<Principal>, LoginError> {
         let failure = match self.exchange(token).await? {
             Ok(Exchanged::Continue(token)) => {
-                send(stream, call.reply(&sasl_authenticate::accepted(token))?).await?;
+                send(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                 return Ok(None);
             }
             Ok(Exchanged::Authenticated(principal, token)) => match admit(&principal) {
                 Ok(()) => {
-                    send(stream, call.reply(&sasl_authenticate::accepted(token))?).await?;
+                    send(stream, call.answer(&sasl_authenticate::accepted(token))?).await?;
                     return Ok(Some(principal));
                 }
                 Err(NotAdmitted::Closed(reason)) => return Err(LoginError::NotAdmitted(reason)),
@@ -193,13 +192,13 @@ impl<'a> Login<'a> {
                     let error = ResponseError::SaslAuthenticationFailed;
                     let message = format!("Authentication failed: {reason}");
                     let failure = SaslFailure { error, message };
-                    send(stream, call.reply(&sasl_authenticate::refused(&failure))?).await?;
+                    send(stream, call.answer(&sasl_authenticate::refused(&failure))?).await?;
                     return Err(LoginError::NotAdmitted(reason.to_owned()));
                 }
             },
             Err(failure) => failure,
         };
-        send(stream, call.reply(&sasl_authenticate::refused(&failure))?).await?;
+        send(stream, call.answer(&sasl_authenticate::refused(&failure))?).await?;
         Err(LoginError::Failed(failure.message))
     }
 
@@ -225,7 +224,7 @@ impl<'a> Login<'a> {
         }
         let mut length = BytesMut::with_capacity(4);
         length.put_u32(u32::try_from(token.len()).expect("tokens are short"));
-        send(stream, Reply::new(vec![length.freeze(), token])).await?;
+        send(stream, vec![length.freeze(), token]).await?;
         Ok(principal)
     }
 
@@ -288,9 +287,9 @@ impl Gateway {
     }
 }
 
-async fn send(stream: &mut dyn Stream, reply: Reply) -> Result<(), LoginError> {
+async fn send(stream: &mut dyn Stream, pieces: Vec<Bytes>) -> Result<(), LoginError> {
     let mut bytes = Vec::new();
-    for piece in &reply.pieces {
+    for piece in &pieces {
         bytes.extend_from_slice(piece);
     }
     stream.write_all(&bytes).await?;

@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::env::{Clock, Network, Randomness};
 use crate::metadata::MetadataStore;
 use crate::metadata::cell::{CellError, CellMetadata};
-use crate::server::LogLimit;
+use freshet_greeting::log_limit::LogLimit;
 
 mod connection;
 mod frames;

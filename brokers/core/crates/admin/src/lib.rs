@@ -1,0 +1,202 @@
+//! What the control plane does with a cluster without a broker: the calls of Kafka's admin protocol
+//! on the metadata store, checked as a broker checks them. A cluster that sleeps is looked at and
+//! changed so, and a broker that runs sees the change in its view.
+//!
+//! [`calls`] is the same as text, for the binding.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+
+use freshet_configs::{BrokerConfig, ConfigError, Overrides};
+use freshet_metadata::ScopedStore;
+use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata};
+use freshet_metadata::schema::{ClusterRecord, ConfigScope, Stored};
+use freshet_metadata::store::{MetadataStore, Transaction, Write};
+use freshet_world::env::{Clock, Randomness};
+
+mod acls;
+pub mod calls;
+mod error;
+mod history;
+mod quotas;
+mod shelf;
+mod topics;
+mod users;
+
+pub use acls::AclText;
+pub use error::AdminError;
+pub use history::{LaneFacts, TopicHistory};
+pub use quotas::{QuotaEntityText, QuotaFacts};
+pub use shelf::{DeletedTopicFacts, OrphanedTopicFacts};
+pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicWanted};
+pub use users::UserFacts;
+
+/// Keys that one transaction of a purge removes.
+const PURGE_BATCH: usize = 100;
+/// Removed first by a purge: a broker that still runs can write nothing from then on.
+const INCARNATIONS: &str = freshet_metadata::schema::keys::INCARNATIONS;
+
+/// A cluster as a whole. Its secret is not among it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClusterOverview {
+    /// Kafka's cluster id: 16 bytes as 22 characters of URL-safe base64.
+    pub cluster_id: String,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+    /// How many brokers it has when awake.
+    pub scale: u32,
+}
+
+impl From<ClusterRecord> for ClusterOverview {
+    fn from(record: ClusterRecord) -> Self {
+        let ClusterRecord { cluster_id, created_at_ms, scale, .. } = record;
+        Self { cluster_id, created_at_ms, scale }
+    }
+}
+
+/// A cluster's metadata, as the control plane sees it.
+pub struct ClusterAdmin {
+    metadata: ClusterMetadata,
+    store: Arc<dyn MetadataStore>,
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    fixed: BrokerConfig,
+}
+
+impl ClusterAdmin {
+    /// The cluster `cluster` in the store of its cell. `fixed` is what its brokers are given at
+    /// their start, by Kafka's names.
+    ///
+    /// # Errors
+    /// [`AdminError::Invalid`] where the cluster cannot have this name, or a config is not
+    /// acceptable.
+    pub fn new(
+        store: Arc<dyn MetadataStore>,
+        cluster: &str,
+        fixed: Overrides,
+        clock: Arc<dyn Clock>,
+        randomness: Arc<dyn Randomness>,
+    ) -> Result<Self, AdminError> {
+        freshet_metadata::schema::cell::check_cluster_id(cluster)
+            .map_err(|message| AdminError::invalid("cluster", message))?;
+        let fixed = BrokerConfig::new(fixed)
+            .map_err(|error| AdminError::invalid("broker_configs", error.message))?;
+        let store: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, cluster)?);
+        let (time, chance) = (Arc::clone(&clock), Arc::clone(&randomness));
+        let metadata = ClusterMetadata::new(Arc::clone(&store), time, chance);
+        Ok(Self { metadata, store, clock, randomness, fixed })
+    }
+
+    /// Makes the cluster's record; one that is there stays.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] where it is another cluster's, [`AdminError::Invalid`]; as the
+    /// store.
+    pub async fn create(
+        &self,
+        cluster_id: Option<String>,
+        scale: u32,
+    ) -> Result<ClusterOverview, AdminError> {
+        if let Some(id) = &cluster_id {
+            let bytes = URL_SAFE_NO_PAD.decode(id);
+            if bytes.map_or(true, |bytes| bytes.len() != 16) {
+                let message = format!("{id:?} is not 16 bytes in 22 characters of base64");
+                return Err(AdminError::invalid("cluster_id", message));
+            }
+        }
+        check_scale(scale)?;
+        let facts = ClusterFacts { cluster_id, scale };
+        Ok(self.metadata.open_or_create(&facts).await?.record.into())
+    }
+
+    /// The cluster's record.
+    ///
+    /// # Errors
+    /// [`AdminError::NotFound`]; as the store.
+    pub async fn record(&self) -> Result<ClusterOverview, AdminError> {
+        let key = freshet_metadata::schema::Key::Cluster.to_string();
+        let Some(entry) = self.store.get(&key).await? else {
+            return Err(AdminError::NotFound("the cluster has no record".to_owned()));
+        };
+        Ok(Stored::<ClusterRecord>::from_entry(&entry)?.record.into())
+    }
+
+    /// Changes how many brokers the cluster has when awake.
+    ///
+    /// # Errors
+    /// [`AdminError::NotFound`], [`AdminError::Invalid`]; as the store.
+    pub async fn set_scale(&self, scale: u32) -> Result<ClusterOverview, AdminError> {
+        check_scale(scale)?;
+        self.record().await?;
+        Ok(self.metadata.set_scale(scale).await?.record.into())
+    }
+
+    /// Removes every record of the cluster; gives how many there were. For a cluster that no broker
+    /// serves. It may stop half-way and be called again.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn remove_all(&self) -> Result<usize, AdminError> {
+        let mut removed = 0;
+        for prefix in [INCARNATIONS, ""] {
+            loop {
+                let page = self.store.range(prefix, None, PURGE_BATCH).await?;
+                if page.entries.is_empty() {
+                    break;
+                }
+                removed += page.entries.len();
+                let writes = page.entries.into_iter().map(|entry| Write::Delete { key: entry.key });
+                let transaction = Transaction { compares: vec![], writes: writes.collect() };
+                self.store.commit(transaction).await?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The configs of brokers that hold now: what is stored over what is given at their start.
+    async fn broker_config(&self) -> Result<BrokerConfig, AdminError> {
+        let stored = self.metadata.broker_configs(ConfigScope::Default).await?;
+        if stored.is_empty() {
+            return Ok(self.fixed.clone());
+        }
+        Ok(self.fixed.with_stored(&stored))
+    }
+
+    /// Refuses what would be written for a cluster that does not exist.
+    async fn require_record(&self) -> Result<(), AdminError> {
+        self.record().await.map(drop)
+    }
+}
+
+fn check_scale(scale: u32) -> Result<(), AdminError> {
+    if scale == 0 {
+        return Err(AdminError::invalid("scale", "a cluster has at least one broker"));
+    }
+    Ok(())
+}
+
+/// What a refusal of configs is about: the first one that is refused by itself, or what does not
+/// fit together.
+fn config_refusal(
+    error: ConfigError,
+    configs: &Overrides,
+    check: impl Fn(&Overrides) -> Result<(), ConfigError>,
+) -> AdminError {
+    let alone = |name: &&String| {
+        let alone = Overrides::from([((*name).clone(), configs[*name].clone())]);
+        check(&alone).is_err()
+    };
+    let field = match configs.keys().find(alone) {
+        Some(name) => format!("configs/{}", pointer(name)),
+        None => "configs".to_owned(),
+    };
+    AdminError::Invalid { field: Some(field), message: error.message }
+}
+
+/// A name as a part of a JSON pointer (RFC 6901 section 3).
+fn pointer(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

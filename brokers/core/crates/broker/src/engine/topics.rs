@@ -1,0 +1,285 @@
+//! Keeping the open partitions in step with the metadata store: new topics are opened, deleted ones
+//! closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::StartError;
+use super::configs::BrokerConfigs;
+use freshet_configs::TopicConfig;
+use freshet_jobs::TopicFacts;
+use freshet_jobs::compact::CompactionRules;
+use freshet_jobs::garbage::Remains;
+use freshet_jobs::inherit::ExtentTrimmer;
+use freshet_jobs::retention::Retention;
+use freshet_metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
+use freshet_metadata::schema::Stored;
+use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
+use freshet_partition::load::Opening;
+use freshet_partition::registry::Partitions;
+use freshet_partition::{Partition, Sources};
+use freshet_storage::cold::manifest::Manifest;
+use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
+
+/// How long a view may be behind what its own broker wrote.
+const VIEW_TIME: Duration = Duration::from_secs(5);
+
+/// Opens and closes partitions.
+pub struct TopicKeeper {
+    /// The cluster's metadata.
+    pub metadata: Arc<ClusterMetadata>,
+    /// Its image.
+    pub view: Arc<MetadataView>,
+    /// The incarnation's guard.
+    pub fence: Fence,
+    /// What is open.
+    pub partitions: Arc<Partitions>,
+    /// What partitions share.
+    pub sources: Arc<Sources>,
+    /// Counts changes of what is open.
+    pub changes: watch::Sender<u64>,
+}
+
+impl TopicKeeper {
+    /// Follows the metadata until the view stops. `opened` is told of every partition that opens.
+    pub async fn run(self: Arc<Self>, opened: impl Fn(Arc<Partition>) + Send) {
+        let mut changes = self.view.subscribe();
+        let mut failed = self.reconcile(None, &opened).await;
+        loop {
+            let retry = async {
+                if failed {
+                    tokio::time::sleep(super::RETRY_AFTER).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                change = changes.next() => match change {
+                    Ok(change) => {
+                        let topics = change.topics.into_iter().collect();
+                        failed |= self.reconcile(Some(topics), &opened).await;
+                    }
+                    Err(_) => return,
+                },
+                () = retry => failed = self.reconcile(None, &opened).await,
+            }
+        }
+    }
+
+    /// Brings the open partitions of these topics (of all, where none are named) in step; says
+    /// whether something could not be done yet.
+    async fn reconcile(
+        &self,
+        topics: Option<Vec<TopicId>>,
+        opened: &(impl Fn(Arc<Partition>) + Send),
+    ) -> bool {
+        let snapshot = self.view.snapshot();
+        let all = || snapshot.led_topics().map(|topic| topic.record.id).collect();
+        let topics = topics.unwrap_or_else(all);
+        let mut failed = false;
+        for id in topics {
+            let seen = snapshot.topics.by_id(id).is_some();
+            if !seen {
+                self.forget_metrics(id, &snapshot.topics);
+            }
+            let Some(topic) = snapshot.led_topic(id) else {
+                self.partitions.remove_topic(id);
+                continue;
+            };
+            self.relabel(topic, seen);
+            if let Err(error) = self.open_new(topic, opened).await {
+                let topic = topic.record.name.as_str();
+                tracing::warn!(topic, %error, "cannot open all partitions yet");
+                failed = true;
+            }
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+        failed
+    }
+
+    /// Has what is open follow the topic's name, and be counted only while clients see it.
+    fn relabel(&self, topic: &Topic, seen: bool) {
+        let name: Arc<str> = topic.record.name.as_str().into();
+        for partition in self.partitions.of_topic(topic.record.id) {
+            partition.relabel(&name, seen);
+        }
+    }
+
+    /// Stops reporting a topic that is gone, unless there is another one of its name.
+    fn forget_metrics(&self, id: TopicId, known: &Topics) {
+        let first = self.partitions.get(PartitionId::new(id, 0));
+        let name = first.map(|partition| partition.topic());
+        if let Some(name) = name.filter(|name| known.by_name(name).is_none()) {
+            self.sources.metrics.forget_topic(&name);
+        }
+    }
+
+    /// Opens the new partitions of a topic; those that nobody leads are taken first, all together.
+    async fn open_new(
+        &self,
+        topic: &Topic,
+        opened: &(impl Fn(Arc<Partition>) + Send),
+    ) -> Result<(), StartError> {
+        let mut epochs = BTreeMap::new();
+        let mut unled = Vec::new();
+        for (index, stored) in (0..).zip(&topic.partitions) {
+            let partition = PartitionId::new(topic.record.id, index);
+            if self.partitions.contains(partition) {
+                continue;
+            }
+            let Stored { record, revision } = stored.as_ref();
+            match record.leader {
+                Some(leader) if leader == self.fence.incarnation => {
+                    epochs.insert(partition, record.epoch);
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(record) = record.led_by(self.fence.incarnation, |_| None) {
+                        let revision = *revision;
+                        unled.push(PartitionUpdate { partition, revision, record });
+                    }
+                }
+            }
+        }
+        let wanted: BTreeMap<_, _> =
+            unled.iter().map(|update| (update.partition, update.record.epoch)).collect();
+        let taken = self.metadata.take_over(self.fence, unled).await?;
+        epochs.extend(taken.updated.iter().map(|(partition, _)| (*partition, wanted[partition])));
+        for (id, epoch) in epochs {
+            let opening = Opening {
+                id,
+                topic: topic.record.name.as_str().into(),
+                epoch,
+                manifest: Arc::new(Manifest::empty(id)),
+                tail: Vec::new(),
+            };
+            let partition = Partition::open(opening, Arc::clone(&self.sources))?;
+            self.partitions.insert(Arc::clone(&partition));
+            opened(partition);
+        }
+        Ok(())
+    }
+}
+
+impl TopicKeeper {
+    /// Waits until the view shows what this incarnation wrote when it took these over.
+    async fn seen_to_lead(&self, partitions: &[PartitionId]) {
+        let mut changes = self.view.subscribe();
+        let led = |seen: &Snapshot| {
+            partitions.iter().all(|id| {
+                let topic = seen.led_topic(id.topic);
+                let partition = topic.and_then(|topic| topic.partition(id.index));
+                partition.is_none_or(|stored| stored.record.leader == Some(self.fence.incarnation))
+            })
+        };
+        while !led(&self.view.snapshot()) && changes.next().await.is_ok() {}
+    }
+}
+
+#[async_trait]
+impl ExtentTrimmer for TopicKeeper {
+    async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String> {
+        // Still not seen then: below it is said of which.
+        let _ = timeout(VIEW_TIME, self.seen_to_lead(partitions)).await;
+        let mine = self.fence.incarnation;
+        let mut updates = Vec::new();
+        let snapshot = self.view.snapshot();
+        for id in partitions {
+            let topic = snapshot.led_topic(id.topic);
+            let Some(stored) = topic.and_then(|topic| topic.partition(id.index)) else { continue };
+            if stored.record.leader != Some(mine) {
+                // What is left out here would name lanes that are removed next.
+                return Err(format!("{id} is not seen to be led by this incarnation yet"));
+            }
+            let record = stored.record.without_extents(|extent| extent.incarnation != mine);
+            if record != stored.record {
+                updates.push(PartitionUpdate { partition: *id, revision: stored.revision, record });
+            }
+        }
+        let trimmed = self.metadata.trim_extents(self.fence, updates).await;
+        let trimmed = trimmed.map_err(|error| error.to_string())?;
+        match trimmed.lost.first() {
+            Some(lost) => Err(format!("{lost} was changed by somebody else meanwhile")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Remains for TopicKeeper {
+    fn ended(&self) -> BTreeMap<Incarnation, i64> {
+        let snapshot = self.view.snapshot();
+        let all = snapshot.incarnations.iter();
+        let successors = snapshot.incarnations.values().skip(1);
+        let mut ended: BTreeMap<_, _> = all
+            .zip(successors)
+            .filter(|((_, stored), _)| stored.record.sealed_end.is_some())
+            .map(|((incarnation, _), successor)| (*incarnation, successor.record.started_at_ms))
+            .collect();
+        for topic in snapshot.led_topics() {
+            for extent in topic.partitions.iter().flat_map(|stored| &stored.record.extents) {
+                ended.remove(&extent.incarnation);
+            }
+        }
+        ended
+    }
+
+    fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId> {
+        let snapshot = self.view.snapshot();
+        let long_ago = snapshot.deleted_topics.iter();
+        let long_ago = long_ago.filter(|(_, deleted)| deleted.deleted_at_ms < before_ms);
+        long_ago.map(|(id, _)| *id).collect()
+    }
+
+    async fn forget_incarnation(&self, incarnation: Incarnation) -> Result<(), String> {
+        let forgotten = self.metadata.remove_incarnation(Some(self.fence), incarnation).await;
+        forgotten.map_err(|error| error.to_string())
+    }
+
+    async fn forget_deleted(&self, topics: BTreeSet<TopicId>) -> Result<(), String> {
+        let forgotten = self.metadata.forget_deleted_topics(Some(self.fence), topics).await;
+        forgotten.map_err(|error| error.to_string())
+    }
+}
+
+/// What jobs ask about topics, answered from the view.
+pub struct ViewedTopics {
+    /// The image of the metadata.
+    pub view: Arc<MetadataView>,
+    /// What holds for topics that say nothing.
+    pub configs: BrokerConfigs,
+}
+
+impl TopicFacts for ViewedTopics {
+    fn retention(&self, partition: PartitionId) -> Option<Retention> {
+        let snapshot = self.view.snapshot();
+        let topic = snapshot.topics.by_id(partition.topic)?;
+        let config = TopicConfig::resolve(&topic.record.configs, &self.configs.current());
+        config
+            .cleanup
+            .delete
+            .then_some(Retention { ms: config.retention_ms, bytes: config.retention_bytes })
+    }
+
+    fn compaction(&self, topic: TopicId) -> Option<CompactionRules> {
+        let snapshot = self.view.snapshot();
+        let topic = snapshot.topics.by_id(topic)?;
+        let config = TopicConfig::resolve(&topic.record.configs, &self.configs.current());
+        config.cleanup.compact.then_some(CompactionRules {
+            lag_ms_min: config.min_compaction_lag_ms,
+            lag_ms_max: config.max_compaction_lag_ms,
+            dirty_ratio_min: config.min_cleanable_dirty_ratio,
+            delete_retention_ms: config.delete_retention_ms,
+        })
+    }
+
+    fn was_deleted(&self, topic: TopicId) -> bool {
+        self.view.snapshot().deleted_topics.contains_key(&topic)
+    }
+}

@@ -1,0 +1,116 @@
+//! AlterUserScramCredentials: passwords of users, salted and hashed by the client.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
+use kafka_protocol::messages::alter_user_scram_credentials_response as response;
+use kafka_protocol::messages::{
+    AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use super::context::RequestContext;
+use super::describe_user_scram_credentials::mechanism_code;
+use super::errors::ApiError;
+use freshet_access::principal::Principal;
+use freshet_access::types::{Operation, ScramCredential, ScramMechanism};
+
+/// What is to become of one credential; none is to be removed.
+type Change = Result<(ScramMechanism, Option<ScramCredential>), ApiError>;
+
+/// Handles the request. Of a user either all is changed or nothing, with the first error that
+/// stands against it; answered when the changes hold here.
+pub async fn handle(
+    context: &RequestContext,
+    request: AlterUserScramCredentialsRequest,
+) -> AlterUserScramCredentialsResponse {
+    let mut users: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+    for deletion in request.deletions {
+        let user = deletion.name.to_string();
+        let change = mechanism(deletion.mechanism).map(|mechanism| (mechanism, None));
+        users.entry(user).or_default().push(change);
+    }
+    for upsertion in request.upsertions {
+        let user = upsertion.name.to_string();
+        users.entry(user).or_default().push(credential(&upsertion));
+    }
+    let may_alter = context.may_cluster(Operation::Alter);
+    let mut results = Vec::with_capacity(users.len());
+    for (user, changes) in users {
+        // Who knows a super user's password is one: only they may set it.
+        let of_super_user = context.is_super_user(&Principal::user(&user));
+        let outcome =
+            if may_alter && (!of_super_user || context.is_super_user(&context.client.principal)) {
+                alter(context, &user, changes).await
+            } else {
+                Err(ResponseError::ClusterAuthorizationFailed.into())
+            };
+        let result = response::AlterUserScramCredentialsResult::default();
+        let result = result.with_user(StrBytes::from_string(user));
+        results.push(match outcome {
+            Ok(()) => result.with_error_message(None),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
+        });
+    }
+    AlterUserScramCredentialsResponse::default().with_results(results)
+}
+
+fn mechanism(code: i8) -> Result<ScramMechanism, ApiError> {
+    let known = [ScramMechanism::Sha256, ScramMechanism::Sha512];
+    known.into_iter().find(|known| mechanism_code(*known) == code).ok_or_else(|| {
+        ApiError::new(ResponseError::UnsupportedSaslMechanism, "Unknown SCRAM mechanism")
+    })
+}
+
+fn credential(upsertion: &ScramCredentialUpsertion) -> Change {
+    let mechanism = mechanism(upsertion.mechanism)?;
+    // Below the least there is whatever is negative.
+    let iterations = u32::try_from(upsertion.iterations).unwrap_or(0);
+    let (salted, salt) = (&upsertion.salted_password, &upsertion.salt);
+    let made = ScramCredential::from_salted_password(salted, mechanism, iterations, salt);
+    made.map(|credential| (mechanism, Some(credential)))
+        .map_err(|error| ApiError::new(ResponseError::UnacceptableCredential, error.to_string()))
+}
+
+async fn alter(context: &RequestContext, user: &str, changes: Vec<Change>) -> Result<(), ApiError> {
+    let changes = changes.into_iter().collect::<Result<Vec<_>, _>>()?;
+    check(context, user, &changes)?;
+    let broker = context.broker();
+    let (metadata, fence) = (context.metadata(), broker.engine.fence());
+    let mut last = 0;
+    for (mechanism, credential) in changes {
+        let changed = match credential {
+            Some(credential) => metadata.set_scram(fence, user, mechanism, credential).await,
+            None => metadata.remove_scram(fence, user, mechanism).await,
+        };
+        last = last.max(changed.map_err(|error| broker.metadata_error(&error))?);
+    }
+    broker.await_revision(last).await
+}
+
+fn check(
+    context: &RequestContext,
+    user: &str,
+    changes: &[(ScramMechanism, Option<ScramCredential>)],
+) -> Result<(), ApiError> {
+    if user.is_empty() {
+        let message = "Username must not be empty";
+        return Err(ApiError::new(ResponseError::UnacceptableCredential, message));
+    }
+    let scram = Arc::clone(&context.broker().engine.view.snapshot().scram);
+    for (at, (mechanism, credential)) in changes.iter().enumerate() {
+        if changes[..at].iter().any(|(earlier, _)| earlier == mechanism) {
+            let message = "A user credential cannot be altered twice in the same request";
+            return Err(ApiError::new(ResponseError::DuplicateResource, message));
+        }
+        if credential.is_none() && !scram.contains_key(&(*mechanism, user.to_owned())) {
+            let message = "Attempt to delete a user credential that does not exist";
+            return Err(ApiError::new(ResponseError::ResourceNotFound, message));
+        }
+    }
+    Ok(())
+}

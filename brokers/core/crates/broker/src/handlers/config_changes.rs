@@ -1,0 +1,171 @@
+//! What both ways of altering configs have in common.
+
+use std::collections::BTreeSet;
+
+use kafka_protocol::ResponseError;
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use super::topics::is_internal;
+use freshet_access::types::Operation;
+use freshet_configs::topic::{alter_topic, replace_topic};
+use freshet_configs::{ConfigChange, ConfigResourceType, Overrides};
+use freshet_metadata::ClusterError;
+use freshet_metadata::cluster::ConfigChanges;
+use freshet_metadata::names::check_topic_name;
+use freshet_metadata::schema::ConfigScope;
+
+/// How often a change is worked out anew because somebody else changed the same topic.
+const ATTEMPTS_MAX: usize = 8;
+
+/// What has configs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Resource {
+    /// Code of its type.
+    pub(super) code: i8,
+    /// Its name.
+    pub(super) name: String,
+}
+
+/// What is asked of a resource.
+pub(super) enum Alteration {
+    /// These and nothing else.
+    Replace(Vec<(String, Option<String>)>),
+    /// These changes.
+    Change(Vec<ConfigChange>),
+}
+
+/// Resources that a request names more than once.
+pub(super) struct Repeated(BTreeSet<Resource>);
+
+/// The resources that are named more than once.
+pub(super) fn repeated(resources: impl Iterator<Item = Resource>) -> Repeated {
+    let mut seen = BTreeSet::new();
+    Repeated(resources.filter(|resource| !seen.insert(resource.clone())).collect())
+}
+
+impl Repeated {
+    pub(super) fn refuse(&self, resource: &Resource) -> Result<(), ApiError> {
+        if !self.0.contains(resource) {
+            return Ok(());
+        }
+        let message = "Each resource must appear at most once.";
+        Err(ApiError::new(ResponseError::InvalidRequest, message))
+    }
+}
+
+/// Alters the configs of a resource, or only checks whether they could be.
+pub(super) async fn alter(
+    context: &RequestContext,
+    resource: &Resource,
+    alteration: Alteration,
+    validate_only: bool,
+) -> Result<(), ApiError> {
+    match ConfigResourceType::from_code(resource.code)? {
+        ConfigResourceType::Topic => {
+            if !context.may_topic(Operation::AlterConfigs, &resource.name) {
+                return Err(ResponseError::TopicAuthorizationFailed.into());
+            }
+            alter_a_topic(context, &resource.name, &alteration, validate_only).await
+        }
+        ConfigResourceType::Broker => {
+            if !context.may_cluster(Operation::AlterConfigs) {
+                return Err(ResponseError::ClusterAuthorizationFailed.into());
+            }
+            alter_brokers(context, &resource.name, alteration, validate_only).await
+        }
+    }
+}
+
+async fn alter_a_topic(
+    context: &RequestContext,
+    name: &str,
+    alteration: &Alteration,
+    validate_only: bool,
+) -> Result<(), ApiError> {
+    let broker = context.broker();
+    check_topic_name(name)
+        .map_err(|error| ApiError::new(ResponseError::InvalidTopicException, error.to_string()))?;
+    if is_internal(name) {
+        let error = ClusterError::InternalTopic(name.to_owned());
+        return Err(broker.metadata_error(&error));
+    }
+    let metadata = context.metadata();
+    for _ in 0..ATTEMPTS_MAX {
+        let stored = metadata.topic(name).await.map_err(|error| broker.metadata_error(&error))?;
+        let stored = stored.ok_or(ResponseError::UnknownTopicOrPartition)?;
+        let config = broker.config();
+        let before = &stored.record.configs;
+        let after = match alteration {
+            Alteration::Replace(configs) => replace_topic(configs.clone(), &config)?,
+            Alteration::Change(changes) => alter_topic(before, changes, &config)?,
+        };
+        if validate_only {
+            return Ok(());
+        }
+        let (fence, expected) = (broker.engine.fence(), Some(stored.revision));
+        let changes = difference(before, &after);
+        match metadata.set_topic_configs(fence, name, expected, &changes).await {
+            Ok(stored) => return broker.await_revision(stored.revision).await,
+            // Somebody else was faster: what they set is to be looked at first.
+            Err(ClusterError::Contended(_)) => {}
+            Err(error) => return Err(broker.metadata_error(&error)),
+        }
+    }
+    Err(ResponseError::NotController.into())
+}
+
+async fn alter_brokers(
+    context: &RequestContext,
+    name: &str,
+    alteration: Alteration,
+    validate_only: bool,
+) -> Result<(), ApiError> {
+    let broker = context.broker();
+    let metadata = context.metadata();
+    let scope = ConfigScope::Default;
+    let stored = metadata.broker_configs(scope).await;
+    let stored = stored.map_err(|error| broker.metadata_error(&error))?;
+    let config = broker.settings.configs.with_stored(&stored);
+    let after = match alteration {
+        Alteration::Replace(configs) => config.replace(name, configs)?,
+        Alteration::Change(changes) => config.alter(name, &changes)?,
+    };
+    if validate_only {
+        return Ok(());
+    }
+    let changes = difference(&stored, &after);
+    let set = metadata.set_broker_configs(broker.engine.fence(), scope, &changes).await;
+    let revision = set.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_revision(revision).await
+}
+
+/// The changes that lead from one set of overrides to another.
+fn difference(before: &Overrides, after: &Overrides) -> ConfigChanges {
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let removed = removed.map(|name| (name.clone(), None));
+    let set = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+    removed.chain(set.map(|(name, value)| (name.clone(), Some(value.clone())))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_sets_what_is_new_and_removes_what_is_gone() {
+        let overrides = |pairs: &[(&str, &str)]| -> Overrides {
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        };
+        let before = overrides(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        let after = overrides(&[("b", "2"), ("c", "4"), ("d", "5")]);
+        let expected: ConfigChanges = [
+            ("a".to_owned(), None),
+            ("c".to_owned(), Some("4".to_owned())),
+            ("d".to_owned(), Some("5".to_owned())),
+        ]
+        .into();
+        assert_eq!(difference(&before, &after), expected);
+        assert!(difference(&after, &after).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! CreateAcls.
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::create_acls_request::AclCreation;
+use kafka_protocol::messages::create_acls_response::AclCreationResult;
+use kafka_protocol::messages::{CreateAclsRequest, CreateAclsResponse};
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use freshet_access::acl::BindingCodes;
+use freshet_access::types::{AclBinding, Operation};
+
+/// Handles the request; answered when the entries hold here.
+pub async fn handle(context: &RequestContext, request: CreateAclsRequest) -> CreateAclsResponse {
+    let refused = context.acl_refusal(Operation::Alter);
+    let checked: Vec<Result<AclBinding, ApiError>> = request
+        .creations
+        .into_iter()
+        .map(|creation| match &refused {
+            Some(error) => Err(error.clone()),
+            None => binding(&creation),
+        })
+        .collect();
+    let bindings: Vec<AclBinding> =
+        checked.iter().filter_map(|checked| checked.as_ref().ok()).cloned().collect();
+    let added = if bindings.is_empty() { Ok(()) } else { add(context, &bindings).await };
+    let results = checked.into_iter().map(|checked| {
+        let outcome = checked.and_then(|_| added.clone());
+        let result = AclCreationResult::default();
+        match outcome {
+            Ok(()) => result.with_error_message(None),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
+        }
+    });
+    CreateAclsResponse::default().with_results(results.collect())
+}
+
+fn binding(creation: &AclCreation) -> Result<AclBinding, ApiError> {
+    let codes = BindingCodes {
+        resource_type: creation.resource_type,
+        resource_name: creation.resource_name.to_string(),
+        pattern_type: creation.resource_pattern_type,
+        principal: creation.principal.to_string(),
+        host: creation.host.to_string(),
+        operation: creation.operation,
+        permission: creation.permission_type,
+    };
+    AclBinding::try_from(codes)
+        .map_err(|error| ApiError::new(error.kafka_error(), error.to_string()))
+}
+
+async fn add(context: &RequestContext, bindings: &[AclBinding]) -> Result<(), ApiError> {
+    let broker = context.broker();
+    let added = context.metadata().add_acls(broker.engine.fence(), bindings).await;
+    let revision = added.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_revision(revision).await
+}
+
+impl RequestContext {
+    /// Why this client may not do this to the ACLs, if it may not.
+    pub(super) fn acl_refusal(&self, operation: Operation) -> Option<ApiError> {
+        if self.broker().acls().is_none() {
+            let message = "No Authorizer is configured on the broker";
+            return Some(ApiError::new(ResponseError::SecurityDisabled, message));
+        }
+        (!self.may_cluster(operation)).then(|| ResponseError::ClusterAuthorizationFailed.into())
+    }
+}

@@ -1,0 +1,104 @@
+//! CreatePartitions: more partitions for topics that exist.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
+use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse, TopicName};
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use super::topics::{check_assignment, patience};
+use freshet_access::types::Operation;
+use freshet_metadata::cluster::PARTITIONS_PER_TOPIC_MAX;
+
+/// Handles the request; answered when the new partitions can be used here.
+pub async fn handle(
+    context: &RequestContext,
+    request: CreatePartitionsRequest,
+) -> CreatePartitionsResponse {
+    let patience = patience(request.timeout_ms);
+    let mut topics: BTreeMap<TopicName, Vec<CreatePartitionsTopic>> = BTreeMap::new();
+    for topic in request.topics {
+        topics.entry(topic.name.clone()).or_default().push(topic);
+    }
+    let mut results = Vec::with_capacity(topics.len());
+    for (name, wanted) in topics {
+        let outcome = match wanted.as_slice() {
+            [wanted] => extend(context, wanted, request.validate_only, patience).await,
+            _ => Err(ApiError::new(ResponseError::InvalidRequest, "Duplicate topic name.")),
+        };
+        let result = CreatePartitionsTopicResult::default().with_name(name);
+        results.push(match outcome {
+            Ok(()) => result.with_error_message(None),
+            Err(error) => {
+                result.with_error_code(error.code()).with_error_message(Some(error.text()))
+            }
+        });
+    }
+    CreatePartitionsResponse::default().with_results(results)
+}
+
+async fn extend(
+    context: &RequestContext,
+    wanted: &CreatePartitionsTopic,
+    validate_only: bool,
+    patience: Duration,
+) -> Result<(), ApiError> {
+    let name = wanted.name.as_str();
+    if !context.may_topic(Operation::Alter, name) {
+        return Err(ResponseError::TopicAuthorizationFailed.into());
+    }
+    let broker = context.broker();
+    let known = broker.engine.view.topics().by_name(name).cloned();
+    let topic = known.ok_or(ResponseError::UnknownTopicOrPartition)?;
+    check(context, wanted, topic.record.partitions)?;
+    if topic.record.internal {
+        let message = format!("The partitions of the internal topic {name} are fixed.");
+        return Err(ApiError::new(ResponseError::InvalidRequest, message));
+    }
+    if validate_only {
+        return Ok(());
+    }
+    let leader = Some(broker.engine.incarnation);
+    let metadata = context.metadata();
+    let extended =
+        metadata.create_partitions(broker.engine.fence(), name, wanted.count, leader).await;
+    let stored = extended.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_topic(&stored, patience).await
+}
+
+fn check(
+    context: &RequestContext,
+    wanted: &CreatePartitionsTopic,
+    current: i32,
+) -> Result<(), ApiError> {
+    let invalid = |message| Err(ApiError::new(ResponseError::InvalidPartitions, message));
+    let count = wanted.count;
+    if count == current {
+        return invalid(format!("Topic already has {current} partition(s)."));
+    }
+    if count < current {
+        return invalid(format!(
+            "The topic {} currently has {current} partition(s); {count} would not be an increase.",
+            wanted.name.as_str()
+        ));
+    }
+    if count > PARTITIONS_PER_TOPIC_MAX {
+        let max = PARTITIONS_PER_TOPIC_MAX;
+        return invalid(format!("A topic has at most {max} partitions, not {count}."));
+    }
+    let Some(assignments) = &wanted.assignments else { return Ok(()) };
+    let refused = |message| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));
+    if i32::try_from(assignments.len()) != Ok(count - current) {
+        return refused(format!(
+            "Attempted to add {} additional partition(s), but only {} assignment(s) were \
+             specified.",
+            count - current,
+            assignments.len()
+        ));
+    }
+    assignments.iter().try_for_each(|assignment| check_assignment(context, &assignment.broker_ids))
+}

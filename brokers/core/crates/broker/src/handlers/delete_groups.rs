@@ -1,0 +1,41 @@
+//! DeleteGroups.
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
+use kafka_protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse, GroupId};
+use kafka_protocol::protocol::StrBytes;
+
+use super::context::RequestContext;
+use super::errors::code_of;
+use freshet_access::types::Operation;
+use freshet_metadata::cluster::Note;
+
+/// Handles the request.
+pub async fn handle(
+    context: &RequestContext,
+    request: DeleteGroupsRequest,
+) -> DeleteGroupsResponse {
+    let (allowed, refused): (Vec<GroupId>, Vec<GroupId>) = request
+        .groups_names
+        .into_iter()
+        .partition(|group| context.may_group(Operation::Delete, group));
+    let allowed = allowed.iter().map(|group| group.to_string()).collect();
+    let deleted = context.broker().engine.groups.delete_groups(allowed).await;
+    for (group, _) in deleted.iter().filter(|(_, error)| error.is_none()) {
+        let (metadata, fence) = (context.metadata(), context.broker().engine.fence());
+        if let Err(error) = metadata.note(fence, Note::new("group.delete", group)).await {
+            tracing::warn!(group, %error, "a deletion of a group is not noted");
+        }
+    }
+    let deleted = deleted.into_iter().map(|(group, error)| {
+        DeletableGroupResult::default()
+            .with_group_id(GroupId(StrBytes::from_string(group)))
+            .with_error_code(code_of(error))
+    });
+    let refused = refused.into_iter().map(|group| {
+        DeletableGroupResult::default()
+            .with_group_id(group)
+            .with_error_code(ResponseError::GroupAuthorizationFailed.code())
+    });
+    DeleteGroupsResponse::default().with_results(deleted.chain(refused).collect())
+}

@@ -1,0 +1,137 @@
+//! DeleteTopics, by name or by id.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
+use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, TopicName};
+use kafka_protocol::protocol::StrBytes;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use super::topics::{is_internal, patience};
+use freshet_access::types::Operation;
+
+/// Handles the request. Answered when the topics are gone from this broker's image, and, where they
+/// cannot be restored, their committed offsets from the coordinator.
+pub async fn handle(
+    context: &RequestContext,
+    request: DeleteTopicsRequest,
+) -> DeleteTopicsResponse {
+    let patience = patience(request.timeout_ms);
+    let by_name = request.topic_names.into_iter();
+    let by_name = by_name.map(|name| DeleteTopicState::default().with_name(Some(name)));
+    let mut seen = BTreeSet::new();
+    let mut responses = Vec::new();
+    for topic in request.topics.into_iter().chain(by_name) {
+        let key = (topic.name.clone(), topic.topic_id);
+        if !seen.insert(key) {
+            continue;
+        }
+        responses.push(one(context, topic, patience).await);
+    }
+    DeleteTopicsResponse::default().with_responses(responses)
+}
+
+async fn one(
+    context: &RequestContext,
+    wanted: DeleteTopicState,
+    patience: Duration,
+) -> DeletableTopicResult {
+    let (name, id, outcome) = match find(context, &wanted) {
+        Ok((name, id)) => {
+            let outcome = match timeout(patience, delete(context, &name, id)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(ResponseError::RequestTimedOut.into()),
+            };
+            (Some(name), id, outcome)
+        }
+        Err(Unfound { name, error }) => (name, wanted.topic_id, Err(error)),
+    };
+    let id = if context.api_version >= 6 { id } else { Uuid::nil() };
+    let result = DeletableTopicResult::default()
+        .with_name(name.map(|name| TopicName(StrBytes::from_string(name))))
+        .with_topic_id(id);
+    match outcome {
+        Ok(()) => result.with_error_message(None),
+        Err(error) => {
+            let text = (context.api_version >= 5).then(|| error.text());
+            result.with_error_code(error.code()).with_error_message(text)
+        }
+    }
+}
+
+struct Unfound {
+    /// As far as the client may know it.
+    name: Option<String>,
+    error: ApiError,
+}
+
+/// The topic that is meant, if the client may delete it.
+fn find(context: &RequestContext, wanted: &DeleteTopicState) -> Result<(String, Uuid), Unfound> {
+    let topics = context.broker().engine.view.topics();
+    let unfound = |name: Option<&str>, error: ResponseError| Unfound {
+        name: name.map(str::to_owned),
+        error: error.into(),
+    };
+    let Some(name) = &wanted.name else {
+        let known = topics.by_id(wanted.topic_id);
+        let topic = known.ok_or_else(|| unfound(None, ResponseError::UnknownTopicId))?;
+        let name = topic.record.name.as_str();
+        let shown = context.may_topic(Operation::Describe, name).then_some(name);
+        return if context.may_topic(Operation::Delete, name) {
+            Ok((name.to_owned(), topic.record.id))
+        } else {
+            Err(unfound(shown, ResponseError::TopicAuthorizationFailed))
+        };
+    };
+    if !wanted.topic_id.is_nil() {
+        return Err(Unfound {
+            name: Some(name.to_string()),
+            error: ApiError::new(
+                ResponseError::InvalidRequest,
+                "You may not specify both topic name and topic id.",
+            ),
+        });
+    }
+    if !context.may_topic(Operation::Delete, name) {
+        return Err(unfound(Some(name), ResponseError::TopicAuthorizationFailed));
+    }
+    match topics.by_name(name) {
+        Some(topic) => Ok((name.to_string(), topic.record.id)),
+        None => Err(unfound(Some(name), ResponseError::UnknownTopicOrPartition)),
+    }
+}
+
+async fn delete(context: &RequestContext, name: &str, id: Uuid) -> Result<(), ApiError> {
+    let broker = context.broker();
+    if !broker.config().delete_topics {
+        let disabled = if context.api_version < 3 {
+            ResponseError::InvalidRequest
+        } else {
+            ResponseError::TopicDeletionDisabled
+        };
+        return Err(disabled.into());
+    }
+    if is_internal(name) {
+        let message = format!("{name} is internal and cannot be deleted.");
+        return Err(ApiError::new(ResponseError::InvalidRequest, message));
+    }
+    let keep_ms = broker.config().topic_restorable_ms;
+    let metadata = context.metadata();
+    let deleted = metadata.delete_topic(broker.engine.fence(), name, Some(id), keep_ms).await;
+    let deleted = deleted.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_revision(deleted.revision).await?;
+    if keep_ms > 0 {
+        // What was committed comes back with the topic.
+        return Ok(());
+    }
+    if let Err(error) = broker.engine.groups.forget_topic(name).await {
+        tracing::warn!(topic = name, ?error, "committed offsets of a deleted topic stay for now");
+    }
+    Ok(())
+}

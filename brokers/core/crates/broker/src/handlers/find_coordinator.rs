@@ -1,0 +1,107 @@
+//! FindCoordinator: which broker keeps a group.
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::find_coordinator_response::Coordinator;
+use kafka_protocol::messages::{BrokerId, FindCoordinatorRequest, FindCoordinatorResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::context::RequestContext;
+use super::errors::ApiError;
+use freshet_access::types::{Operation, ResourceType};
+use freshet_wire::protocol::leader::NodeEndpoint;
+
+/// Codes of `key_type`.
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
+/// From this version on a request may name several keys.
+const BATCHED_FROM: i16 = 4;
+
+/// Handles the request. The topic of the group coordinator is made at its first use.
+pub async fn handle(
+    context: &RequestContext,
+    request: FindCoordinatorRequest,
+) -> FindCoordinatorResponse {
+    let keys = match context.api_version {
+        BATCHED_FROM.. => request.coordinator_keys,
+        _ => vec![request.key],
+    };
+    let mut coordinators = Vec::with_capacity(keys.len());
+    for key in keys {
+        let found = find(context, request.key_type, &key).await;
+        coordinators.push((key, found));
+    }
+    if context.api_version >= BATCHED_FROM {
+        let coordinators = coordinators.into_iter().map(|(key, found)| batched(key, found));
+        return FindCoordinatorResponse::default().with_coordinators(coordinators.collect());
+    }
+    let (_, found) = coordinators.pop().expect("there is exactly one key");
+    single(context.api_version, found)
+}
+
+async fn find(context: &RequestContext, key_type: i8, key: &str) -> Result<NodeEndpoint, ApiError> {
+    match key_type {
+        GROUP => {
+            if !context.may_group(Operation::Describe, key) {
+                return Err(ResponseError::GroupAuthorizationFailed.into());
+            }
+        }
+        TRANSACTION => {
+            let kind = ResourceType::TransactionalId;
+            if !context.may(Operation::Describe, kind, key) {
+                return Err(ResponseError::TransactionalIdAuthorizationFailed.into());
+            }
+            let message = "Transactions are not supported by this cluster yet.";
+            return Err(ApiError::new(ResponseError::InvalidRequest, message));
+        }
+        other => {
+            let message = format!("Unknown coordinator type {other}.");
+            return Err(ApiError::new(ResponseError::InvalidRequest, message));
+        }
+    }
+    let broker = context.broker();
+    let unavailable = ResponseError::CoordinatorNotAvailable;
+    let topic = broker.offsets_topic().await.map_err(|error| {
+        tracing::warn!(%error, "the group coordinator's topic is not there");
+        ApiError::from(unavailable)
+    })?;
+    let partition = topic.partition(broker.engine.groups.partition_for(key));
+    let leader = partition.and_then(|partition| broker.leader_node(partition));
+    match leader {
+        Some(leader) if leader == broker.engine.node_id => Ok(context.endpoint()),
+        _ => Err(unavailable.into()),
+    }
+}
+
+fn nobody() -> NodeEndpoint {
+    NodeEndpoint { node_id: -1, host: String::new(), port: -1, rack: None }
+}
+
+fn batched(key: StrBytes, found: Result<NodeEndpoint, ApiError>) -> Coordinator {
+    let coordinator = Coordinator::default().with_key(key);
+    let (node, coordinator) = match found {
+        Ok(node) => (node, coordinator.with_error_message(None)),
+        Err(error) => {
+            let code = error.code();
+            (nobody(), coordinator.with_error_code(code).with_error_message(Some(error.text())))
+        }
+    };
+    coordinator
+        .with_node_id(BrokerId(node.node_id))
+        .with_host(StrBytes::from_string(node.host))
+        .with_port(node.port)
+}
+
+fn single(api_version: i16, found: Result<NodeEndpoint, ApiError>) -> FindCoordinatorResponse {
+    let response = FindCoordinatorResponse::default();
+    let (node, response) = match found {
+        Ok(node) => (node, response.with_error_message(None)),
+        Err(error) => {
+            let text = (api_version >= 1).then(|| error.text());
+            (nobody(), response.with_error_code(error.code()).with_error_message(text))
+        }
+    };
+    response
+        .with_node_id(BrokerId(node.node_id))
+        .with_host(StrBytes::from_string(node.host))
+        .with_port(node.port)
+}

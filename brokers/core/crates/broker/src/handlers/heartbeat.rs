@@ -1,0 +1,24 @@
+//! Heartbeat of a group's member.
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
+
+use super::context::RequestContext;
+use super::errors::code_of;
+use freshet_access::types::Operation;
+use freshet_coordinator::group;
+
+/// Handles the request.
+pub fn handle(context: &RequestContext, request: HeartbeatRequest) -> HeartbeatResponse {
+    let outcome = if context.may_group(Operation::Read, &request.group_id) {
+        context.broker().engine.groups.heartbeat(&group::HeartbeatRequest {
+            group_id: request.group_id.to_string(),
+            generation: request.generation_id,
+            member_id: request.member_id.to_string(),
+            instance_id: request.group_instance_id.map(|id| id.to_string()),
+        })
+    } else {
+        Err(ResponseError::GroupAuthorizationFailed)
+    };
+    HeartbeatResponse::default().with_error_code(code_of(outcome.err()))
+}

@@ -1,0 +1,199 @@
+//! Metadata: brokers, topics and who leads what.
+
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, TopicName};
+use kafka_protocol::protocol::StrBytes;
+use uuid::Uuid;
+
+use super::broker::Broker;
+use super::context::RequestContext;
+use super::topics::OFFSETS_TOPIC;
+use freshet_access::acl::CLUSTER_NAME;
+use freshet_access::types::{Operation, ResourceType};
+use freshet_metadata::cluster::NewTopic;
+use freshet_metadata::names::check_topic_name;
+use freshet_metadata::schema::Configs;
+use freshet_metadata::view::Topic;
+
+/// Handles the request. Topics that do not exist are made, where setting, request and ACLs allow.
+pub async fn handle(context: &RequestContext, request: MetadataRequest) -> MetadataResponse {
+    let broker = context.broker();
+    let wants_operations = request.include_topic_authorized_operations;
+    let wants_all = match &request.topics {
+        None => true,
+        Some(topics) => context.api_version == 0 && topics.is_empty(),
+    };
+    let topics = if wants_all {
+        all_topics(context, wants_operations)
+    } else {
+        let wanted = request.topics.unwrap_or_default();
+        let may_make = request.allow_auto_topic_creation && broker.config().auto_create_topics;
+        let mut found = Vec::with_capacity(wanted.len());
+        for wanted in wanted {
+            found.push(named_topic(context, wanted, may_make, wants_operations).await);
+        }
+        found
+    };
+    let endpoint = context.endpoint();
+    let node = BrokerId(endpoint.node_id);
+    let this = MetadataResponseBroker::default()
+        .with_node_id(node)
+        .with_host(StrBytes::from_string(endpoint.host))
+        .with_port(endpoint.port)
+        .with_rack(None);
+    let mut response = MetadataResponse::default()
+        .with_brokers(vec![this])
+        .with_cluster_id(Some(StrBytes::from_string(broker.engine.cluster_id.clone())))
+        .with_controller_id(node)
+        .with_topics(topics);
+    if request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = cluster_operations(context);
+    }
+    response
+}
+
+/// What the client may do to the cluster; nothing where it may not even describe it.
+pub(super) fn cluster_operations(context: &RequestContext) -> i32 {
+    if context.may_cluster(Operation::Describe) {
+        context.authorized_operations(ResourceType::Cluster, CLUSTER_NAME)
+    } else {
+        0
+    }
+}
+
+fn all_topics(context: &RequestContext, wants_operations: bool) -> Vec<MetadataResponseTopic> {
+    let topics = context.broker().engine.view.topics();
+    topics
+        .iter()
+        .filter(|topic| context.may_topic(Operation::Describe, &topic.record.name))
+        .map(|topic| describe(context, topic, wants_operations))
+        .collect()
+}
+
+async fn named_topic(
+    context: &RequestContext,
+    wanted: MetadataRequestTopic,
+    may_make: bool,
+    wants_operations: bool,
+) -> MetadataResponseTopic {
+    let Some(name) = wanted.name.filter(|_| wanted.topic_id.is_nil()) else {
+        return topic_by_id(context, wanted.topic_id, wants_operations);
+    };
+    if !context.may_topic(Operation::Describe, &name) {
+        return failed(ResponseError::TopicAuthorizationFailed, Some(name), Uuid::nil());
+    }
+    let known = context.broker().engine.view.topics().by_name(&name).cloned();
+    let found = match known {
+        Some(topic) => Ok(topic),
+        None => missing_topic(context, &name, may_make).await,
+    };
+    match found {
+        Ok(topic) => describe(context, &topic, wants_operations),
+        Err(error) => failed(error, Some(name), Uuid::nil()),
+    }
+}
+
+fn topic_by_id(
+    context: &RequestContext,
+    id: Uuid,
+    wants_operations: bool,
+) -> MetadataResponseTopic {
+    match context.broker().engine.view.topics().by_id(id) {
+        None => failed(ResponseError::UnknownTopicId, None, id),
+        // Ids are no secret, names are.
+        Some(topic) if !context.may_topic(Operation::Describe, &topic.record.name) => {
+            failed(ResponseError::TopicAuthorizationFailed, None, id)
+        }
+        Some(topic) => describe(context, topic, wants_operations),
+    }
+}
+
+async fn missing_topic(
+    context: &RequestContext,
+    name: &TopicName,
+    may_make: bool,
+) -> Result<Arc<Topic>, ResponseError> {
+    check_topic_name(name).map_err(|_| ResponseError::InvalidTopicException)?;
+    if !may_make {
+        return Err(ResponseError::UnknownTopicOrPartition);
+    }
+    let may_create =
+        context.may_cluster(Operation::Create) || context.may_topic(Operation::Create, name);
+    if !may_create {
+        return Err(ResponseError::TopicAuthorizationFailed);
+    }
+    let broker = context.broker();
+    if name.as_str() == OFFSETS_TOPIC {
+        return broker.offsets_topic().await.map_err(|error| error.error);
+    }
+    let config = broker.config();
+    let new = NewTopic {
+        name: name.to_string(),
+        partitions: config.num_partitions,
+        replication_factor: config.default_replication_factor,
+        internal: false,
+        configs: Configs::new(),
+        leader: Some(broker.engine.incarnation),
+    };
+    match broker.make_topic(&context.metadata(), &new).await {
+        Err(error) if error.error == ResponseError::InvalidTopicException => {
+            return Err(error.error);
+        }
+        // Whether it is there now says the view; who made it does not matter.
+        Err(error) => tracing::debug!(%error, topic = name.as_str(), "not created automatically"),
+        Ok(_) => {}
+    }
+    let known = broker.engine.view.topics().by_name(name).cloned();
+    known.ok_or(ResponseError::UnknownTopicOrPartition)
+}
+
+fn failed(error: ResponseError, name: Option<TopicName>, id: Uuid) -> MetadataResponseTopic {
+    MetadataResponseTopic::default().with_error_code(error.code()).with_name(name).with_topic_id(id)
+}
+
+fn describe(
+    context: &RequestContext,
+    topic: &Topic,
+    wants_operations: bool,
+) -> MetadataResponseTopic {
+    let record = &topic.record;
+    let broker = context.broker();
+    let partitions = (0..)
+        .zip(&topic.partitions)
+        .map(|(index, stored)| {
+            let partition = MetadataResponsePartition::default().with_partition_index(index);
+            let Some(leader) = broker.leader_node(stored) else {
+                return partition
+                    .with_error_code(ResponseError::LeaderNotAvailable.code())
+                    .with_leader_id(BrokerId(-1));
+            };
+            let replicas = replicas(topic, leader);
+            partition
+                .with_leader_id(BrokerId(leader))
+                .with_leader_epoch(stored.record.epoch)
+                .with_replica_nodes(replicas.clone())
+                .with_isr_nodes(replicas)
+        })
+        .collect();
+    let mut described = MetadataResponseTopic::default()
+        .with_name(Some(TopicName(StrBytes::from_string(record.name.clone()))))
+        .with_topic_id(record.id)
+        .with_is_internal(record.internal)
+        .with_partitions(partitions);
+    if wants_operations {
+        let operations = context.authorized_operations(ResourceType::Topic, &record.name);
+        described.topic_authorized_operations = operations;
+    }
+    described
+}
+
+/// The nodes of a partition's replicas.
+pub(super) fn replicas(topic: &Topic, leader: i32) -> Vec<BrokerId> {
+    Broker::replica_nodes(&topic.record, leader).into_iter().map(BrokerId).collect()
+}

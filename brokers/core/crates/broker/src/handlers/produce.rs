@@ -1,0 +1,284 @@
+//! Produce: batches are given their places at once, in the order of the requests; the answer
+//! follows when they are durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kafka_protocol::ResponseError;
+use kafka_protocol::protocol::StrBytes;
+use tokio::time::{Instant, timeout_at};
+
+use super::context::RequestContext;
+use super::topics::{NotServed, open_to_clients, patience};
+use freshet_access::types::{Operation, ResourceType};
+use freshet_metadata::view::Topic;
+use freshet_partition::Partition;
+use freshet_storage::lane::ack::Acks;
+use freshet_storage::standing::Standing;
+use freshet_wire::budget::RequestMemory;
+use freshet_wire::protocol::produce::{
+    ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse, ProduceTopic,
+    ProduceTopicResponse, allows_compression,
+};
+use freshet_wire::records::{BatchHeader, ProduceLimits, RecordRejection, validate_produced};
+
+/// From this version on topics are named by their ids.
+const TOPIC_IDS_FROM: i16 = 13;
+
+/// What a request came in.
+pub struct Frame {
+    /// Its length.
+    pub bytes: usize,
+    /// What it holds of the budgets; its batches hold that until they are written.
+    pub memory: Option<RequestMemory>,
+}
+
+/// A request whose batches are in the lane's queue, or refused.
+pub struct StagedProduce {
+    topics: Vec<StagedTopic>,
+    /// Of every batch that was staged.
+    acks: Acks,
+    standing: Standing,
+    patience: Duration,
+    throttle_time_ms: i32,
+}
+
+struct StagedTopic {
+    name: StrBytes,
+    topic_id: uuid::Uuid,
+    partitions: Vec<StagedPartition>,
+}
+
+enum StagedPartition {
+    Refused(ProducePartitionResponse),
+    Staged { index: i32, partition: Arc<Partition>, end_offset: i64, answer: Answer },
+}
+
+#[derive(Clone, Copy)]
+struct Answer {
+    base_offset: i64,
+    log_append_time_ms: i64,
+}
+
+/// Stages what may be appended. Does not wait.
+pub fn stage(context: &RequestContext, request: ProduceRequest, frame: Frame) -> StagedProduce {
+    let patience = patience(request.timeout_ms);
+    let refusal = refuse_all(context, &request);
+    let Frame { bytes: frame_bytes, memory } = frame;
+    let mut stager = Stager { context, frame_bytes, refusal, acks: Acks::new(memory) };
+    let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
+    let throttle_time_ms = context.charge_produce(frame_bytes);
+    let standing = context.broker().engine.standing.clone();
+    StagedProduce { topics, acks: stager.acks, standing, patience, throttle_time_ms }
+}
+
+/// Why a topic's records are refused.
+#[derive(Clone)]
+struct Refusal {
+    error: ResponseError,
+    message: Option<String>,
+}
+
+impl From<ResponseError> for Refusal {
+    fn from(error: ResponseError) -> Self {
+        Self { error, message: None }
+    }
+}
+
+impl Refusal {
+    fn of_partition(&self, index: i32) -> ProducePartitionResponse {
+        let error_message = self.message.clone();
+        ProducePartitionResponse {
+            error_message,
+            ..ProducePartitionResponse::failed(index, self.error.code())
+        }
+    }
+}
+
+/// What is wrong with the request as a whole.
+fn refuse_all(context: &RequestContext, request: &ProduceRequest) -> Option<Refusal> {
+    if !matches!(request.acks, -1..=1) {
+        return Some(ResponseError::InvalidRequiredAcks.into());
+    }
+    if let Some(id) = request.transactional_id.as_deref()
+        && !context.may(Operation::Write, ResourceType::TransactionalId, id)
+    {
+        return Some(ResponseError::TransactionalIdAuthorizationFailed.into());
+    }
+    let reason = context.broker().engine.view.snapshot().produce_suspension.clone()?;
+    let exempt = context.is_super_user(&context.client.principal);
+    (!exempt).then(|| Refusal {
+        error: ResponseError::PolicyViolation,
+        message: Some(reason.as_ref().to_owned()),
+    })
+}
+
+struct Stager<'a> {
+    context: &'a RequestContext,
+    frame_bytes: usize,
+    refusal: Option<Refusal>,
+    acks: Acks,
+}
+
+impl Stager<'_> {
+    fn topic(&mut self, topic: ProduceTopic) -> StagedTopic {
+        let found = match &self.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => self.find(&topic).map_err(Refusal::from),
+        };
+        let stage = |partition: ProducePartition| {
+            let index = partition.index;
+            let staged = match &found {
+                Ok(found) => self.partition(found, partition),
+                Err(refusal) => Err(refusal.of_partition(index)),
+            };
+            staged.unwrap_or_else(StagedPartition::Refused)
+        };
+        let partitions = topic.partitions.into_iter().map(stage).collect();
+        StagedTopic { name: topic.name, topic_id: topic.topic_id, partitions }
+    }
+
+    fn find(&self, wanted: &ProduceTopic) -> Result<Arc<Topic>, ResponseError> {
+        let topics = self.context.broker().engine.view.topics();
+        let by_id = self.context.api_version >= TOPIC_IDS_FROM;
+        let topic = if by_id {
+            Some(topics.by_id(wanted.topic_id).ok_or(ResponseError::UnknownTopicId)?)
+        } else {
+            topics.by_name(&wanted.name)
+        };
+        let name = topic.map_or(wanted.name.as_str(), |topic| topic.record.name.as_str());
+        if !self.context.may_topic(Operation::Write, name) {
+            return Err(ResponseError::TopicAuthorizationFailed);
+        }
+        open_to_clients(topic.ok_or(ResponseError::UnknownTopicOrPartition)?)
+    }
+
+    fn partition(
+        &mut self,
+        topic: &Arc<Topic>,
+        wanted: ProducePartition,
+    ) -> Result<StagedPartition, ProducePartitionResponse> {
+        let index = wanted.index;
+        let failed = |error: ResponseError| ProducePartitionResponse::failed(index, error.code());
+        let broker = self.context.broker();
+        let partition = broker.partition(topic, index).map_err(|NotServed { error, leader }| {
+            ProducePartitionResponse { current_leader: leader, ..failed(error) }
+        })?;
+        let (records, pinned_bytes) = self.own_memory(wanted.records.unwrap_or_default());
+        let rejected = |rejection: RecordRejection| ProducePartitionResponse {
+            record_errors: rejection.record_errors,
+            error_message: Some(rejection.message),
+            ..failed(rejection.error)
+        };
+        self.check_version(&records).map_err(failed)?;
+        let batch = validate_produced(records, &self.limits(topic)).map_err(rejected)?;
+        if batch.header().is_transactional() {
+            return Err(failed(ResponseError::InvalidTxnState));
+        }
+        let log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
+        let (lane, payer) = (&broker.engine.lane, &self.context.client.payer);
+        let ack = Some(self.acks.share());
+        let staged = partition.stage_for(lane, batch, payer, pinned_bytes, ack).map_err(failed)?;
+        let answer = Answer { base_offset: staged.base_offset, log_append_time_ms };
+        let end_offset = staged.end_offset;
+        Ok(StagedPartition::Staged { index, partition, end_offset, answer })
+    }
+
+    /// The batch with the memory that it keeps alive. One that is the lesser part of its frame is
+    /// copied, so that it does not keep the rest.
+    fn own_memory(&self, records: Bytes) -> (Bytes, usize) {
+        let bytes = records.len();
+        if bytes * 2 < self.frame_bytes {
+            (Bytes::copy_from_slice(&records), bytes)
+        } else {
+            (records, self.frame_bytes)
+        }
+    }
+
+    fn check_version(&self, records: &Bytes) -> Result<(), ResponseError> {
+        let compression = BatchHeader::parse(records).and_then(|header| header.compression());
+        match compression {
+            Ok(compression) if !allows_compression(self.context.api_version, compression) => {
+                Err(ResponseError::UnsupportedCompressionType)
+            }
+            // What is no batch is refused for that.
+            _ => Ok(()),
+        }
+    }
+
+    fn limits(&self, topic: &Arc<Topic>) -> ProduceLimits {
+        let broker = self.context.broker();
+        let config = broker.topic_config(topic);
+        ProduceLimits {
+            max_message_bytes: config.max_message_bytes as usize,
+            now_ms: broker.engine.environment.clock.now_ms(),
+            timestamp_before_max_ms: config.timestamp_before_max_ms,
+            timestamp_after_max_ms: config.timestamp_after_max_ms,
+            message_timestamp_type: config.timestamp_type,
+            compacted: config.cleanup.compact,
+        }
+    }
+}
+
+impl StagedProduce {
+    /// Whether anything was refused: a client that wants no answer (acks=0) is told by closing its
+    /// connection.
+    pub fn has_failed(&self) -> bool {
+        let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
+        partitions.any(|partition| matches!(partition, StagedPartition::Refused(_)))
+    }
+
+    /// Tells the client to pause for at least so long.
+    pub fn throttle(&mut self, throttle_time_ms: i32) {
+        self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
+    }
+
+    /// Waits until what was staged is durable, or the client's patience or the instance ends. Gives
+    /// the answer, and since when it could be given.
+    pub async fn acknowledge(mut self) -> (ProduceResponse, Option<Instant>) {
+        let deadline = Instant::now() + self.patience;
+        tokio::select! {
+            biased;
+            // What became of each batch is asked below.
+            _ = timeout_at(deadline, self.acks.settled()) => {}
+            _ = self.standing.ended() => {}
+        }
+        let settled_at = self.acks.settled_at();
+        let mut topics = Vec::with_capacity(self.topics.len());
+        for topic in self.topics {
+            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            for partition in topic.partitions {
+                partitions.push(partition.acknowledge(deadline).await);
+            }
+            let (name, topic_id) = (topic.name, topic.topic_id);
+            topics.push(ProduceTopicResponse { name, topic_id, partitions });
+        }
+        let throttle_time_ms = self.throttle_time_ms;
+        let response = ProduceResponse { topics, throttle_time_ms, node_endpoints: Vec::new() };
+        (response, settled_at)
+    }
+}
+
+impl StagedPartition {
+    /// Waits only for the original of a duplicate: everything else is settled.
+    async fn acknowledge(self, deadline: Instant) -> ProducePartitionResponse {
+        let (index, partition, end_offset, answer) = match self {
+            Self::Refused(response) => return response,
+            Self::Staged { index, partition, end_offset, answer } => {
+                (index, partition, end_offset, answer)
+            }
+        };
+        let durable = timeout_at(deadline, partition.durable(end_offset)).await;
+        match durable.unwrap_or(Err(ResponseError::RequestTimedOut)) {
+            Ok(()) => ProducePartitionResponse {
+                error_code: 0,
+                base_offset: answer.base_offset,
+                log_append_time_ms: answer.log_append_time_ms,
+                log_start_offset: partition.bounds().log_start,
+                ..ProducePartitionResponse::failed(index, 0)
+            },
+            Err(error) => ProducePartitionResponse::failed(index, error.code()),
+        }
+    }
+}

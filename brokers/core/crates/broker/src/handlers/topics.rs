@@ -1,0 +1,219 @@
+//! Finding topics and partitions, and making topics.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::BrokerId;
+use tokio::time::timeout;
+
+use super::broker::Broker;
+use super::context::RequestContext;
+use super::errors::ApiError;
+use freshet_coordinator::group::DeletedTopics;
+use freshet_metadata::ClusterMetadata;
+use freshet_metadata::cluster::NewTopic;
+pub(super) use freshet_metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
+use freshet_metadata::schema::{PartitionRecord, REPLICATION_FACTOR_MAX, Stored, TopicRecord};
+use freshet_metadata::view::Topic;
+use freshet_partition::Partition;
+use freshet_wire::ids::{Incarnation, PartitionId};
+use freshet_wire::protocol::leader::CurrentLeader;
+
+/// How long a topic that was made for a request may take to open.
+const OPEN_TIME: Duration = Duration::from_secs(10);
+
+/// How long a client that names no time is waited for.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// A request's `timeout_ms`. Some clients send nothing meaningful; none wants an error for it.
+pub(super) fn patience(timeout_ms: i32) -> Duration {
+    match u64::try_from(timeout_ms) {
+        Ok(ms @ 1..) => Duration::from_millis(ms),
+        _ => PATIENCE_DEFAULT,
+    }
+}
+
+/// A partition that cannot be served here, and who leads it as far as is known.
+pub(super) struct NotServed {
+    pub(super) error: ResponseError,
+    pub(super) leader: Option<CurrentLeader>,
+}
+
+impl From<ResponseError> for NotServed {
+    fn from(error: ResponseError) -> Self {
+        Self { error, leader: None }
+    }
+}
+
+impl Broker {
+    /// The partition of a topic, if it is served here.
+    pub(super) fn partition(&self, topic: &Topic, index: i32) -> Result<Arc<Partition>, NotServed> {
+        let stored = topic.partition(index).ok_or(ResponseError::UnknownTopicOrPartition)?;
+        if self.engine.standing.is_down() {
+            return Err(ResponseError::NotLeaderOrFollower.into());
+        }
+        let id = PartitionId::new(topic.record.id, index);
+        if let Some(partition) = self.engine.partitions.get(id) {
+            return Ok(partition);
+        }
+        if self.engine.partitions.offline_reason(id).is_some() {
+            return Err(ResponseError::KafkaStorageError.into());
+        }
+        let leader = stored.record.leader.filter(|leader| *leader != self.engine.incarnation);
+        let leader = leader.and_then(|leader| self.current_leader(leader, &stored.record));
+        Err(NotServed { error: ResponseError::NotLeaderOrFollower, leader })
+    }
+
+    fn current_leader(
+        &self,
+        leader: Incarnation,
+        record: &PartitionRecord,
+    ) -> Option<CurrentLeader> {
+        let leader_id = self.node_of(leader)?;
+        Some(CurrentLeader { leader_id, leader_epoch: record.epoch })
+    }
+
+    /// The node id that an incarnation answers for.
+    pub(super) fn node_of(&self, incarnation: Incarnation) -> Option<i32> {
+        if incarnation == self.engine.incarnation {
+            return Some(self.engine.node_id);
+        }
+        let incarnations = Arc::clone(&self.engine.view.snapshot().incarnations);
+        i32::try_from(incarnations.get(&incarnation)?.record.slot).ok()
+    }
+
+    /// The node that leads a partition; none where nobody does.
+    pub(super) fn leader_node(&self, partition: &Stored<PartitionRecord>) -> Option<i32> {
+        self.node_of(partition.record.leader?)
+    }
+
+    /// The replicas of a partition as they are reported: as many as the topic's replication factor.
+    /// Storage gives durability, so all of them are the leader. Tools compare their number with
+    /// `min.insync.replicas` and with what was asked for.
+    pub(super) fn replica_nodes(topic: &TopicRecord, leader: i32) -> Vec<i32> {
+        vec![leader; usize::try_from(topic.replication_factor).unwrap_or(1).max(1)]
+    }
+
+    /// Makes a topic and waits until it is served here.
+    pub(super) async fn make_topic(
+        &self,
+        metadata: &ClusterMetadata,
+        new: &NewTopic,
+    ) -> Result<Stored<TopicRecord>, ApiError> {
+        let made = metadata.create_topic(self.engine.fence(), new).await;
+        let stored = made.map_err(|error| self.metadata_error(&error))?;
+        self.await_topic(&stored, OPEN_TIME).await?;
+        Ok(stored)
+    }
+
+    /// Forgets what was committed for earlier topics of this name, which can still be restored.
+    pub(super) async fn forget_earlier(&self, name: &str) {
+        let snapshot = self.engine.view.snapshot();
+        let earlier = snapshot.shelved.values().filter(|shelved| shelved.topic.record.name == name);
+        let Some(until_ms) = earlier.map(|shelved| shelved.shelved_at_ms).max() else { return };
+        let stale = DeletedTopics::from([(name.to_owned(), until_ms)]);
+        if let Err(error) = self.engine.groups.forget_deleted(None, stale).await {
+            tracing::warn!(topic = name, ?error, "committed offsets of an earlier topic stay");
+        }
+    }
+
+    /// Waits until a change of a topic is in effect here.
+    pub(super) async fn await_topic(
+        &self,
+        stored: &Stored<TopicRecord>,
+        patience: Duration,
+    ) -> Result<(), ApiError> {
+        let in_effect = async {
+            self.await_revision(stored.revision).await?;
+            self.engine.wait_open(stored.record.id, stored.record.partitions).await;
+            self.forget_earlier(&stored.record.name).await;
+            Ok(())
+        };
+        timeout(patience, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
+    }
+
+    /// Waits until the view shows a change.
+    pub(super) async fn await_revision(&self, revision: u64) -> Result<(), ApiError> {
+        let shown = self.engine.view.wait_for(revision).await;
+        shown.map_err(|_| ResponseError::NotController.into())
+    }
+
+    /// The topic of the group coordinator, made where it does not exist yet.
+    pub(super) async fn offsets_topic(&self) -> Result<Arc<Topic>, ApiError> {
+        if let Some(topic) = self.engine.view.topics().by_name(OFFSETS_TOPIC) {
+            return Ok(Arc::clone(topic));
+        }
+        let _making = self.making_offsets_topic.lock().await;
+        if self.engine.view.topics().by_name(OFFSETS_TOPIC).is_none() {
+            let configs = [
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", "104857600"),
+            ];
+            let configs = configs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let new = NewTopic {
+                name: OFFSETS_TOPIC.to_owned(),
+                partitions: self.engine.settings.offsets_partitions,
+                replication_factor: self.config().groups.offsets_replication_factor,
+                internal: true,
+                configs: configs.into(),
+                leader: Some(self.engine.incarnation),
+            };
+            match self.make_topic(&self.engine.metadata, &new).await {
+                // Somebody else made it; the view may not show it yet.
+                Err(error) if error.error == ResponseError::TopicAlreadyExists => {}
+                made => _ = made?,
+            }
+        }
+        let known = self.engine.view.topics().by_name(OFFSETS_TOPIC).cloned();
+        known.ok_or_else(|| ResponseError::CoordinatorNotAvailable.into())
+    }
+}
+
+/// Checks the brokers that a client assigns one partition to. Where partitions lie is not for
+/// clients to say, so only the shape counts.
+///
+/// # Errors
+/// INVALID_REPLICATION_FACTOR for more than [`REPLICATION_FACTOR_MAX`] brokers, and
+/// INVALID_REPLICA_ASSIGNMENT for none, for one twice and for one that is not registered.
+pub(super) fn check_assignment(
+    context: &RequestContext,
+    brokers: &[BrokerId],
+) -> Result<(), ApiError> {
+    if brokers.len() > usize::try_from(REPLICATION_FACTOR_MAX).unwrap_or(usize::MAX) {
+        let message = format!(
+            "The manual partition assignment has {} replicas, {REPLICATION_FACTOR_MAX} are \
+             allowed.",
+            brokers.len()
+        );
+        return Err(ApiError::new(ResponseError::InvalidReplicationFactor, message));
+    }
+    let refused = |message: String| ApiError::new(ResponseError::InvalidReplicaAssignment, message);
+    let distinct: BTreeSet<i32> = brokers.iter().map(|id| id.0).collect();
+    if distinct.is_empty() || distinct.len() != brokers.len() {
+        let message = "The manual partition assignment includes duplicate or no brokers.";
+        return Err(refused(message.to_owned()));
+    }
+    let this = context.broker().engine.node_id;
+    match distinct.into_iter().find(|id| *id != this) {
+        None => Ok(()),
+        Some(unknown) => Err(refused(format!(
+            "The manual partition assignment includes broker {unknown}, but no such broker is \
+             registered."
+        ))),
+    }
+}
+
+/// The topic, where clients may read and write its records: those of an internal topic belong to
+/// the brokers, whatever the ACLs and the client's id say.
+///
+/// # Errors
+/// TOPIC_AUTHORIZATION_FAILED for an internal topic.
+pub(super) fn open_to_clients(topic: &Arc<Topic>) -> Result<Arc<Topic>, ResponseError> {
+    if topic.record.internal || is_internal(&topic.record.name) {
+        return Err(ResponseError::TopicAuthorizationFailed);
+    }
+    Ok(Arc::clone(topic))
+}

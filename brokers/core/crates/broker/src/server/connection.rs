@@ -1,0 +1,138 @@
+//! One connection: reads requests, has the session handle them, sends the answers in order.
+//!
+//! Both directions run in one task, so that a panic in a handler ends this connection only.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::Server;
+use super::reader::RequestReader;
+use super::service::{Outcome, Session};
+use super::writer::{Due, Queued, STALLED_AFTER, write_replies};
+use freshet_link::LinkError;
+use freshet_wire::protocol::frame::FrameError;
+use freshet_world::env::Stream;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("the client left")]
+    ClientLeft,
+    #[error("nothing happened for too long")]
+    Idle,
+    #[error("it took nothing for {} s, and others wait for memory", STALLED_AFTER.as_secs())]
+    Stalled,
+    #[error("not authenticated in time")]
+    NotAuthenticated,
+    #[error("a request arrived too slowly")]
+    SlowRequest,
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Socket(std::io::Error),
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Link(LinkError),
+    #[error("too many connections are open")]
+    TooMany,
+    #[error("the broker stopped")]
+    StoodDown,
+    #[error("answers that were due took too long")]
+    DrainedTooSlowly,
+}
+
+impl Ended {
+    /// Whether it is worth a line in the log: something that a sound client does not do.
+    pub(super) fn is_suspicious(&self) -> bool {
+        match self {
+            Self::NotAuthenticated | Self::SlowRequest | Self::Refused(_) => true,
+            Self::Stalled | Self::TooMany => true,
+            // A gateway whose client gave up, or that died, is none.
+            Self::Link(error) => !matches!(error, LinkError::Io(_)),
+            Self::Frame(error) => matches!(error, FrameError::Length { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(
+    server: Arc<Server>,
+    stream: Box<dyn Stream>,
+    session: impl Session,
+) -> Ended {
+    let limits = server.limits;
+    let (receiving, sending) = tokio::io::split(stream);
+    let (replies, queue) = mpsc::channel(limits.in_flight_requests_max.max(1));
+    let reader = RequestReader::new(receiving, limits, server.budget.clone());
+    let mut reading = pin!(read_requests(&server, reader, session, replies));
+    let mut writing = pin!(write_replies(sending, queue, limits.idle_time));
+    let ended = tokio::select! {
+        biased;
+        // Before the reader has ended, the writer ends only with an error.
+        written = &mut writing => {
+            reading.await;
+            return written.err().unwrap_or(Ended::ClientLeft);
+        }
+        ended = &mut reading => ended,
+    };
+    match timeout(limits.drain_time, writing).await {
+        Ok(_) => ended,
+        Err(_) => Ended::DrainedTooSlowly,
+    }
+}
+
+/// Reads requests until the connection is to end, or nobody takes the answers any more. What is
+/// queued by then is still answered.
+async fn read_requests(
+    server: &Server,
+    mut reader: RequestReader<impl tokio::io::AsyncRead + Unpin>,
+    mut session: impl Session,
+    replies: mpsc::Sender<Queued>,
+) -> Ended {
+    let mut stood_down = pin!(server.standing.ended());
+    loop {
+        let (authenticated, muted_until) = (session.is_authenticated(), session.muted_until());
+        let next = async {
+            if let Some(until) = muted_until {
+                reader.rest(until).await?;
+            }
+            let place = replies.reserve().await.map_err(|_| Ended::ClientLeft)?;
+            Ok((place, reader.next(authenticated).await?))
+        };
+        let (place, request) = tokio::select! {
+            biased;
+            _ = &mut stood_down => return Ended::StoodDown,
+            () = replies.closed() => return Ended::ClientLeft,
+            next = next => match next {
+                Ok(next) => next,
+                Err(ended) => return ended,
+            },
+        };
+        let mut memory = Some(request.memory);
+        let due = match session.handle(request.frame, &mut memory).await {
+            Outcome::Reply(reply) => Due::Now(reply),
+            Outcome::Staged(reply) => Due::Later(reply),
+            Outcome::Waiting(reply) => {
+                // It may wait for long, and has read what it needs of the request.
+                memory = None;
+                tokio::select! {
+                    biased;
+                    reply = reply => Due::Now(reply),
+                    ended = reader.client_left() => return ended,
+                    () = replies.closed() => return Ended::ClientLeft,
+                }
+            }
+            Outcome::LastReply(reply, reason) => {
+                place.send(Queued { due: Due::Now(reply), memory });
+                return Ended::Refused(reason);
+            }
+            Outcome::Close(reason) => return Ended::Refused(reason),
+        };
+        place.send(Queued { due, memory });
+    }
+}

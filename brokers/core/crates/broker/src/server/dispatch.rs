@@ -1,0 +1,489 @@
+//! From frames to handlers and back: Kafka's sessions.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
+use kafka_protocol::protocol::Encodable;
+use tokio::time::Instant;
+
+use super::service::{Outcome, Reply, Service, Session};
+use super::throttle::{Throttled, timed};
+use crate::handlers::produce::Frame;
+use crate::handlers::sasl_authenticate::{Exchanged, exchange};
+use crate::handlers::{self, Broker, ClientFacts, ListenerFacts, RequestContext, Throttling};
+use freshet_access::principal::Principal;
+use freshet_access::sasl::{Credentials, SaslFailure, SaslSession, SaslSettings};
+use freshet_access::types::{ScramCredential, ScramMechanism};
+use freshet_greeting::call::{Call, Refusal};
+use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
+use freshet_metadata::MetadataView;
+use freshet_quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
+use freshet_telemetry::CommitStage;
+use freshet_wire::budget::RequestMemory;
+use freshet_wire::protocol::fetch::FetchRequest;
+use freshet_wire::protocol::header::{HeaderError, RequestHeader};
+use freshet_wire::protocol::produce::ProduceRequest;
+
+/// A failed authentication is answered this late, so that guessing takes time (Kafka's
+/// `connection.failed.authentication.delay.ms`).
+const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
+
+/// Kafka over one listener.
+pub struct KafkaService {
+    broker: Arc<Broker>,
+    listener: Arc<ListenerFacts>,
+    sasl: Option<Arc<SaslSettings>>,
+}
+
+/// The users of the view.
+struct ViewedUsers(Arc<MetadataView>);
+
+impl Credentials for ViewedUsers {
+    fn scram(&self, user: &str, mechanism: ScramMechanism) -> Option<ScramCredential> {
+        self.0.snapshot().scram.get(&(mechanism, user.to_owned())).cloned()
+    }
+}
+
+impl KafkaService {
+    /// Serves a broker through a listener.
+    pub fn new(broker: Arc<Broker>, listener: ListenerFacts) -> Self {
+        let sasl = (!listener.sasl_mechanisms.is_empty()).then(|| {
+            Arc::new(SaslSettings {
+                mechanisms: listener.sasl_mechanisms.clone(),
+                credentials: Arc::new(ViewedUsers(Arc::clone(&broker.engine.view))),
+                decoy: broker.decoy(),
+                randomness: Arc::clone(&broker.engine.environment.randomness),
+            })
+        });
+        Self { broker, listener: Arc::new(listener), sasl }
+    }
+}
+
+impl Service for KafkaService {
+    type Session = KafkaSession;
+
+    fn connect(&self, peer: SocketAddr) -> KafkaSession {
+        let broker = Arc::clone(&self.broker);
+        let listener = Arc::clone(&self.listener);
+        broker.engine.settings.metrics.connected();
+        let facts = ClientFacts::new(broker, listener, Principal::anonymous(), peer.ip());
+        let sasl = self.sasl.as_ref().map(|settings| SaslSession::new(Arc::clone(settings)));
+        KafkaSession::new(facts, sasl)
+    }
+}
+
+/// One client's requests.
+pub struct KafkaSession {
+    client: Arc<ClientFacts>,
+    /// Present until the client is authenticated.
+    sasl: Option<SaslSession>,
+    /// Its place among its user's connections, from its first request after authentication on.
+    counted: Option<ConnectionGuard>,
+    quotas: SessionQuotas,
+    mute: Arc<Mute>,
+}
+
+impl KafkaSession {
+    /// The session of a client that is known already.
+    pub(super) fn authenticated(client: ClientFacts) -> Self {
+        Self::new(client, None)
+    }
+
+    fn new(client: ClientFacts, sasl: Option<SaslSession>) -> Self {
+        Self {
+            client: Arc::new(client),
+            sasl,
+            counted: None,
+            quotas: SessionQuotas::default(),
+            mute: Arc::default(),
+        }
+    }
+
+    /// Counts the connection as its user's, once.
+    async fn count(&mut self) -> Result<(), ConnectionRefusal> {
+        if self.sasl.is_some() || self.counted.is_some() {
+            return Ok(());
+        }
+        let client = &self.client;
+        let (user, exempt) = (client.principal.name(), client.exempt);
+        match client.broker.quotas.connect(user, client.host, exempt) {
+            Ok(counted) => self.counted = Some(counted),
+            Err(refusal) => {
+                if let ConnectionRefusal::TooOften { pause, .. } = &refusal {
+                    // Whoever is refused at once comes back at once.
+                    tokio::time::sleep(*pause).await;
+                }
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the client may take and how it is made to pause; none where no quota holds it.
+    fn throttling(&mut self, client_id: &str) -> Option<Throttling> {
+        let client = &self.client;
+        if client.exempt || self.sasl.is_some() {
+            return None;
+        }
+        let user = client.principal.name();
+        let limits = self.quotas.limits(&client.broker.quotas, user, client_id)?;
+        Some(Throttling { limits, mute: Arc::clone(&self.mute) })
+    }
+}
+
+#[async_trait]
+impl Session for KafkaSession {
+    fn is_authenticated(&self) -> bool {
+        self.sasl.is_none()
+    }
+
+    fn muted_until(&self) -> Option<Instant> {
+        self.mute.until()
+    }
+
+    async fn handle(&mut self, frame: Bytes, memory: &mut Option<RequestMemory>) -> Outcome {
+        if let Err(refusal) = self.count().await {
+            return Outcome::Close(refusal.to_string());
+        }
+        if self.sasl.as_ref().is_some_and(SaslSession::expects_raw_frames) {
+            return self.take_bare_token(&frame).await;
+        }
+        let frame_bytes = frame.len();
+        let outcome = match RequestHeader::decode(frame) {
+            Ok((header, body)) => {
+                let requests = &self.client.broker.engine.settings.metrics;
+                let timer = requests.requests.arrived(header.api, frame_bytes);
+                let queued = self.wait_for_room(header.api).await;
+                let begun = Instant::now();
+                let outcome = self.dispatch(header, body, frame_bytes, memory).await;
+                outcome.map(|outcome| outcome.timed(timer, queued, begun.elapsed()))
+            }
+            Err(HeaderError::UnsupportedVersion {
+                api: ApiKey::ApiVersions,
+                correlation_id,
+                ..
+            }) => {
+                let call = Call { api: ApiKey::ApiVersions, version: 0, correlation_id };
+                call.answer(&api_versions::unsupported())
+                    .map(|pieces| Outcome::Reply(Reply::new(pieces)))
+            }
+            Err(error) => Err(error.into()),
+        };
+        outcome.unwrap_or_else(|refusal| Outcome::Close(refusal.to_string()))
+    }
+}
+
+impl KafkaSession {
+    /// Has producers wait while the disk or the splitter is behind; tells for how long.
+    async fn wait_for_room(&self, api: ApiKey) -> Duration {
+        if api != ApiKey::Produce || self.sasl.is_some() {
+            return Duration::ZERO;
+        }
+        let begun = Instant::now();
+        let engine = &self.client.broker.engine;
+        engine.lane.room().await;
+        engine.sources.backlog.room().await;
+        begun.elapsed()
+    }
+
+    async fn dispatch(
+        &mut self,
+        header: RequestHeader,
+        body: Bytes,
+        frame_bytes: usize,
+        memory: &mut Option<RequestMemory>,
+    ) -> Result<Outcome, Refusal> {
+        let RequestHeader { api, version, correlation_id, client_id } = header;
+        let call = Call { api, version, correlation_id };
+        match api {
+            ApiKey::ApiVersions => {
+                let response = api_versions::handle(version, &call.request(&body)?);
+                return Ok(Outcome::Reply(Reply::new(call.answer(&response)?)));
+            }
+            ApiKey::SaslHandshake => return self.handshake(call, &body),
+            ApiKey::SaslAuthenticate => return self.authenticate(call, &body).await,
+            _ if self.sasl.is_some() => return Err(Refusal::NotAuthenticated(api)),
+            _ => {}
+        }
+        let client_id = client_id.unwrap_or_default();
+        let throttling = self.throttling(&client_id);
+        let client = Arc::clone(&self.client);
+        let context = RequestContext { client, client_id, api_version: version, throttling };
+        match api {
+            ApiKey::Produce => {
+                produce(&context, call, body, Frame { bytes: frame_bytes, memory: memory.take() })
+            }
+            ApiKey::Fetch => fetch(context, call, body),
+            _ => control(context, call, body).await,
+        }
+    }
+
+    fn handshake(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+        let request: SaslHandshakeRequest = call.request(body)?;
+        let Some(session) = &mut self.sasl else {
+            return Ok(Outcome::Reply(Reply::new(call.answer(&sasl_handshake::unexpected())?)));
+        };
+        let (response, failure) = sasl_handshake::handle(session, call.version, &request);
+        let reply = Reply::new(call.answer(&response)?);
+        Ok(match failure {
+            None => Outcome::Reply(reply),
+            Some(failure) => Outcome::LastReply(reply, failure.message),
+        })
+    }
+
+    async fn authenticate(&mut self, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+        let request: SaslAuthenticateRequest = call.request(body)?;
+        if self.sasl.is_none() {
+            return Ok(Outcome::Reply(Reply::new(call.answer(&sasl_authenticate::unexpected())?)));
+        }
+        Ok(match self.exchange(&request.auth_bytes).await {
+            Ok(token) => {
+                Outcome::Reply(Reply::new(call.answer(&sasl_authenticate::accepted(token))?))
+            }
+            Err(failure) => {
+                let reply = Reply::new(call.answer(&sasl_authenticate::refused(&failure))?);
+                Outcome::LastReply(reply, failure.message)
+            }
+        })
+    }
+
+    /// Takes a token without a header, as it follows version 0 of the handshake.
+    async fn take_bare_token(&mut self, token: &[u8]) -> Outcome {
+        match self.exchange(token).await {
+            Ok(token) => {
+                let mut length = BytesMut::with_capacity(4);
+                length.put_u32(u32::try_from(token.len()).expect("tokens are short"));
+                Outcome::Reply(Reply::new(vec![length.freeze(), token]))
+            }
+            Err(failure) => Outcome::Close(failure.message),
+        }
+    }
+
+    /// Takes a token; the client is authenticated afterwards, or another token is due.
+    async fn exchange(&mut self, token: &[u8]) -> Result<Bytes, SaslFailure> {
+        let session = self.sasl.as_mut().expect("asked for by the callers");
+        let exchanged = exchange(&self.client.broker, session, token).await;
+        match exchanged {
+            Ok(Exchanged::Continue(token)) => Ok(token),
+            Ok(Exchanged::Authenticated(principal, token)) => {
+                self.sasl = None;
+                let known = &self.client;
+                let (broker, listener) = (Arc::clone(&known.broker), Arc::clone(&known.listener));
+                broker.engine.settings.metrics.authenticated();
+                self.client = Arc::new(ClientFacts::new(broker, listener, principal, known.host));
+                Ok(token)
+            }
+            Err(failure) => {
+                self.client.broker.engine.settings.metrics.authentication_failed();
+                tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+                Err(failure)
+            }
+        }
+    }
+}
+
+fn produce(
+    context: &RequestContext,
+    call: Call,
+    body: Bytes,
+    frame: Frame,
+) -> Result<Outcome, Refusal> {
+    let api = call.api;
+    let request =
+        ProduceRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
+    let wants_answer = request.acks != 0;
+    let started = context.throttling.is_some().then(Instant::now);
+    let mut staged = handlers::produce::stage(context, request, frame);
+    if let Some(started) = started {
+        staged.throttle(context.charge_request(started.elapsed()));
+    }
+    if !wants_answer && staged.has_failed() {
+        let reason = "an append with acks=0 failed".to_owned();
+        return Err(Refusal::Message { api, reason });
+    }
+    let metrics = Arc::clone(&context.broker().engine.settings.metrics);
+    Ok(Outcome::Staged(Box::pin(async move {
+        let (response, settled_at) = staged.acknowledge().await;
+        metrics.produced(response.error_codes());
+        if !wants_answer {
+            return Reply::default();
+        }
+        let mut reply = Reply::new(call.frame(vec![response.encode(call.version)]));
+        reply.written = settled_at.map(|at| -> Box<dyn FnOnce() + Send> {
+            Box::new(move || metrics.lane.commit_took(CommitStage::Respond, at.elapsed()))
+        });
+        reply
+    })))
+}
+
+fn fetch(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+    let api = call.api;
+    let request =
+        FetchRequest::decode(body, call.version).map_err(|error| Refusal::Body { api, error })?;
+    Ok(Outcome::Waiting(Box::pin(async move {
+        let (mut fetched, spent) = timed(handlers::fetch::handle(&context, request)).await;
+        fetched.throttle(context.charge_request(spent));
+        context.broker().engine.settings.metrics.fetched(fetched.response.error_codes());
+        let mut reply = Reply::new(call.frame(fetched.response.encode(call.version)));
+        reply.demands = fetched.memory.demands();
+        let (egress, held) = (fetched.egress, (fetched.memory, fetched.handing));
+        reply.written = Some(Box::new(move || {
+            let client = &context.client;
+            let engine = &client.broker.engine;
+            let topics = engine.view.topics();
+            for (topic, bytes) in egress {
+                engine.egress.add(topic, &client.payer, bytes);
+                if let Some(topic) = topics.by_id(topic) {
+                    engine.settings.metrics.topic(&topic.record.name).bytes_out.inc_by(bytes);
+                }
+            }
+            drop(held);
+        }));
+        reply
+    })))
+}
+
+/// Has a request decoded, handled and its response framed.
+macro_rules! answer {
+    ($call:ident, $body:ident, $context:ident => borrow $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, async { $handler(&$context, &request) }).await
+    }};
+    ($call:ident, $body:ident, $context:ident => await $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, $handler(&$context, request)).await
+    }};
+    ($call:ident, $body:ident, $context:ident => $handler:path) => {{
+        let request = $call.request(&$body)?;
+        reply($call, &$context, async { $handler(&$context, request) }).await
+    }};
+}
+
+/// Makes a response, and tells the client to pause where it took too much time.
+async fn reply<R: Encodable + Throttled>(
+    call: Call,
+    context: &RequestContext,
+    work: impl Future<Output = R>,
+) -> Result<Reply, Refusal> {
+    let (mut response, spent) = timed(work).await;
+    response.throttle(context.charge_request(spent));
+    let mut reply = Reply::new(call.answer(&response)?);
+    reply.busy = Some(spent);
+    Ok(reply)
+}
+
+/// Has one of the other APIs handled to its end.
+async fn control(context: RequestContext, call: Call, body: Bytes) -> Result<Outcome, Refusal> {
+    use handlers as api;
+    let reply = match call.api {
+        ApiKey::JoinGroup => return join_group(context, call, &body),
+        ApiKey::SyncGroup => return sync_group(context, call, &body),
+        ApiKey::Metadata => answer!(call, body, context => await api::metadata::handle),
+        ApiKey::ListOffsets => answer!(call, body, context => await api::list_offsets::handle),
+        ApiKey::OffsetForLeaderEpoch => {
+            answer!(call, body, context => api::offset_for_leader_epoch::handle)
+        }
+        ApiKey::InitProducerId => {
+            answer!(call, body, context => await api::init_producer_id::handle)
+        }
+        ApiKey::FindCoordinator => {
+            answer!(call, body, context => await api::find_coordinator::handle)
+        }
+        ApiKey::Heartbeat => answer!(call, body, context => api::heartbeat::handle),
+        ApiKey::LeaveGroup => answer!(call, body, context => await api::leave_group::handle),
+        ApiKey::OffsetCommit => answer!(call, body, context => await api::offset_commit::handle),
+        ApiKey::OffsetFetch => answer!(call, body, context => await api::offset_fetch::handle),
+        ApiKey::OffsetDelete => answer!(call, body, context => await api::offset_delete::handle),
+        ApiKey::ListGroups => answer!(call, body, context => borrow api::list_groups::handle),
+        ApiKey::DescribeGroups => answer!(call, body, context => api::describe_groups::handle),
+        ApiKey::DeleteGroups => answer!(call, body, context => await api::delete_groups::handle),
+        _ => admin(&context, call, &body).await,
+    };
+    reply.map(Outcome::Reply)
+}
+
+/// The APIs of administrators.
+async fn admin(context: &RequestContext, call: Call, body: &Bytes) -> Result<Reply, Refusal> {
+    use handlers as api;
+    match call.api {
+        ApiKey::CreateTopics => answer!(call, body, context => await api::create_topics::handle),
+        ApiKey::DeleteTopics => answer!(call, body, context => await api::delete_topics::handle),
+        ApiKey::DeleteRecords => answer!(call, body, context => await api::delete_records::handle),
+        ApiKey::CreatePartitions => {
+            answer!(call, body, context => await api::create_partitions::handle)
+        }
+        ApiKey::DescribeConfigs => {
+            answer!(call, body, context => borrow api::describe_configs::handle)
+        }
+        ApiKey::AlterConfigs => answer!(call, body, context => await api::alter_configs::handle),
+        ApiKey::IncrementalAlterConfigs => {
+            answer!(call, body, context => await api::incremental_alter_configs::handle)
+        }
+        ApiKey::DescribeCluster => {
+            answer!(call, body, context => borrow api::describe_cluster::handle)
+        }
+        ApiKey::DescribeLogDirs => answer!(call, body, context => api::describe_log_dirs::handle),
+        ApiKey::DescribeTopicPartitions => {
+            answer!(call, body, context => borrow api::describe_topic_partitions::handle)
+        }
+        ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
+        ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
+        ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),
+        ApiKey::DescribeClientQuotas => {
+            answer!(call, body, context => api::describe_client_quotas::handle)
+        }
+        ApiKey::AlterClientQuotas => {
+            answer!(call, body, context => await api::alter_client_quotas::handle)
+        }
+        ApiKey::DescribeUserScramCredentials => {
+            answer!(call, body, context => api::describe_user_scram_credentials::handle)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            answer!(call, body, context => await api::alter_user_scram_credentials::handle)
+        }
+        api => {
+            let reason = "is advertised and not served".to_owned();
+            tracing::error!(?api, reason);
+            Err(Refusal::Message { api, reason })
+        }
+    }
+}
+
+fn join_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, context, move |context| async move {
+        let response = handlers::join_group::handle(&context, request).await;
+        (context, response)
+    }))
+}
+
+fn sync_group(context: RequestContext, call: Call, body: &Bytes) -> Result<Outcome, Refusal> {
+    let request = call.request(body)?;
+    Ok(waiting(call, context, move |context| async move {
+        let response = handlers::sync_group::handle(&context, request).await;
+        (context, response)
+    }))
+}
+
+/// An answer that may take long, and that nobody misses once the client has gone.
+fn waiting<R, F>(
+    call: Call,
+    context: RequestContext,
+    work: impl FnOnce(RequestContext) -> F,
+) -> Outcome
+where
+    R: Encodable + Throttled + Send,
+    F: Future<Output = (RequestContext, R)> + Send + 'static,
+{
+    let work = work(context);
+    Outcome::Waiting(Box::pin(async move {
+        let ((context, mut response), spent) = timed(work).await;
+        response.throttle(context.charge_request(spent));
+        // An empty reply, where a response cannot be encoded: the client times out.
+        call.answer(&response).map(Reply::new).unwrap_or_default()
+    }))
+}

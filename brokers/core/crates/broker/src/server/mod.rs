@@ -1,0 +1,125 @@
+//! Connections: accepting them, reading requests within limits, and sending answers in order.
+//!
+//! Only `dispatch` knows APIs. A [`Service`] makes a [`Session`] for each connection; the session
+//! takes whole frames and says what becomes of each ([`Outcome`]). See `README.md` in this folder.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use freshet_greeting::log_limit::LogLimit;
+use freshet_storage::standing::Standing;
+use freshet_wire::budget::Budget;
+use freshet_wire::protocol::frame::{REQUEST_BYTES_MAX, UNAUTHENTICATED_BYTES_MAX};
+
+mod accept;
+mod connection;
+pub mod dispatch;
+pub mod links;
+mod reader;
+mod service;
+mod throttle;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use service::{LinkService, Outcome, Peer, Reply, Service, Session};
+
+/// Bounds of what clients can take from a broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Largest request, in bytes (`socket.request.max.bytes`).
+    pub request_bytes_max: usize,
+    /// Largest request of a client that has not authenticated, in bytes.
+    pub unauthenticated_bytes_max: usize,
+    /// How long a client may take to authenticate.
+    pub authentication_time: Duration,
+    /// A connection without requests, or whose client takes no answers, is closed after this long
+    /// (`connections.max.idle.ms`).
+    pub idle_time: Duration,
+    /// How long a request may take to arrive, beyond its bytes at [`Self::request_bytes_per_s`].
+    pub request_time: Duration,
+    /// The slowest that a request may arrive, in bytes a second.
+    pub request_bytes_per_s: u64,
+    /// Connections at a time (`max.connections`).
+    pub connections_max: usize,
+    /// Connections at a time from one address (`max.connections.per.ip`).
+    pub connections_per_ip_max: usize,
+    /// Requests of one connection that are not answered yet.
+    pub in_flight_requests_max: usize,
+    /// Bytes of one connection's requests that are not answered yet; one request may be larger.
+    pub in_flight_bytes_max: usize,
+    /// Bytes of all connections' requests that are not answered yet (`queued.max.request.bytes`).
+    pub in_flight_bytes_total: usize,
+    /// How long answers that are due may still take once the instance ended.
+    pub drain_time: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: REQUEST_BYTES_MAX,
+            unauthenticated_bytes_max: UNAUTHENTICATED_BYTES_MAX,
+            authentication_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(600),
+            request_time: Duration::from_secs(30),
+            request_bytes_per_s: 16 << 10,
+            connections_max: 10_000,
+            connections_per_ip_max: 10_000,
+            in_flight_requests_max: 128,
+            in_flight_bytes_max: 16 << 20,
+            in_flight_bytes_total: 256 << 20,
+            drain_time: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What all listeners of a broker share.
+pub struct Server {
+    limits: ServerLimits,
+    standing: Standing,
+    budget: Budget,
+    connections: Mutex<Connections>,
+    refusals: LogLimit,
+    closings: LogLimit,
+}
+
+#[derive(Default)]
+struct Connections {
+    total: usize,
+    linked: usize,
+    by_address: BTreeMap<IpAddr, usize>,
+}
+
+impl Server {
+    /// A server without listeners; see [`Server::run`].
+    pub fn new(limits: ServerLimits, standing: Standing) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            standing,
+            budget: Budget::new(limits.in_flight_bytes_total),
+            connections: Mutex::default(),
+            refusals: LogLimit::default(),
+            closings: LogLimit::default(),
+        })
+    }
+
+    /// Connections that are open now.
+    pub fn connections(&self) -> usize {
+        self.connections.lock().total
+    }
+
+    /// Connections that are open now and came from a gateway.
+    pub fn linked_connections(&self) -> usize {
+        self.connections.lock().linked
+    }
+
+    /// Bytes of requests that are not answered yet, or whose batches are not written yet.
+    pub fn in_flight_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+}

@@ -1,0 +1,321 @@
+//! What lies on a cluster's storage, read without a broker: lanes, objects, manifests, and with
+//! `verify` whether every checksum holds.
+//!
+//! Reads only, and only through the formats' own modules. A broker may run meanwhile: what it is
+//! writing this moment may look unfinished, never damaged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata};
+use freshet_metadata::schema::{IncarnationRecord, PartitionRecord, Stored};
+use freshet_metadata::store::{MetadataError, MetadataStore, ScopedStore};
+use freshet_metadata::view::{MetadataView, ViewError};
+use freshet_storage::cold::manifest::Manifest;
+use freshet_storage::names::ManifestRef;
+use freshet_wire::ids::{Incarnation, PartitionId};
+use freshet_world::env::store::{ObjectStore, StoreError};
+use freshet_world::env::{DiskError, Environment};
+
+mod batches;
+mod lanes;
+mod objects;
+
+use batches::check_batch;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct InspectOptions {
+    /// Whether every checksum is verified: all records are read then.
+    pub verify: bool,
+    /// Only this lane, and no partitions.
+    pub lane: Option<Incarnation>,
+    /// Only the partitions of the topic of this name or id, and no lanes.
+    pub topic: Option<String>,
+}
+
+/// Why nothing can be said. Damage is no error but part of the answer.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The shared file system.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The object store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The metadata store.
+    #[error("metadata: {0}")]
+    Metadata(#[from] ClusterError),
+    /// The metadata store.
+    #[error("metadata: {0}")]
+    View(#[from] ViewError),
+    /// The metadata store.
+    #[error("metadata: {0}")]
+    Open(#[from] MetadataError),
+    /// Nothing of the kind exists.
+    #[error("there is no {0}")]
+    Unknown(String),
+}
+
+/// Something that does not check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The file, from the root of the shared file system or of the bucket.
+    pub file: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// The cluster's prefix.
+    pub cluster: String,
+    /// Whether checksums of records were verified.
+    pub verified: bool,
+    /// By incarnation.
+    pub lanes: Vec<LaneReport>,
+    /// By topic id and partition.
+    pub partitions: Vec<PartitionReport>,
+    /// By writer and number.
+    pub objects: Vec<ObjectReport>,
+    /// All that does not check.
+    pub damage: Vec<Damage>,
+}
+
+/// A lane.
+#[derive(Debug, Serialize)]
+pub struct LaneReport {
+    /// Whose.
+    pub incarnation: Incarnation,
+    /// What the metadata store says of it: `live`, `fenced`, `sealed`, `closed`, or nothing.
+    pub state: Option<String>,
+    /// Who may ack in it, by its owner token; none where there is no readable token.
+    pub owner: Option<Incarnation>,
+    /// The sequence number of the highest block that a later one says was durable.
+    pub durable_sequence: u64,
+    /// Where it ends for ever, if it does.
+    pub end: Option<EndReport>,
+    /// What the sealer left.
+    pub seal: Option<SealReport>,
+    /// Files of blocks.
+    pub files: Vec<FileReport>,
+    /// Files of which only the index is left.
+    pub leftovers: Vec<LeftoverReport>,
+    /// How many files hold nothing any more and wait to be written again.
+    pub spares: usize,
+    /// Names of what is none of the above: drafts of a process that died, or nothing of ours.
+    pub others: Vec<String>,
+}
+
+/// Where a lane ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EndReport {
+    /// Number of its last file.
+    pub file: u64,
+    /// Its last block that counts.
+    pub sequence: u64,
+}
+
+/// A SEAL file.
+#[derive(Debug, Serialize)]
+pub struct SealReport {
+    /// The end that it gives.
+    pub end: EndReport,
+    /// Blocks that it holds.
+    pub blocks: usize,
+}
+
+/// A file of blocks.
+#[derive(Debug, Default, Serialize)]
+pub struct FileReport {
+    /// Its name.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes that blocks take of it.
+    pub used_bytes: u64,
+    /// How many blocks of each kind.
+    pub blocks: BTreeMap<&'static str, u64>,
+    /// First sequence number, 0 where it holds nothing.
+    pub first_sequence: u64,
+    /// Last sequence number, 0 where it holds nothing.
+    pub last_sequence: u64,
+    /// Record batches.
+    pub batches: u64,
+    /// Their bytes.
+    pub record_bytes: u64,
+    /// When its first and its last block were written, ms since 1970 UTC.
+    pub written_ms: Option<(i64, i64)>,
+}
+
+/// What is left of a file.
+#[derive(Debug, Serialize)]
+pub struct LeftoverReport {
+    /// Its name.
+    pub file: String,
+    /// First sequence number of the file that it stands for.
+    pub first_sequence: u64,
+    /// Last sequence number.
+    pub last_sequence: u64,
+    /// How many blocks of each kind.
+    pub blocks: BTreeMap<&'static str, u64>,
+    /// Record bytes that the file had.
+    pub record_bytes: u64,
+    /// When the first and the last of these blocks were written, ms since 1970 UTC.
+    pub written_ms: Option<(i64, i64)>,
+}
+
+/// A partition with its manifests.
+#[derive(Debug, Serialize)]
+pub struct PartitionReport {
+    /// Its topic's id.
+    pub topic_id: String,
+    /// Its topic's name; none where the topic is gone.
+    pub topic: Option<String>,
+    /// Its number.
+    pub partition: i32,
+    /// Who leads it.
+    pub leader: Option<Incarnation>,
+    /// Its leader epoch.
+    pub epoch: Option<i32>,
+    /// Lanes in which it may have unsplit records.
+    pub extents: Vec<Incarnation>,
+    /// The manifest that counts, by the lanes; none before the first.
+    pub manifest: Option<String>,
+    /// All manifests that lie there.
+    pub manifests: Vec<String>,
+    /// First offset that may be read.
+    pub log_start: i64,
+    /// Offset after the last record in segments.
+    pub covered_end: i64,
+    /// Segments of the manifest that counts.
+    pub segments: usize,
+    /// Segments that retention let go lately, which it still names for the meter.
+    pub dropped: usize,
+    /// Bytes of record batches in them.
+    pub bytes: u64,
+    /// Compaction has seen everything below this offset; 0 where the topic is not compacted.
+    pub compacted_until: i64,
+    /// Segments that compaction wrote.
+    pub compacted_segments: usize,
+    /// Bytes of segments that compaction has not seen yet, if it is to see them.
+    pub dirty_bytes: u64,
+    /// Idempotent producers that it remembers.
+    pub producers: usize,
+    /// Places of its manifests and objects that do not check: it is not joined or compacted, and
+    /// what lies there is not served.
+    pub damaged: usize,
+}
+
+/// An object.
+#[derive(Debug, Serialize)]
+pub struct ObjectReport {
+    /// Its key.
+    pub key: String,
+    /// Partitions whose manifest names it; none: it waits for the sweeper.
+    pub segments: usize,
+    /// Chunks of these.
+    pub chunks: usize,
+    /// Bytes of record batches in these.
+    pub bytes: u64,
+}
+
+/// What the metadata store knows.
+struct Known {
+    incarnations: BTreeMap<Incarnation, Stored<IncarnationRecord>>,
+    names: BTreeMap<freshet_wire::ids::TopicId, String>,
+    partitions: BTreeMap<PartitionId, PartitionRecord>,
+}
+
+/// Reads everything.
+struct Inspector<'a> {
+    environment: &'a Environment,
+    objects: Arc<dyn ObjectStore>,
+    cluster: &'a str,
+    options: &'a InspectOptions,
+    known: Known,
+    /// The newest manifest of each partition that a lane made count.
+    installed: BTreeMap<PartitionId, ManifestRef>,
+    report: Report,
+}
+
+/// Reads a cluster's storage.
+///
+/// # Errors
+/// [`InspectError`]; damage is part of the report instead.
+pub async fn inspect(
+    environment: &Environment,
+    store: Arc<dyn MetadataStore>,
+    cluster: &str,
+    options: &InspectOptions,
+) -> Result<Report, InspectError> {
+    let known = Known::read(environment, store, cluster).await?;
+    let report =
+        Report { cluster: cluster.to_owned(), verified: options.verify, ..Report::default() };
+    let mut inspector = Inspector {
+        environment,
+        objects: Arc::clone(&environment.bucket),
+        cluster,
+        options,
+        known,
+        installed: BTreeMap::new(),
+        report,
+    };
+    inspector.read_lanes().await?;
+    if options.lane.is_none() {
+        inspector.read_partitions().await?;
+    }
+    if options.topic.is_some() {
+        inspector.report.lanes.clear();
+    }
+    Ok(inspector.report)
+}
+
+impl Known {
+    async fn read(
+        environment: &Environment,
+        store: Arc<dyn MetadataStore>,
+        cluster: &str,
+    ) -> Result<Self, InspectError> {
+        let scoped: Arc<dyn MetadataStore> = Arc::new(ScopedStore::new(store, cluster)?);
+        let (clock, randomness) = (&environment.clock, &environment.randomness);
+        let metadata =
+            ClusterMetadata::new(Arc::clone(&scoped), Arc::clone(clock), Arc::clone(randomness));
+        let incarnations = metadata.incarnations().await?;
+        let (view, _) = MetadataView::open(scoped).await?;
+        let mut names = BTreeMap::new();
+        let mut partitions = BTreeMap::new();
+        for topic in view.topics().iter() {
+            names.insert(topic.record.id, topic.record.name.clone());
+            for (index, stored) in (0..).zip(&topic.partitions) {
+                partitions.insert(PartitionId::new(topic.record.id, index), stored.record.clone());
+            }
+        }
+        Ok(Self { incarnations, names, partitions })
+    }
+
+    /// Whether a partition is one of the topic of this name or id.
+    fn is_of(&self, partition: PartitionId, topic: &str) -> bool {
+        self.names.get(&partition.topic).is_some_and(|name| name == topic)
+            || topic.parse() == Ok(partition.topic)
+    }
+}
+
+impl Inspector<'_> {
+    #[expect(clippy::needless_pass_by_value, reason = "errors and text alike, as they come")]
+    fn damaged(&mut self, file: impl Into<String>, what: impl ToString) {
+        self.report.damage.push(Damage { file: file.into(), what: what.to_string() });
+    }
+
+    fn install(&mut self, partition: PartitionId, manifest: ManifestRef) {
+        let newest = self.installed.entry(partition).or_insert(manifest);
+        *newest = (*newest).max(manifest);
+    }
+
+    fn manifest_key(&self, partition: PartitionId, name: ManifestRef) -> String {
+        Manifest::key(self.cluster, partition, name)
+    }
+}

@@ -1,0 +1,109 @@
+//! The link from a gateway to a broker: a handshake that proves both ends to each other and tells
+//! the broker who the client is. `README.md` beside this file has the bytes and the invariants.
+
+use std::fmt;
+use std::io;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use freshet_wire::text::decode_hex;
+
+mod handshake;
+mod preamble;
+
+pub use handshake::{accept, open};
+pub use preamble::{LinkedClient, ListenerKind};
+
+/// What a broker's hello begins with.
+pub const MAGIC: [u8; 4] = *b"FRLK";
+/// The version that is spoken here.
+pub const VERSION: u16 = 1;
+/// Bytes of a nonce.
+pub const NONCE_BYTES: usize = 32;
+/// Bytes of a message authentication code.
+pub const CODE_BYTES: usize = 32;
+/// Bytes of a hello: magic, version, nonce.
+pub const HELLO_BYTES: usize = MAGIC.len() + 2 + NONCE_BYTES;
+/// The most bytes of a preamble: room for the addresses of some two hundred brokers.
+pub const PREAMBLE_BYTES_MAX: usize = 16 << 10;
+/// The fewest bytes of a secret.
+pub const SECRET_BYTES_MIN: usize = 16;
+
+/// Why a link did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The connection failed, or ended inside the handshake.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// What listens there is no broker's link.
+    #[error("not a broker's link")]
+    NotALink,
+    /// The broker speaks another version.
+    #[error("link of version {0}, known is {VERSION}")]
+    Version(u16),
+    /// A preamble of this length is not taken.
+    #[error("a preamble of {0} bytes, at most {PREAMBLE_BYTES_MAX} are allowed")]
+    Length(u32),
+    /// The other end does not know the secret.
+    #[error("the other end does not know the link's secret")]
+    Unproven,
+    /// Who knows the secret said something that makes no sense.
+    #[error("preamble: {0}")]
+    Preamble(String),
+    /// The handshake took too long.
+    #[error("the handshake of a link took too long")]
+    TooSlow,
+}
+
+/// What gateways and brokers of one cluster share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LinkSecret(Vec<u8>);
+
+impl fmt::Debug for LinkSecret {
+    /// Leaves the secret out, so that no log can hold it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LinkSecret")
+    }
+}
+
+impl LinkSecret {
+    /// A secret of these bytes; none where they are fewer than [`SECRET_BYTES_MIN`].
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() >= SECRET_BYTES_MIN).then(|| Self(bytes.to_vec()))
+    }
+
+    /// A secret in hexadecimal digits; none where it is not, or too short.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        Self::new(&decode_hex(text)?)
+    }
+
+    fn code(&self, parts: &[&[u8]]) -> [u8; CODE_BYTES] {
+        let mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0);
+        let mut mac = mac.expect("HMAC takes keys of any length");
+        for part in parts {
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Checks a code without telling by time how much of it is right.
+    fn check(&self, parts: &[&[u8]], code: [u8; CODE_BYTES]) -> Result<(), LinkError> {
+        let right = self.code(parts).ct_eq(&code);
+        if bool::from(right) { Ok(()) } else { Err(LinkError::Unproven) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_long_enough_and_stay_out_of_logs() {
+        assert!(LinkSecret::from_hex(&"ab".repeat(SECRET_BYTES_MIN)).is_some());
+        assert!(LinkSecret::from_hex(&"ab".repeat(SECRET_BYTES_MIN - 1)).is_none());
+        let secret = LinkSecret::new(&[7; 32]).unwrap();
+        assert_eq!(format!("{secret:?}"), "LinkSecret");
+    }
+}

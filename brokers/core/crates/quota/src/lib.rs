@@ -1,0 +1,226 @@
+//! What clients may take of a broker. See `README.md` in this folder.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
+use freshet_metadata::view::{MetadataView, Quotas};
+
+pub mod bucket;
+pub mod limits;
+
+use bucket::Bucket;
+use limits::{BucketKey, of_address, of_client};
+
+/// From so many buckets on, those that nobody uses are looked for when another is added.
+const BUCKETS_KEPT: usize = 4096;
+/// Whoever connects too often waits at the most this long before the connection is closed.
+const REFUSED_AFTER_MAX: Duration = Duration::from_secs(1);
+
+/// The buckets of one client.
+#[derive(Debug)]
+pub struct ClientLimits {
+    /// Bytes of Produce requests.
+    pub produce: Option<Arc<Bucket>>,
+    /// Bytes of records that are fetched.
+    pub fetch: Option<Arc<Bucket>>,
+    /// Seconds of a thread.
+    pub request: Option<Arc<Bucket>>,
+}
+
+impl ClientLimits {
+    fn is_unlimited(&self) -> bool {
+        self.produce.is_none() && self.fetch.is_none() && self.request.is_none()
+    }
+}
+
+/// Until when nothing is read from a connection.
+#[derive(Debug)]
+pub struct Mute {
+    since: Instant,
+    /// Microseconds behind `since`.
+    until_us: AtomicU64,
+}
+
+impl Default for Mute {
+    fn default() -> Self {
+        Self { since: Instant::now(), until_us: AtomicU64::new(0) }
+    }
+}
+
+impl Mute {
+    /// Mutes for so long from now on.
+    pub fn pause(&self, pause: Duration) {
+        let until = self.since.elapsed().saturating_add(pause).as_micros();
+        self.until_us.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+
+    /// Until when, if that is still to come.
+    pub fn until(&self) -> Option<Instant> {
+        let until_us = self.until_us.load(Ordering::Acquire);
+        if until_us == 0 {
+            return None;
+        }
+        let until = self.since.checked_add(Duration::from_micros(until_us))?;
+        (until > Instant::now()).then_some(until)
+    }
+}
+
+/// Why a connection is not to be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionRefusal {
+    /// The user has all that it may have.
+    #[error("user {user} has {max} connections, which is its quota")]
+    TooMany {
+        /// Who.
+        user: String,
+        /// How many it may have.
+        max: u64,
+    },
+    /// The address connects too often.
+    #[error("{address} connects more often than its quota says")]
+    TooOften {
+        /// From where.
+        address: IpAddr,
+        /// How long the client is to be kept waiting.
+        pause: Duration,
+    },
+}
+
+/// See the module.
+pub struct QuotaManager {
+    view: Arc<MetadataView>,
+    buckets: Mutex<BTreeMap<BucketKey, Arc<Bucket>>>,
+    connections: Mutex<BTreeMap<String, u64>>,
+}
+
+impl QuotaManager {
+    /// Quotas as far as the view knows them.
+    pub fn new(view: Arc<MetadataView>) -> Self {
+        Self { view, buckets: Mutex::default(), connections: Mutex::default() }
+    }
+
+    fn bucket(&self, found: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
+        let (rate, key) = found?;
+        let now = Instant::now();
+        let mut buckets = self.buckets.lock();
+        if let Some(bucket) = buckets.get(&key) {
+            bucket.set_rate(rate, now);
+            return Some(Arc::clone(bucket));
+        }
+        if buckets.len() >= BUCKETS_KEPT {
+            // Clients name themselves: there is no end of names.
+            buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1 || !bucket.is_full(now));
+        }
+        let bucket = Arc::new(Bucket::new(rate, now));
+        buckets.insert(key, Arc::clone(&bucket));
+        Some(bucket)
+    }
+
+    fn limits(&self, quotas: &Quotas, user: &str, client_id: &str) -> ClientLimits {
+        let bucket = |key| of_client(quotas, key, user, client_id);
+        let percent = bucket(QuotaKey::RequestPercentage);
+        ClientLimits {
+            produce: self.bucket(bucket(QuotaKey::ProducerByteRate)),
+            fetch: self.bucket(bucket(QuotaKey::ConsumerByteRate)),
+            request: self.bucket(percent.map(|(percent, key)| (percent / 100.0, key))),
+        }
+    }
+
+    /// Counts a connection of a user from an address; it is given back when the guard is dropped.
+    ///
+    /// # Errors
+    /// [`ConnectionRefusal`]; it is not counted then.
+    pub fn connect(
+        self: &Arc<Self>,
+        user: &str,
+        address: IpAddr,
+        exempt: bool,
+    ) -> Result<ConnectionGuard, ConnectionRefusal> {
+        let mut connections = self.connections.lock();
+        let count = connections.get(user).copied().unwrap_or(0);
+        if self.view.has_quotas() && !exempt {
+            let quotas = Arc::clone(&self.view.snapshot().quotas);
+            if let Some(max) = connections_max(&quotas, user).filter(|max| count >= *max) {
+                return Err(ConnectionRefusal::TooMany { user: user.to_owned(), max });
+            }
+            let key = QuotaKey::ConnectionCreationRate;
+            let rate = of_address(&quotas, key, &address.to_string());
+            if let Some(bucket) = self.bucket(rate)
+                && let Err(pause) = bucket.try_take(1.0, Instant::now())
+            {
+                let pause = pause.min(REFUSED_AFTER_MAX);
+                return Err(ConnectionRefusal::TooOften { address, pause });
+            }
+        }
+        connections.insert(user.to_owned(), count + 1);
+        Ok(ConnectionGuard { manager: Arc::clone(self), user: user.to_owned() })
+    }
+}
+
+/// How many connections a user may have.
+fn connections_max(quotas: &Quotas, user: &str) -> Option<u64> {
+    let value = [Some(user.to_owned()), None].into_iter().find_map(|name| {
+        let entity = QuotaEntity([(QuotaEntityType::User, name)].into());
+        quotas.get(&entity)?.get(&QuotaKey::MaxConnections).copied()
+    })?;
+    // Checked to be whole and above 0 when it was set.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    Some(value.round() as u64)
+}
+
+/// A connection that counts as its user's.
+pub struct ConnectionGuard {
+    manager: Arc<QuotaManager>,
+    user: String,
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        let mut connections = self.manager.connections.lock();
+        if let Some(count) = connections.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                connections.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// What a connection keeps of the quotas that apply to it.
+#[derive(Default)]
+pub struct SessionQuotas {
+    /// Found under these quotas, for this client id.
+    known: Option<(Arc<Quotas>, String, Option<Arc<ClientLimits>>)>,
+}
+
+impl SessionQuotas {
+    /// The limits of a client that is not exempt; none where there are none.
+    pub fn limits(
+        &mut self,
+        manager: &QuotaManager,
+        user: &str,
+        client_id: &str,
+    ) -> Option<Arc<ClientLimits>> {
+        if !manager.view.has_quotas() {
+            return None;
+        }
+        let quotas = Arc::clone(&manager.view.snapshot().quotas);
+        if let Some((under, of, limits)) = &self.known
+            && Arc::ptr_eq(under, &quotas)
+            && of == client_id
+        {
+            return limits.clone();
+        }
+        let limits = manager.limits(&quotas, user, client_id);
+        let limits = (!limits.is_unlimited()).then(|| Arc::new(limits));
+        self.known = Some((quotas, client_id.to_owned(), limits.clone()));
+        limits
+    }
+}

@@ -1,0 +1,150 @@
+//! Which quota applies to a client: Kafka's order of precedence (`DefaultQuotaCallback`), asked for
+//! each kind of quota by itself.
+
+use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
+use freshet_metadata::view::Quotas;
+
+/// Who shares a bucket.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BucketKey {
+    /// What is bounded.
+    pub key: QuotaKey,
+    /// Only this user; none where users share it.
+    pub user: Option<String>,
+    /// Only this client id; none where client ids share it.
+    pub client_id: Option<String>,
+    /// Only this address.
+    pub ip: Option<String>,
+}
+
+/// What stands for a user or client id in a quota.
+#[derive(Clone, Copy)]
+enum Part {
+    Named,
+    Default,
+    Absent,
+}
+
+use Part::{Absent, Default, Named};
+
+/// First what is most particular.
+const PRECEDENCE: [(Part, Part); 8] = [
+    (Named, Named),
+    (Named, Default),
+    (Named, Absent),
+    (Default, Named),
+    (Default, Default),
+    (Default, Absent),
+    (Absent, Named),
+    (Absent, Default),
+];
+
+/// The quota that applies to a user's client, and who shares it.
+pub fn of_client(
+    quotas: &Quotas,
+    key: QuotaKey,
+    user: &str,
+    client_id: &str,
+) -> Option<(f64, BucketKey)> {
+    PRECEDENCE.into_iter().find_map(|(of_user, of_client)| {
+        let mut entity = QuotaEntity::default();
+        let mut add = |kind, part, name: &str| match part {
+            Absent => None,
+            Default => {
+                entity.0.insert(kind, None);
+                Some(name.to_owned())
+            }
+            Named => {
+                entity.0.insert(kind, Some(name.to_owned()));
+                Some(name.to_owned())
+            }
+        };
+        // Where a default applies each has a bucket of its own.
+        let user = add(QuotaEntityType::User, of_user, user);
+        let client_id = add(QuotaEntityType::ClientId, of_client, client_id);
+        let value = *quotas.get(&entity)?.get(&key)?;
+        Some((value, BucketKey { key, user, client_id, ip: None }))
+    })
+}
+
+/// The quota that applies to an address, and its bucket.
+pub fn of_address(quotas: &Quotas, key: QuotaKey, address: &str) -> Option<(f64, BucketKey)> {
+    let value = [Some(address.to_owned()), None].into_iter().find_map(|name| {
+        let entity = QuotaEntity([(QuotaEntityType::Ip, name)].into());
+        quotas.get(&entity)?.get(&key).copied()
+    })?;
+    let ip = Some(address.to_owned());
+    Some((value, BucketKey { key, user: None, client_id: None, ip }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freshet_metadata::schema::QuotaValues;
+
+    const KEY: QuotaKey = QuotaKey::ProducerByteRate;
+
+    fn entity(user: Part, client: Part) -> QuotaEntity {
+        let parts = [(QuotaEntityType::User, user, "u"), (QuotaEntityType::ClientId, client, "c")];
+        let parts = parts.into_iter().filter_map(|(kind, part, name)| match part {
+            Absent => None,
+            Default => Some((kind, None)),
+            Named => Some((kind, Some(name.to_owned()))),
+        });
+        QuotaEntity(parts.collect())
+    }
+
+    /// All eight, the least particular first, with the users and clients that share each.
+    fn ladder() -> Vec<(QuotaEntity, Option<&'static str>, Option<&'static str>)> {
+        vec![
+            (entity(Absent, Default), None, Some("c")),
+            (entity(Absent, Named), None, Some("c")),
+            (entity(Default, Absent), Some("u"), None),
+            (entity(Default, Default), Some("u"), Some("c")),
+            (entity(Default, Named), Some("u"), Some("c")),
+            (entity(Named, Absent), Some("u"), None),
+            (entity(Named, Default), Some("u"), Some("c")),
+            (entity(Named, Named), Some("u"), Some("c")),
+        ]
+    }
+
+    #[test]
+    fn the_most_particular_quota_applies() {
+        let mut quotas = Quotas::new();
+        assert_eq!(of_client(&quotas, KEY, "u", "c"), None);
+        for (step, (entity, user, client)) in ladder().into_iter().enumerate() {
+            let value = 1.0 + step as f64;
+            quotas.insert(entity, [(KEY, value)].into());
+            let (found, bucket) = of_client(&quotas, KEY, "u", "c").unwrap();
+            assert!((found - value).abs() < f64::EPSILON, "step {step}: {found}");
+            assert_eq!((bucket.user.as_deref(), bucket.client_id.as_deref()), (user, client));
+        }
+        // Others fall back to what applies to them.
+        let of = |user, client| of_client(&quotas, KEY, user, client).unwrap().0.to_string();
+        assert_eq!([of("u", "x"), of("x", "c"), of("x", "x")], ["7", "5", "4"]);
+    }
+
+    #[test]
+    fn each_kind_of_quota_is_looked_for_by_itself() {
+        let mut quotas = Quotas::new();
+        quotas.insert(entity(Named, Absent), [(KEY, 1.0)].into());
+        let of_default: QuotaValues = [(QuotaKey::ConsumerByteRate, 2.0)].into();
+        quotas.insert(entity(Default, Absent), of_default);
+        let found = of_client(&quotas, QuotaKey::ConsumerByteRate, "u", "c").unwrap();
+        assert!((found.0 - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn an_address_has_its_own_or_the_default() {
+        let of_ip = |name: Option<&str>| {
+            QuotaEntity([(QuotaEntityType::Ip, name.map(str::to_owned))].into())
+        };
+        let key = QuotaKey::ConnectionCreationRate;
+        let mut quotas = Quotas::new();
+        quotas.insert(of_ip(None), [(key, 1.0)].into());
+        quotas.insert(of_ip(Some("10.0.0.1")), [(key, 2.0)].into());
+        assert_eq!(of_address(&quotas, key, "10.0.0.1").unwrap().0.to_string(), "2");
+        let (value, bucket) = of_address(&quotas, key, "10.0.0.2").unwrap();
+        assert_eq!((value.to_string().as_str(), bucket.ip.as_deref()), ("1", Some("10.0.0.2")));
+    }
+}
