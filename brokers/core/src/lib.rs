@@ -3,7 +3,6 @@
 //! Read `README.md` beside this crate for the map. One folder a concern; nothing outside `env`
 //! touches the real clock, randomness, disk or network.
 
-pub mod gateway;
 pub mod process;
 #[cfg(feature = "python")]
 pub mod python;
@@ -14,6 +13,7 @@ pub use freshet_broker::{engine, handlers, server};
 pub use freshet_configs as configs;
 pub use freshet_coordinator as coordinator;
 pub use freshet_etcd as etcd;
+pub use freshet_gateway as gateway;
 pub use freshet_inspect::{inspect, usage_reader};
 pub use freshet_jobs as jobs;
 pub use freshet_link as link;

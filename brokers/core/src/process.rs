@@ -30,9 +30,8 @@ use crate::standing::Standing;
 use crate::text::split_address;
 
 mod figures;
-mod logs;
 
-pub use logs::start_logs;
+pub use freshet_settings::log::start_logs;
 
 /// How long work of a broker that is killed may go on: what a thread is writing this moment.
 const KILL_TIME: Duration = Duration::from_secs(2);

@@ -13,20 +13,18 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::admin::AdminError;
 use crate::env::real::is_remote as is_remote_folder;
 use crate::ids::Incarnation;
-use crate::inspect::{InspectError, InspectOptions, inspect as inspect_storage};
-use crate::process::{
-    BrokerProcess as Process, ProcessError, open_metadata, real_environment, wait_ended,
-};
-use crate::settings::{ProcessSettings, Settings, SettingsError};
-use crate::usage_reader::UsageError;
+use crate::inspect::{InspectOptions, inspect as inspect_storage};
+use crate::process::{BrokerProcess as Process, open_metadata, real_environment, wait_ended};
+use crate::settings::{ProcessSettings, Settings};
 
+mod errors;
 mod gateway;
 mod metadata;
 mod usage;
 
+use errors::raised;
 use gateway::{GatewayProcess, default_gateway_settings, resolve_gateway_settings};
 use metadata::{ClusterMetadata, Metadata};
 use usage::UsageReader;
@@ -48,27 +46,6 @@ create_exception!(brokers._core, UnknownOutcomeError, MetadataError, "It may hav
 create_exception!(brokers._core, CompactedError, MetadataError, "The history is shorter.");
 create_exception!(brokers._core, CorruptError, MetadataError, "What is stored makes no sense.");
 
-impl From<AdminError> for PyErr {
-    fn from(error: AdminError) -> Self {
-        match error {
-            AdminError::NotFound(text) => NotFoundError::new_err(text),
-            AdminError::Exists(text) => ExistsError::new_err(text),
-            AdminError::Conflict(text) => ConflictError::new_err(text),
-            AdminError::Invalid { field, message } => {
-                let error = InvalidError::new_err(message);
-                // What cannot be said of the error is left out of it.
-                let named = Python::attach(|python| error.value(python).setattr("field", field));
-                named.err().unwrap_or(error)
-            }
-            AdminError::TooLarge(text) => TooLargeError::new_err(text),
-            AdminError::Unavailable(text) => UnavailableError::new_err(text),
-            AdminError::Unknown(text) => UnknownOutcomeError::new_err(text),
-            AdminError::Compacted(text) => CompactedError::new_err(text),
-            AdminError::Corrupt(text) => CorruptError::new_err(text),
-        }
-    }
-}
-
 /// What each error says of itself: its kind, and the field that is wrong.
 fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for (name, kind) in [
@@ -86,37 +63,6 @@ fn describe_errors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.getattr(name)?.setattr("kind", kind)?;
     }
     module.getattr("MetadataError")?.setattr("field", module.py().None())
-}
-
-impl From<SettingsError> for PyErr {
-    fn from(error: SettingsError) -> Self {
-        ConfigError::new_err(error.to_string())
-    }
-}
-
-impl From<ProcessError> for PyErr {
-    fn from(error: ProcessError) -> Self {
-        let text = error.to_string();
-        match error {
-            ProcessError::Metadata { .. } => StorageError::new_err(text),
-            ProcessError::User { .. } => ConfigError::new_err(text),
-            ProcessError::System { .. } | ProcessError::Start(_) | ProcessError::Users(_) => {
-                StartError::new_err(text)
-            }
-        }
-    }
-}
-
-impl From<InspectError> for PyErr {
-    fn from(error: InspectError) -> Self {
-        StorageError::new_err(error.to_string())
-    }
-}
-
-impl From<UsageError> for PyErr {
-    fn from(error: UsageError) -> Self {
-        StorageError::new_err(error.to_string())
-    }
 }
 
 /// The longest wait: seconds beyond it are a wait without end.
@@ -142,13 +88,13 @@ fn default_settings() -> String {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands lists over")]
 fn resolve_settings(settings: &str, overrides: Vec<String>) -> PyResult<String> {
-    Ok(Settings::from_toml(settings, &overrides)?.to_toml())
+    Settings::from_toml(settings, &overrides).map(|it| it.to_toml()).map_err(raised)
 }
 
 /// Has this process log to standard error as the settings say. The first call decides.
 #[pyfunction]
 fn start_logs(settings: &str) -> PyResult<()> {
-    let settings = Settings::from_toml(settings, &[])?;
+    let settings = Settings::from_toml(settings, &[]).map_err(raised)?;
     crate::process::start_logs(&settings.log)
         .map_err(|error| ConfigError::new_err(format!("log.level: {error}")))
 }
@@ -163,15 +109,15 @@ fn inspect(
     lane: Option<u64>,
     topic: Option<String>,
 ) -> PyResult<String> {
-    let settings = Settings::from_toml(settings, &[])?;
+    let settings = Settings::from_toml(settings, &[]).map_err(raised)?;
     let options = InspectOptions { verify, lane: lane.map(Incarnation), topic };
     python.detach(|| {
-        let environment = real_environment(&settings)?;
+        let environment = real_environment(&settings).map_err(raised)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let report = runtime.block_on(async {
-            let store = open_metadata(&settings).await?;
+            let store = open_metadata(&settings).await.map_err(raised)?;
             let cluster = &settings.storage.cluster;
-            Ok::<_, PyErr>(inspect_storage(&environment, store, cluster, &options).await?)
+            inspect_storage(&environment, store, cluster, &options).await.map_err(raised)
         })?;
         Ok(serde_json::to_string(&report).expect("a report is a JSON object"))
     })
@@ -202,7 +148,7 @@ impl BrokerProcess {
     /// A broker with these settings that does not run yet.
     #[new]
     fn new(settings: &str) -> PyResult<Self> {
-        let settings = Settings::from_toml(settings, &[])?;
+        let settings = Settings::from_toml(settings, &[]).map_err(raised)?;
         Ok(Self { settings, running: Mutex::new(None) })
     }
 
@@ -213,7 +159,7 @@ impl BrokerProcess {
             if running.is_some() {
                 return Err(StartError::new_err("the broker runs already"));
             }
-            *running = Some(Process::start(&self.settings)?);
+            *running = Some(Process::start(&self.settings).map_err(raised)?);
             Ok(())
         })
     }
@@ -247,7 +193,7 @@ impl BrokerProcess {
         python.detach(|| {
             // The wait holds no lock: another thread stops the broker meanwhile.
             let standing = self.with_running(Process::standing)?;
-            Ok(wait_ended(&standing, seconds(timeout_s))?)
+            wait_ended(&standing, seconds(timeout_s)).map_err(raised)
         })
     }
 

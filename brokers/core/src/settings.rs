@@ -13,10 +13,12 @@ use crate::cache::blocks::ReadSettings;
 
 mod check;
 mod convert;
-mod parse;
+#[cfg(test)]
+mod parse_tests;
 
-pub(crate) use check::above_zero;
-pub use parse::{Problem, ProcessSettings, SettingsError};
+pub use freshet_settings::log::{LogFormat, LogSettings};
+pub use freshet_settings::parse::{Problem, ProcessSettings, SettingsError};
+pub use freshet_settings::threads::ThreadSettings;
 
 /// A broker's settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -380,38 +382,4 @@ impl fmt::Debug for BootstrapUser {
 
 fn default_mechanism() -> String {
     Mechanism::Scram(ScramMechanism::Sha512).name().to_owned()
-}
-
-/// `[log]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogSettings {
-    /// `off`, `error`, `warn`, `info`, `debug`, `trace`, or filters by module.
-    pub level: String,
-    /// How lines look.
-    pub format: LogFormat,
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        Self { level: "info".into(), format: LogFormat::Text }
-    }
-}
-
-/// How lines of the log look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// `[threads]`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ThreadSettings {
-    /// Threads that serve; 0: as many as there are cores, at most 4.
-    pub runtime: usize,
 }

@@ -3,22 +3,10 @@
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 
-use super::{ConfigError, StartError, StoppedError, StorageError, seconds};
-use crate::gateway::{GatewayError, GatewayProcess as Process, GatewaySettings};
+use super::errors::raised;
+use super::{ConfigError, StartError, StoppedError, seconds};
+use crate::gateway::{GatewayProcess as Process, GatewaySettings};
 use crate::settings::ProcessSettings;
-
-impl From<GatewayError> for PyErr {
-    fn from(error: GatewayError) -> Self {
-        let text = error.to_string();
-        match error {
-            GatewayError::Metadata { .. } => StorageError::new_err(text),
-            GatewayError::Secret(_) | GatewayError::NoSecret(_) | GatewayError::Tls(_) => {
-                ConfigError::new_err(text)
-            }
-            GatewayError::System { .. } => StartError::new_err(text),
-        }
-    }
-}
 
 /// Every setting of a gateway with its default, as TOML.
 #[pyfunction]
@@ -30,7 +18,7 @@ pub(super) fn default_gateway_settings() -> String {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands lists over")]
 pub(super) fn resolve_gateway_settings(settings: &str, overrides: Vec<String>) -> PyResult<String> {
-    Ok(GatewaySettings::from_toml(settings, &overrides)?.to_toml())
+    GatewaySettings::from_toml(settings, &overrides).map(|it| it.to_toml()).map_err(raised)
 }
 
 /// A gateway in this process.
@@ -52,7 +40,7 @@ impl GatewayProcess {
     /// A gateway with these settings that does not run yet.
     #[new]
     fn new(settings: &str) -> PyResult<Self> {
-        let settings = GatewaySettings::from_toml(settings, &[])?;
+        let settings = GatewaySettings::from_toml(settings, &[]).map_err(raised)?;
         Ok(Self { settings, running: Mutex::new(None) })
     }
 
@@ -65,7 +53,7 @@ impl GatewayProcess {
             }
             crate::process::start_logs(&self.settings.log)
                 .map_err(|error| ConfigError::new_err(format!("log.level: {error}")))?;
-            *running = Some(Process::start(&self.settings)?);
+            *running = Some(Process::start(&self.settings).map_err(raised)?);
             Ok(())
         })
     }

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::errors::raised;
 use super::seconds;
 use crate::admin::calls::{call_cell, call_cluster, changes_text, kinds_of};
 use crate::admin::{AdminError, ClusterAdmin};
@@ -65,7 +66,7 @@ impl Shared {
             loop {
                 let slice = async { timeout(SIGNAL_CHECK, &mut call).await };
                 match self.runtime().block_on(slice) {
-                    Ok(outcome) => return Ok(outcome?),
+                    Ok(outcome) => return outcome.map_err(raised),
                     Err(_) => let_signals_run()?,
                 }
             }
@@ -161,7 +162,8 @@ impl Metadata {
                 .thread_name("freshet-metadata")
                 .enable_all()
                 .build()?;
-            let store = runtime.block_on(open_store(location)).map_err(AdminError::from)?;
+            let store =
+                runtime.block_on(open_store(location)).map_err(AdminError::from).map_err(raised)?;
             let cell = CellMetadata::new(Arc::clone(&store));
             let (watches, interrupted) = (Mutex::default(), watch::Sender::new(0));
             let shared = Shared { runtime: Some(runtime), store, cell, watches, interrupted };
@@ -203,7 +205,8 @@ impl Metadata {
         let randomness = Arc::new(SystemRandomness::open()?);
         let configs: Overrides = broker_configs;
         let clock = Arc::new(SystemClock);
-        let admin = ClusterAdmin::new(store, cluster, configs, clock, randomness)?;
+        let admin =
+            ClusterAdmin::new(store, cluster, configs, clock, randomness).map_err(raised)?;
         Ok(ClusterMetadata { shared: Arc::clone(&self.shared), admin })
     }
 }

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tokio::runtime::Runtime;
 
 use super::StorageError;
+use super::errors::raised;
 use crate::buckets::open_world;
 use crate::ids::Incarnation;
 use crate::lane::LaneEnd;
@@ -48,7 +49,7 @@ impl UsageReader {
         call: impl Future<Output = Result<T, UsageError>> + Send,
     ) -> PyResult<T> {
         let runtime = self.runtime.as_ref().expect("it is taken when this is dropped");
-        Ok(python.detach(|| runtime.block_on(call))?)
+        python.detach(|| runtime.block_on(call)).map_err(raised)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use super::parse::{Problem, ProcessSettings};
-use super::{LogSettings, Settings, ThreadSettings};
+use freshet_settings::parse::{Problem, ProcessSettings, above_zero};
+
+use super::Settings;
 use crate::auth::principal::Principal;
 use crate::auth::sasl::Mechanism;
 use crate::lane::block::ALIGNMENT;
@@ -13,9 +14,6 @@ use crate::text::{is_loopback, split_address};
 const FILE_BYTES_MIN: u64 = 64 << 10;
 /// The largest that a write may be cut at.
 const WRITE_BYTES_MAX: usize = 64 << 20;
-/// Threads beyond this are a mistake.
-const THREADS_MAX: usize = 256;
-
 impl ProcessSettings for Settings {
     fn problem(&self) -> Option<Problem> {
         self.storage_problem()
@@ -215,44 +213,6 @@ impl Settings {
         }
         None
     }
-}
-
-impl LogSettings {
-    /// A misspelt level would be taken for the name of a module, and silence everything.
-    pub(crate) fn problem(&self) -> Option<Problem> {
-        let levels = ["off", "error", "warn", "info", "debug", "trace"];
-        let known = |part: &str| part.contains('=') || levels.contains(&part);
-        let good = self.level.split(',').all(|part| known(part.trim()));
-        (!good).then(|| Problem {
-            key: "log.level",
-            message: format!(
-                "must be one of {}, or filters such as module=debug",
-                levels.join(", ")
-            ),
-        })
-    }
-}
-
-impl ThreadSettings {
-    pub(crate) fn problem(&self) -> Option<Problem> {
-        (self.runtime > THREADS_MAX).then(|| Problem {
-            key: "threads.runtime",
-            message: format!("must be at most {THREADS_MAX}"),
-        })
-    }
-
-    /// How many threads serve, on a machine with so many cores.
-    pub fn on(&self, cores: usize) -> usize {
-        match self.runtime {
-            0 => cores.clamp(1, 4),
-            threads => threads,
-        }
-    }
-}
-
-/// What a setting that must be positive is told.
-pub(crate) fn above_zero(key: &'static str) -> Problem {
-    Problem { key, message: "must be above 0".to_owned() }
 }
 
 #[cfg(test)]

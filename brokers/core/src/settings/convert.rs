@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::parse::Problem;
+use super::Problem;
 use super::{BootstrapUser, GroupsSection, JobsSection, LaneSection, ReadsSection, Settings};
 use crate::auth::acl::AuthorizerSettings;
 use crate::auth::principal::Principal;

@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Gateway;
 use super::view::{CellView, Target, check_usable};
-use crate::env::Stream;
-use crate::link::{self, LinkError, LinkedClient};
+use freshet_link::{LinkError, LinkedClient};
+use freshet_world::env::Stream;
 
 /// How long connecting and the handshake may take.
 const LINK_TIME: Duration = Duration::from_secs(3);
@@ -126,7 +126,7 @@ impl Gateway {
         let linking = async {
             let mut stream = self.network.connect(address).await?;
             let secret = self.cell_secret.link(cluster);
-            link::open(stream.as_mut(), &secret, self.randomness.as_ref(), client).await?;
+            freshet_link::open(stream.as_mut(), &secret, self.randomness.as_ref(), client).await?;
             Ok(stream)
         };
         timeout(LINK_TIME, linking).await.unwrap_or(Err(LinkError::TooSlow))

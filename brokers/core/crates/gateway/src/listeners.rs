@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Gateway;
 use super::settings::host_and_port;
-use crate::env::{Listener, Stream};
+use freshet_world::env::{Listener, Stream};
 
 /// How long to rest after a connection could not be accepted, as when descriptors have run out.
 const REST: Duration = Duration::from_millis(100);

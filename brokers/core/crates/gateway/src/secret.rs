@@ -5,8 +5,8 @@ use std::fmt;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::link::LinkSecret;
-use crate::text::decode_hex;
+use freshet_link::LinkSecret;
+use freshet_wire::text::decode_hex;
 
 /// Bytes of a cell's secret.
 const SECRET_BYTES: usize = 32;

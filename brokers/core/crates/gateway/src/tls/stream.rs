@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use crate::env::Stream;
+use freshet_world::env::Stream;
 
 /// What a client sends and is sent by TLS, as a stream of the outside world.
-pub(in crate::gateway) struct Decrypted(pub TlsStream<Box<dyn Stream>>);
+pub(crate) struct Decrypted(pub TlsStream<Box<dyn Stream>>);
 
 impl Stream for Decrypted {
     fn reset_when_dropped(&mut self) {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::frames::Frames;
 use super::metrics::Traffic;
-use crate::env::Stream;
+use freshet_world::env::Stream;
 
 /// What a direction has while it is quiet: thousands of idle connections cost little.
 const SMALL_BYTES: usize = 8 << 10;

@@ -14,10 +14,10 @@ use super::pump::{Ended, Signals, pump};
 use super::reach::{Reached, Unreached};
 use super::tls::Decrypted;
 use super::view::{Target, check_usable};
-use crate::auth::principal::Principal;
-use crate::env::Stream;
-use crate::link::{LinkedClient, ListenerKind};
-use crate::text::encode_hex;
+use freshet_access::principal::Principal;
+use freshet_link::{LinkedClient, ListenerKind};
+use freshet_wire::text::encode_hex;
+use freshet_world::env::Stream;
 
 /// What a client that is held may have said meanwhile: its first request, or a part of it.
 const EARLY_BYTES: usize = 4 << 10;

@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep};
 
 use super::limits::Bucket;
 use super::metrics::GatewayMetrics;
-use crate::env::Clock;
-use crate::metadata::cell::CellMetadata;
-use crate::metadata::schema::cell::{ClusterSpec, WakeRequest};
+use freshet_metadata::cell::CellMetadata;
+use freshet_metadata::schema::cell::{ClusterSpec, WakeRequest};
+use freshet_world::env::Clock;
 
 /// A request is made again where the cluster does not run after this long; one that is still there
 /// stays as it is.
@@ -117,8 +117,8 @@ mod tests {
     use tokio::time::{advance, timeout};
 
     use super::*;
-    use crate::gateway::testing::{StoppedClock, Switched};
-    use crate::metadata::samples::spec;
+    use crate::testing::{StoppedClock, Switched};
+    use freshet_metadata::samples::spec;
 
     struct Fixture {
         cell: CellMetadata,

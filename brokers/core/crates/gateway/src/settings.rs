@@ -9,9 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::limits::GateLimits;
-use crate::auth::sasl::Mechanism;
-use crate::settings::{LogSettings, Problem, ProcessSettings, ThreadSettings, above_zero};
-use crate::text::{is_loopback, split_address};
+use freshet_access::sasl::Mechanism;
+use freshet_settings::log::LogSettings;
+use freshet_settings::parse::{Problem, ProcessSettings, above_zero};
+use freshet_settings::threads::ThreadSettings;
+use freshet_wire::text::{is_loopback, split_address};
 
 /// A gateway's settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

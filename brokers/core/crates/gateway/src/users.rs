@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::auth::sasl::Credentials;
-use crate::auth::types::{ScramCredential, ScramMechanism};
-use crate::metadata::cluster::USER_BYTES_MAX;
-use crate::metadata::schema::keys::SCRAM_USERS;
-use crate::metadata::schema::{Key, ScramRecord, Stored};
-use crate::metadata::{ClusterError, MetadataStore, ScopedStore};
+use freshet_access::sasl::Credentials;
+use freshet_access::types::{ScramCredential, ScramMechanism};
+use freshet_metadata::cluster::USER_BYTES_MAX;
+use freshet_metadata::schema::keys::SCRAM_USERS;
+use freshet_metadata::schema::{Key, ScramRecord, Stored};
+use freshet_metadata::{ClusterError, MetadataStore, ScopedStore};
 
 /// The control plane and the keeper, as Kafka clients of a broker's internal listener. For a
 /// gateway there is no such user, whatever a cluster's records say.
@@ -135,7 +135,7 @@ impl Credentials for Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::testing::{Switched, add_user, remove_user};
+    use crate::testing::{Switched, add_user, remove_user};
 
     #[tokio::test]
     async fn users_are_those_of_their_own_cluster_and_of_this_moment() {

@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_rustls::TlsAcceptor;
 
-use crate::env::files::{self, FileError};
+use freshet_world::env::files::{self, FileError};
 
 mod authority;
 mod stream;
@@ -177,7 +177,7 @@ mod tests {
 
     struct Clock(i64);
 
-    impl crate::env::Clock for Clock {
+    impl freshet_world::env::Clock for Clock {
         fn now_ms(&self) -> i64 {
             self.0
         }

@@ -22,19 +22,21 @@ use tokio_util::task::AbortOnDropHandle;
 use super::tls::{Certificate, ensure_authority};
 use super::view::{CellView, Names};
 use super::{CellSecret, Gateway, GatewaySettings, World};
-use crate::auth::scram::client as scram_client;
-use crate::auth::types::{ScramCredential, ScramMechanism};
-use crate::env::files;
-use crate::env::{Clock, Listener, Network, Stream};
-use crate::link::{self, LinkError, LinkedClient};
-use crate::metadata::cell::CellMetadata;
-use crate::metadata::samples::spec;
-use crate::metadata::schema::Stored;
-use crate::metadata::schema::cell::{BrokerStatus, ClusterSpec, ClusterStatus, Phase, WakeRequest};
-use crate::metadata::schema::{Key, ScramRecord, encode};
-use crate::metadata::store::{Entry, Page, Transaction, Watch};
-use crate::metadata::{MetadataError, MetadataStore, ScopedStore, SqliteStore};
-use crate::sim::random::{Seeded, SeededRandomness};
+use freshet_access::scram::client as scram_client;
+use freshet_access::types::{ScramCredential, ScramMechanism};
+use freshet_link::{LinkError, LinkedClient};
+use freshet_metadata::cell::CellMetadata;
+use freshet_metadata::samples::spec;
+use freshet_metadata::schema::Stored;
+use freshet_metadata::schema::cell::{
+    BrokerStatus, ClusterSpec, ClusterStatus, Phase, WakeRequest,
+};
+use freshet_metadata::schema::{Key, ScramRecord, encode};
+use freshet_metadata::store::{Entry, Page, Transaction, Watch};
+use freshet_metadata::{MetadataError, MetadataStore, ScopedStore, SqliteStore};
+use freshet_world::env::files;
+use freshet_world::env::{Clock, Listener, Network, Stream};
+use freshet_world::sim::random::{Seeded, SeededRandomness};
 
 /// A clock that shows one time.
 pub struct StoppedClock(pub i64);
@@ -312,7 +314,7 @@ pub fn client_at(gateway: &Arc<Gateway>, port: u16) -> Client {
 }
 
 fn now() -> i64 {
-    crate::env::real::SystemClock.now_ms()
+    freshet_world::env::real::SystemClock.now_ms()
 }
 
 fn connector(authority: &[u8]) -> TlsConnector {
@@ -329,7 +331,7 @@ fn connector(authority: &[u8]) -> TlsConnector {
 
 /// A broker's listener for gateways.
 pub struct Broker {
-    secret: link::LinkSecret,
+    secret: freshet_link::LinkSecret,
     connections: mpsc::UnboundedReceiver<DuplexStream>,
 }
 
@@ -337,7 +339,7 @@ impl Broker {
     async fn greet(&mut self) -> (DuplexStream, Result<LinkedClient, LinkError>) {
         let mut stream = self.connections.recv().await.unwrap();
         let randomness = SeededRandomness::new(Seeded::new(4));
-        let greeted = link::accept(&mut stream, &self.secret, &randomness, Ok).await;
+        let greeted = freshet_link::accept(&mut stream, &self.secret, &randomness, Ok).await;
         (stream, greeted)
     }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::link::ListenerKind;
-use crate::metadata::MetadataError;
-use crate::metadata::cell::{CellChange, CellError, CellMetadata, CellRecord, CellWatch};
-use crate::metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Phase, SpecState};
+use freshet_link::ListenerKind;
+use freshet_metadata::MetadataError;
+use freshet_metadata::cell::{CellChange, CellError, CellMetadata, CellRecord, CellWatch};
+use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Phase, SpecState};
 
 use super::metrics::GatewayMetrics;
 use super::settings::host_and_port;

@@ -10,8 +10,8 @@ use rcgen::{
 };
 
 use super::{Contents, Files, is_for};
-use crate::env::Clock;
-use crate::env::files::{self, FileError};
+use freshet_world::env::Clock;
+use freshet_world::env::files::{self, FileError};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// How long authority and certificate hold.

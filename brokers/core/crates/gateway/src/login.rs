@@ -11,15 +11,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Gateway;
 use super::users::{Named, SUPER_USER, UserCredentials};
-use crate::auth::derivation::{Decoy, ITERATIONS_MIN};
-use crate::auth::principal::Principal;
-use crate::auth::sasl::{SaslFailure, SaslSession, SaslSettings, Step, Verification, Verified};
-use crate::env::Stream;
-use crate::metadata::ClusterError;
-use crate::protocol::frame::{FrameError, announced_length, read_body};
-use crate::protocol::header::{HeaderError, RequestHeader};
+use freshet_access::derivation::{Decoy, ITERATIONS_MIN};
+use freshet_access::principal::Principal;
+use freshet_access::sasl::{SaslFailure, SaslSession, SaslSettings, Step, Verification, Verified};
 use freshet_greeting::call::{Call, Refusal};
 use freshet_greeting::{api_versions, sasl_authenticate, sasl_handshake};
+use freshet_metadata::ClusterError;
+use freshet_wire::protocol::frame::{FrameError, announced_length, read_body};
+use freshet_wire::protocol::header::{HeaderError, RequestHeader};
+use freshet_world::env::Stream;
 
 /// As the broker's own: so that guessing takes time.
 const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);

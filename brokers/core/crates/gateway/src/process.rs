@@ -13,14 +13,14 @@ use super::settings::GatewaySettings;
 use super::tls::{Certificate, Files, TlsError, ensure_authority};
 use super::view::Names;
 use super::{CellSecret, Gateway, World};
-use crate::env::files::{FileError, read_private};
-use crate::env::real::{SystemClock, SystemRandomness, Tcp};
-use crate::env::usage::bound_allocator;
-use crate::env::{Listener, Network};
-use crate::etcd::location::open_store;
-use crate::metadata::MetadataError;
-use crate::metadata::cell::CellError;
-use crate::text::split_address;
+use freshet_etcd::location::open_store;
+use freshet_metadata::MetadataError;
+use freshet_metadata::cell::CellError;
+use freshet_wire::text::split_address;
+use freshet_world::env::files::{FileError, read_private};
+use freshet_world::env::real::{SystemClock, SystemRandomness, Tcp};
+use freshet_world::env::usage::bound_allocator;
+use freshet_world::env::{Listener, Network};
 
 /// How long work of a gateway that is dropped may go on.
 const KILL_TIME: Duration = Duration::from_secs(2);
@@ -172,7 +172,7 @@ impl Running {
         if let Some(listener) = for_metrics {
             let (metrics, gate) = (Arc::clone(&gateway.metrics), Arc::clone(&gateway.gate));
             let figures = Arc::new(GatewayFigures { metrics, gate });
-            background.push(spawn(crate::metrics::http::serve(listener, figures)));
+            background.push(spawn(freshet_telemetry::http::serve(listener, figures)));
         }
         Ok(Self {
             gateway,

@@ -11,12 +11,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::sasl::Mechanism;
-use crate::budget::Budget;
-use crate::env::{Clock, Network, Randomness};
-use crate::metadata::MetadataStore;
-use crate::metadata::cell::{CellError, CellMetadata};
+use freshet_access::sasl::Mechanism;
 use freshet_greeting::log_limit::LogLimit;
+use freshet_metadata::MetadataStore;
+use freshet_metadata::cell::{CellError, CellMetadata};
+use freshet_wire::budget::Budget;
+use freshet_world::env::{Clock, Network, Randomness};
 
 mod connection;
 mod frames;

@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::testing::{Cell, client_at, remove_user};
-use crate::link::ListenerKind;
-use crate::metadata::schema::cell::{ClusterSpec, SpecState};
-use crate::protocol::versions::ADVERTISED;
+use freshet_link::ListenerKind;
+use freshet_metadata::schema::cell::{ClusterSpec, SpecState};
+use freshet_wire::protocol::versions::ADVERTISED;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::gateway::testing::Switched;
-use crate::metadata::samples::spec;
-use crate::metadata::schema::cell::BrokerStatus;
+use crate::testing::Switched;
+use freshet_metadata::samples::spec;
+use freshet_metadata::schema::cell::BrokerStatus;
 
 fn view_of(specs: Vec<ClusterSpec>) -> CellView {
     let mut view = CellView::default();
@@ -149,8 +149,8 @@ async fn what_is_known_stays_while_the_store_is_down_and_follows_it_later() {
     cell.put_spec(&spec("cl_2", 1)).await.unwrap();
     view.wait_for(|view| view.spec("cl_2").is_some()).await.unwrap();
     // A record that nobody here understands breaks the watch, and the store goes right after.
-    let newer = crate::metadata::store::Transaction::new().put("cell/spec/cl_3", "{\"v\":9}");
-    crate::metadata::MetadataStore::commit(store.as_ref(), newer).await.unwrap();
+    let newer = freshet_metadata::store::Transaction::new().put("cell/spec/cl_3", "{\"v\":9}");
+    freshet_metadata::MetadataStore::commit(store.as_ref(), newer).await.unwrap();
     store.turn_off();
     while metrics.metadata_readable.get() == 1 {
         tokio::task::yield_now().await;
