@@ -12,7 +12,7 @@ use super::broker_table::{BROKER_CONFIGS, BrokerDefinition};
 use super::definition::{ConfigType, Definition, Value};
 use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, Layers, source_of, wanted};
 use super::topic::{TopicConfig, check_compaction_lags};
-use super::topic_table::{TOPIC_CONFIGS, TopicDefinition};
+use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
 
 /// Every broker config by name: those of the table, and the first name of each topic config's
@@ -192,27 +192,6 @@ impl BrokerConfig {
         }
     }
 
-    /// The default that this broker gives to a topic config.
-    pub(super) fn topic_default(&self, topic: &TopicDefinition) -> Value {
-        for name in topic.broker_names {
-            if let Some(value) = self.layers.optional_value(name.name) {
-                return match value {
-                    // A negative number of hours or minutes stands for no bound, as -1 does.
-                    Value::Integer(number) if number < 0 && name.unit > 1 => Value::Integer(-1),
-                    Value::Integer(number) => Value::Integer(number.saturating_mul(name.unit)),
-                    other => other,
-                };
-            }
-        }
-        topic.definition.default_value().expect("every topic config has a default")
-    }
-
-    /// What is set at brokers for a topic config, first what holds.
-    pub(super) fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym> {
-        let names: Vec<&str> = topic.broker_names.iter().map(|name| name.name).collect();
-        names.first().map_or_else(Vec::new, |first| self.layers.synonyms(first, &names))
-    }
-
     /// The configs of a BROKER resource as DescribeConfigs reports them, sorted by name: with an
     /// empty resource name what is set dynamically for the cluster, else everything, provided
     /// that the name is this broker's `node_id`.
@@ -298,6 +277,27 @@ impl BrokerConfig {
         refused.sort_unstable();
         let names = refused.join(", ");
         Err(ConfigError::request(format!("Cannot update these configs dynamically: Set({names})")))
+    }
+}
+
+impl TopicDefaults for BrokerConfig {
+    fn topic_default(&self, topic: &TopicDefinition) -> Value {
+        for name in topic.broker_names {
+            if let Some(value) = self.layers.optional_value(name.name) {
+                return match value {
+                    // A negative number of hours or minutes stands for no bound, as -1 does.
+                    Value::Integer(number) if number < 0 && name.unit > 1 => Value::Integer(-1),
+                    Value::Integer(number) => Value::Integer(number.saturating_mul(name.unit)),
+                    other => other,
+                };
+            }
+        }
+        topic.definition.default_value().expect("every topic config has a default")
+    }
+
+    fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym> {
+        let names: Vec<&str> = topic.broker_names.iter().map(|name| name.name).collect();
+        names.first().map_or_else(Vec::new, |first| self.layers.synonyms(first, &names))
     }
 }
 

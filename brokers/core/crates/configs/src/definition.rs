@@ -67,7 +67,7 @@ pub(super) enum Rule {
 
 /// A value that its definition accepts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub enum Value {
     Boolean(bool),
     Integer(i64),
     Double(f64),
@@ -91,7 +91,7 @@ impl fmt::Display for Value {
 
 /// A config.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Definition {
+pub struct Definition {
     pub(super) name: &'static str,
     pub(super) config_type: ConfigType,
     /// As text; none where Kafka's default is null.

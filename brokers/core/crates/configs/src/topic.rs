@@ -1,10 +1,9 @@
 //! Configs of topics.
 
 use super::alter::{ConfigChange, apply, check_changes};
-use super::broker::BrokerConfig;
 use super::definition::{ConfigType, Effect, Value};
 use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, source_of, wanted};
-use super::topic_table::{TOPIC_CONFIGS, TopicDefinition};
+use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
 use freshet_wire::records::TimestampType;
 
@@ -53,7 +52,7 @@ pub struct TopicConfig {
 impl TopicConfig {
     /// Resolves the configs of a topic. What cannot be read (it was acceptable once) counts as not
     /// set and is logged: a topic must not go offline over it.
-    pub fn resolve(overrides: &Overrides, broker: &BrokerConfig) -> Self {
+    pub fn resolve(overrides: &Overrides, broker: &dyn TopicDefaults) -> Self {
         let value = |name: &str| {
             let topic = definition(name).expect("the table holds every name used here");
             overrides
@@ -117,7 +116,7 @@ pub fn topic_config_names() -> impl Iterator<Item = (&'static str, Effect)> {
 pub fn alter_topic(
     current: &Overrides,
     changes: &[ConfigChange],
-    broker: &BrokerConfig,
+    broker: &dyn TopicDefaults,
 ) -> Result<Overrides, ConfigError> {
     let result = apply(current, changes, |change| {
         definition(&change.name)
@@ -143,7 +142,7 @@ pub fn alter_topic(
 /// Where they are not acceptable.
 pub fn replace_topic(
     configs: Vec<(String, Option<String>)>,
-    broker: &BrokerConfig,
+    broker: &dyn TopicDefaults,
 ) -> Result<Overrides, ConfigError> {
     let changes: Vec<ConfigChange> =
         configs.into_iter().map(|(name, value)| ConfigChange::set(name, value)).collect();
@@ -159,7 +158,10 @@ pub fn replace_topic(
 ///
 /// # Errors
 /// INVALID_CONFIG.
-pub fn validate_topic(overrides: &Overrides, broker: &BrokerConfig) -> Result<(), ConfigError> {
+pub fn validate_topic(
+    overrides: &Overrides,
+    broker: &dyn TopicDefaults,
+) -> Result<(), ConfigError> {
     let unknown = overrides.keys().find(|name| definition(name).is_none());
     if let Some(name) = unknown {
         return Err(ConfigError::config(format!("Unknown topic config name: {name}")));
@@ -194,7 +196,7 @@ pub(super) fn check_compaction_lags(config: &TopicConfig) -> Result<(), ConfigEr
 /// that the request asks for, none for all; unknown ones are left out, as in Kafka.
 pub fn describe_topic(
     overrides: &Overrides,
-    broker: &BrokerConfig,
+    broker: &dyn TopicDefaults,
     keys: Option<&[String]>,
 ) -> Vec<ConfigEntry> {
     TOPIC_CONFIGS
@@ -204,7 +206,11 @@ pub fn describe_topic(
         .collect()
 }
 
-fn describe(topic: &TopicDefinition, overrides: &Overrides, broker: &BrokerConfig) -> ConfigEntry {
+fn describe(
+    topic: &TopicDefinition,
+    overrides: &Overrides,
+    broker: &dyn TopicDefaults,
+) -> ConfigEntry {
     let definition = topic.definition;
     let own = overrides.get(definition.name).map(|text| {
         definition.parse(text).map_or_else(|_| text.clone(), |value| value.to_string())

@@ -1,18 +1,40 @@
 //! Every topic config of Kafka 4.1 (`TopicConfig`, `LogConfig`), sorted by name.
 
-use super::definition::{ConfigType, Definition, Effect, Rule};
+use std::sync::Arc;
+
+use super::definition::{ConfigType, Definition, Effect, Rule, Value};
+use super::describe::ConfigSynonym;
 
 /// A broker config that gives the default of a topic config.
-pub(super) struct BrokerName {
-    pub(super) name: &'static str,
+pub struct BrokerName {
+    pub name: &'static str,
     /// What the broker's value is multiplied with: minutes and hours become milliseconds.
-    pub(super) unit: i64,
+    pub unit: i64,
 }
 
 /// A topic config and the broker configs that give its default, first what wins.
-pub(super) struct TopicDefinition {
-    pub(super) definition: Definition,
-    pub(super) broker_names: &'static [BrokerName],
+pub struct TopicDefinition {
+    pub definition: Definition,
+    pub broker_names: &'static [BrokerName],
+}
+
+/// What a topic config is where nobody set it for the topic: a broker's own configs.
+pub trait TopicDefaults {
+    /// The default that the broker gives to a topic config.
+    fn topic_default(&self, topic: &TopicDefinition) -> Value;
+
+    /// What is set at brokers for a topic config, first what holds.
+    fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym>;
+}
+
+impl<T: TopicDefaults + ?Sized> TopicDefaults for Arc<T> {
+    fn topic_default(&self, topic: &TopicDefinition) -> Value {
+        self.as_ref().topic_default(topic)
+    }
+
+    fn topic_synonyms(&self, topic: &TopicDefinition) -> Vec<ConfigSynonym> {
+        self.as_ref().topic_synonyms(topic)
+    }
 }
 
 const fn same(name: &'static str) -> BrokerName {

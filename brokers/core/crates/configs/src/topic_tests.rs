@@ -1,7 +1,7 @@
 //! Topic configs: the whole list, what resolves, what tools see, what is refused.
 
 use super::*;
-use crate::{ConfigErrorKind, ConfigOperation};
+use crate::{BrokerConfig, ConfigErrorKind, ConfigOperation};
 
 fn set(pairs: &[(&str, &str)]) -> Overrides {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
