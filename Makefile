@@ -31,7 +31,7 @@ lint: ## every check that is not a test (after `make setup`)
 fmt: ## format Python, Rust and Go (after `make setup`)
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
-	@cargo fmt $(manifest)
+	@cargo fmt --all $(manifest)
 	@gofmt -w provisioning/terraform
 
 bench: ## B=<name>: run a bench against real Kafka; without B, list them
@@ -48,7 +48,7 @@ rehearsal: ## MINUTES=<n>: back up, write for that long, lose all but storage, r
 
 SEEDS ?= 10000
 sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did
-	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --no-default-features \
+	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --workspace --no-default-features \
 	  --features sim --test simulation -- --nocapture seeds
 
 EXAMPLES ?= 20

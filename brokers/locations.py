@@ -9,7 +9,7 @@ Objects: the path of a folder, also as `file://<path>`, or
 file as AWS has it; without one the standard environment of AWS says who asks.
 
 Nothing is escaped, so no name may hold `&`, `?` or `,`. The engine reads the same texts
-(`brokers/core/src/metadata/location.rs`).
+(`brokers/core/crates/etcd/src/location.rs`).
 """
 
 from __future__ import annotations

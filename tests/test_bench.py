@@ -160,11 +160,11 @@ freshet  101 5.1:   2004008 cpu-clock:pppH:
 \tffffffff81 copy_from_iter+0x10 ([kernel.kallsyms])
 \tffffffff82 __x64_sys_pwritev+0x10 ([kernel.kallsyms])
 \tffffffff83 do_syscall_64+0x10 ([kernel.kallsyms])
-\t    7f01 freshet_core::env::real::pwritev::h0123456789abcdef+0x4 (/x/_core.abi3.so)
+\t    7f01 freshet_world::env::real::pwritev::h0123456789abcdef+0x4 (/x/_core.abi3.so)
 \t    7f02 start_thread (/lib/libc.so.6)
 
 freshet  102 5.2:   2004008 cpu-clock:pppH:
-\t    7f03 <freshet_core::lane::writer::Writer as core::future::Future>::poll+0x9 (/x/_core.abi3.so)
+\t    7f03 <freshet_storage::lane::writer::Writer as core::Future>::poll+0x9 (/x/_core.abi3.so)
 \t    7f04 [unknown] (/x/_core.abi3.so)
 """
 
@@ -174,13 +174,13 @@ def test_stacks_of_a_profile_are_told_by_module():
     assert stacks[0] == (
         "freshet",
         "start_thread",
-        "freshet_core::env::real::pwritev",
+        "freshet_world::env::real::pwritev",
         "do_syscall_64_[k]",
         "__x64_sys_pwritev_[k]",
         "copy_from_iter_[k]",
     )
     assert stacks[1][1] == "[_core.abi3.so]"
-    modules = ["env::real (kernel: pwritev)", "lane::writer"]
+    modules = ["world::env::real (kernel: pwritev)", "storage::lane::writer"]
     assert [profile.module_of(stack) for stack in stacks] == modules
     told = profile.summary(Counter(stacks))
     assert told["modules"] == dict.fromkeys(modules, 50.0)

@@ -117,8 +117,8 @@ def test_clippy_bans_the_real_world(files):
 
 def test_project_and_crate_have_one_version(files):
     project = tomllib.loads(files[PurePosixPath("pyproject.toml")])["project"]["version"]
-    crate = tomllib.loads(files[PurePosixPath("brokers/core/Cargo.toml")])["package"]["version"]
-    assert project == crate
+    crate = tomllib.loads(files[PurePosixPath("brokers/core/Cargo.toml")])
+    assert project == crate["workspace"]["package"]["version"]
 
 
 def test_every_python_dependency_is_pinned(files):

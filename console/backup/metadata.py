@@ -18,7 +18,7 @@ from console.backup.errors import BackupError
 from console.backup.etcd import EtcdMetadata
 from console.backup.manifest import MetadataFacts, describe, sync
 
-# Of the tables that `brokers/core/src/metadata/sqlite/tables.rs` reads.
+# Of the tables that `brokers/core/crates/metadata/src/sqlite/tables.rs` reads.
 SQLITE_VERSION = 1
 BUSY_S = 10.0
 # A file of SQLite is up to three: what was written last, and how to find it there.

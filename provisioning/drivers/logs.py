@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# As the engine writes them: `2026-01-31T12:00:00.000000Z  INFO freshet_core::lane: ...`.
+# As the engine writes them: `2026-01-31T12:00:00.000000Z  INFO freshet_storage::lane: ...`.
 UNREMARKABLE = re.compile(rb"\d{4}-\d\d-\d\dT\S+ +(?:INFO|DEBUG|TRACE) ")
 READ_BYTES = 64 * 1024
 # In one look; a storm of warnings is in the file.

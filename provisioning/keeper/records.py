@@ -1,7 +1,7 @@
 """What the keeper reads and writes of a cluster, as the cell's metadata store has it.
 
-The formats are described in `brokers/core/src/metadata/schema/cell.rs`. Times are Unix time in
-milliseconds unless a name says otherwise.
+The formats are described in `brokers/core/crates/metadata/src/schema/cell.rs`. Times are Unix time
+in milliseconds unless a name says otherwise.
 """
 
 from __future__ import annotations

@@ -62,5 +62,5 @@ def _colour(name: str) -> str:
     shade = zlib.crc32(name.encode()) % 60
     if name.endswith(KERNEL_MARK):
         return f"hsl(210, 60%, {65 + shade // 4}%)"
-    hue = 110 if "freshet_core" in name else 25 + shade // 3
+    hue = 110 if "freshet_" in name else 25 + shade // 3
     return f"hsl({hue}, 60%, {60 + shade // 4}%)"

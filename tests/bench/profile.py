@@ -46,7 +46,7 @@ GIB = 2**30
 HEAD = re.compile(r"^(?P<thread>.+?)\s+\d+(?:/\d+)?\s.*:\s*$")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<symbol>.+?)(?:\+0x[0-9a-f]+)? \((?P<binary>[^()]*)\)$")
 HASH = re.compile(r"::h[0-9a-f]{16}$")
-MODULE = re.compile(r"freshet_core::(\w+(?:::[a-z_]\w*)?)")
+MODULE = re.compile(r"freshet_(\w+(?:::[a-z_]\w*){0,2})")
 SYSTEM_CALL, PAGE_FAULT = "do_syscall_64_[k]", "asm_exc_page_fault"
 KERNEL = "[kernel.kallsyms]"
 

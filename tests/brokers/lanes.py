@@ -1,6 +1,6 @@
 """Reads lanes from storage: blocks, and what seals and splitting leave. See `logscan`.
 
-The format: `brokers/core/src/lane/README.md`.
+The format: `brokers/core/crates/storage/src/lane/README.md`.
 """
 
 from __future__ import annotations

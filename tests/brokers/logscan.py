@@ -1,7 +1,7 @@
 """Reads a cluster's log from its storage, independently of the engine.
 
-Written from the format descriptions in `brokers/core/src/lane/` and `brokers/core/src/cold/`, and
-sharing no code with them: what this finds is evidence. No broker may run meanwhile, or only one
+Written from the format descriptions in `lane/` and `cold/` of `brokers/core/crates/storage/src/`,
+and sharing no code with them: what this finds is evidence. No broker may run meanwhile, or only one
 that is idle. Anything that does not check raises `DamageError`.
 """
 

@@ -1,6 +1,6 @@
 """Reads manifests and the segments that they name from storage. See `logscan`.
 
-The format: `brokers/core/src/cold/README.md`.
+The format: `brokers/core/crates/storage/src/cold/README.md`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from brokers.locations import (
 
 
 def test_an_etcd_is_named_with_all_that_it_takes():
-    # As in brokers/core/src/metadata/location.rs.
+    # As in brokers/core/crates/etcd/src/location.rs.
     text = (
         "etcds://a:1,b:2,[::1]:3/cell/one/?ca=/c&cert=/d&key=/e&server_name=f&user=u"
         "&password_file=/p"

@@ -286,9 +286,9 @@ def test_a_survivor_that_is_left_alone_is_not_started_again(slots):
 
 
 LOG = (
-    "2026-01-31T12:00:00.000000Z  INFO freshet_core::lane: nothing to see\n"
-    "2026-01-31T12:00:00.000001Z  WARN freshet_core::lane: the disk is slow\n"
-    "2026-01-31T12:00:00.000002Z ERROR freshet_core::lane: the disk is gone\n"
+    "2026-01-31T12:00:00.000000Z  INFO freshet_storage::lane: nothing to see\n"
+    "2026-01-31T12:00:00.000001Z  WARN freshet_storage::lane: the disk is slow\n"
+    "2026-01-31T12:00:00.000002Z ERROR freshet_storage::lane: the disk is gone\n"
     "thread 'main' panicked\n"
 )
 

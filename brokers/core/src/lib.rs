@@ -1,12 +1,14 @@
 //! A Kafka broker over shared storage: the hot path of Freshet.
 //!
-//! Read `README.md` beside this crate for the map. One folder a concern; nothing outside `env`
-//! touches the real clock, randomness, disk or network.
+//! Read `README.md` beside this crate for the map. Here everything is put together: a broker's
+//! settings, its process, and the binding to Python. What it is made of are the crates below
+//! `crates/`, whose modules have names here too.
 
 pub mod process;
 #[cfg(feature = "python")]
 pub mod python;
 pub mod settings;
+
 pub use freshet_access as auth;
 pub use freshet_admin as admin;
 pub use freshet_broker::{engine, handlers, server};

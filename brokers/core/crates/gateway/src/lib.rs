@@ -1,5 +1,5 @@
 //! A gateway: takes clients of all clusters of a cell, authenticates them, wakes their cluster, and
-//! forwards their bytes. `README.md` beside this file has the map and the invariants.
+//! forwards their bytes. The crate's `README.md` has the map and the invariants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

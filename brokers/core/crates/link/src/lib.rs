@@ -1,5 +1,5 @@
 //! The link from a gateway to a broker: a handshake that proves both ends to each other and tells
-//! the broker who the client is. `README.md` beside this file has the bytes and the invariants.
+//! the broker who the client is. The crate's `README.md` has the bytes and the invariants.
 
 use std::fmt;
 use std::io;

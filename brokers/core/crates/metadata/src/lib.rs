@@ -1,5 +1,5 @@
 //! The metadata of a cluster: topics, partitions and their leaders, incarnations, configurations,
-//! ACLs and users. `README.md` beside this file has the map and the invariants.
+//! ACLs and users. The crate's `README.md` has the map and the invariants.
 //!
 //! [`store`] is the interface that every store has, [`sqlite`] the embedded one; that of several
 //! machines is the crate `freshet-etcd`. [`schema`] says what is kept under which key, [`cluster`]

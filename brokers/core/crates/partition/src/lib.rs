@@ -1,5 +1,5 @@
 //! A partition that this incarnation leads: offsets, idempotence, what is durable, and where its
-//! records can be read. See `README.md` in this folder.
+//! records can be read. See the crate's `README.md`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

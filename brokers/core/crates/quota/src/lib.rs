@@ -1,4 +1,4 @@
-//! What clients may take of a broker. See `README.md` in this folder.
+//! What clients may take of a broker. See the crate's `README.md`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

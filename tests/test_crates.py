@@ -1,0 +1,71 @@
+"""The engine's crates are its layers: none is long, and no top modules of one go in a circle."""
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests import crates
+
+ROOT = Path(__file__).parent.parent
+# Crates that may still have cycles. It only gets shorter.
+NOT_YET: frozenset[str] = frozenset()
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """Path from the root → text, for every Rust file of the engine."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", str(crates.ENGINE)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    paths = [PurePosixPath(name) for name in listing.splitlines() if name.endswith(".rs")]
+    return {path: (ROOT / path).read_text() for path in paths if (ROOT / path).is_file()}
+
+
+def test_no_crate_has_cycles_between_its_top_modules(sources):
+    found = {name: crates.cycles(nodes) for name, nodes in crates.edges(sources).items()}
+    for name, groups in sorted(found.items()):
+        print(f"{name}: {len(groups)} cycles {groups or ''}")  # noqa: T201
+    assert {"core", "wire", "storage", "broker"} <= found.keys()
+    assert {name for name, groups in found.items() if groups} == NOT_YET
+
+
+def test_no_crate_is_long(sources):
+    counts = crates.lines(sources)
+    for name, count in sorted(counts.items()):
+        print(f"{name}: {count} lines")  # noqa: T201
+    assert {n: c for n, c in counts.items() if c > crates.LINES_MAX} == {}
+
+
+CIRCLE = {
+    "src/lib.rs": "pub mod a;\npub mod b;\npub mod c;\npub use c::{Deep, Other};\n",
+    "src/a/mod.rs": "use crate::{b::{Two, One}, wrong};\n",
+    "src/b.rs": "use super::Deep;\n// use crate::a::NotThis;\n",
+    "src/c/d.rs": "use super::e;\nuse super::super::a::Far;\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [["a", "b", "c"]]),
+        ({"src/b.rs": "#[cfg(test)]\nmod tests {\n    use crate::a::X;\n}\n"}, []),
+        ({"src/c/d.rs": "use super::a::Near;\nuse freshet_world::env;\n"}, []),
+        ({"src/c/d.rs": "", "src/c/tests.rs": "use crate::a::X;\n"}, []),
+    ],
+)
+def test_a_cycle_is_found(changes, expected):
+    folder = crates.ENGINE / "crates/x"
+    files = {folder / name: text for name, text in (CIRCLE | changes).items()}
+    assert crates.cycles(crates.edges(files)["x"]) == expected
+
+
+def test_lines_of_tests_do_not_count():
+    text = "fn a() {}\n#[cfg(test)]\nmod tests {\n}\n"
+    folder = crates.ENGINE / "crates/x/src"
+    files = {folder / "lib.rs": text, folder / "tests.rs": text, folder / "b_tests.rs": text}
+    assert crates.lines(files) == {"x": 1}
