@@ -4,6 +4,9 @@
 //! settings, its process, and the binding to Python. What it is made of are the crates below
 //! `crates/`, whose modules have names here too.
 
+#[cfg(all(feature = "sim", not(debug_assertions)))]
+compile_error!("what `sim` brings is not for releases: build with `--features python`");
+
 pub mod process;
 #[cfg(feature = "python")]
 pub mod python;
