@@ -39,7 +39,7 @@ def module_of(path: PurePosixPath) -> tuple[str, ...]:
 
 def is_for_tests(path: PurePosixPath) -> bool:
     """Whether a file is compiled for tests only, by the names that such files have here."""
-    return "tests" in path.parts or path.stem.endswith("tests") or path.stem == "testing"
+    return "tests" in path.parts or path.stem.endswith("tests")
 
 
 def source_of(text: str) -> str:

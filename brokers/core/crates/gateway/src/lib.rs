@@ -31,6 +31,7 @@ mod secret;
 mod sessions;
 mod settings;
 #[cfg(test)]
+#[path = "../tests/bed/mod.rs"]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! What tests of a gateway share.
+//! What tests of a gateway share: a cell, its brokers and clients. It is compiled into the crate,
+//! whose private parts it puts together.
 
 use std::collections::BTreeMap;
 use std::io;
