@@ -67,7 +67,7 @@ PAGING = {"cursor", "limit"}
 # Members of bodies that another command of the same route sends, or that only say it twice.
 ELSEWHERE = {
     "topic create": {"items"},
-    "topic create-many": {"name", "partitions", "configs"},
+    "topic create-many": {"name", "partitions", "replication_factor", "configs"},
     "acl create": {"items"},
     "cluster create": {"idle_timeout_s"},
     "cluster update": {"idle_timeout_s"},

@@ -69,6 +69,7 @@ COMMANDS = (
         (
             name(),
             integer("partitions", "How many; without it, the cluster's default."),
+            integer("replication_factor", "1 to 3, only reported; storage is durable."),
             pairs("configs", "A config, such as retention.ms=86400000.", "config"),
             validate_only(),
         ),
@@ -76,7 +77,8 @@ COMMANDS = (
     Command(
         "topic create-many",
         f"POST {TOPICS}",
-        "Create the topics of a JSON file, all or none: a list of `{name, partitions, configs}`.",
+        "Create the topics of a JSON file, all or none: a list of "
+        "`{name, partitions, replication_factor, configs}`.",
         (
             Field(
                 "items",

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 
 from provisioning.kafka.worker.serving import serve
+
+# What a record unfolds to in memory is its producer's choice. The largest page takes half of it.
+MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 
 
 def main() -> int:
@@ -42,11 +47,20 @@ def _work(connection: socket.socket) -> None:
     """A worker's life. It never returns, nor does it wait for its clients' threads."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
+        _bound_process()
         serve(connection)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
+
+
+def _bound_process() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Of what it may write to: libraries reserve much more than they use.
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    # Where memory runs out nevertheless, the kernel shall end this process and not its parent.
+    Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 import select
 import signal
 import socket
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -30,8 +28,6 @@ from provisioning.kafka.worker.errors import error_of
 IDLE_S = 60.0
 # Whoever asks gives up first, and says why; this ends a worker that hangs in librdkafka.
 GRACE_S = 1.0
-# What a record unfolds to in memory is its producer's choice. The largest page takes half of it.
-MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 
 CALLS: dict[str, Callable[..., Any]] = {
     call.__name__: call
@@ -56,11 +52,6 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 def serve(connection: socket.socket, idle_s: float = IDLE_S) -> None:
     """Until the other end is closed, or nothing was asked for `idle_s` seconds."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Where memory runs out nevertheless, the kernel shall end this process and not its parent.
-    Path("/proc/self/oom_score_adj").write_text("1000")
-    # Of what it may write to: libraries reserve much more than they use.
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     access: Access | None = None
     while select.select([connection], [], [], idle_s)[0]:
         request = receive_request(connection)

@@ -93,7 +93,8 @@ def a_topic(tenant: Tenant) -> Parameters:
     """A topic."""
     cluster = made_cluster(tenant)
     with organization_scope(tenant.id):
-        topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, name="walked-topic")
+        wanted = topics.NewTopic("walked-topic")
+        topics.create_topic(actor=system_actor(tenant.id), cluster=cluster, wanted=wanted)
     return {"cluster_id": cluster.pk, "name": "walked-topic"}
 
 

@@ -43,8 +43,9 @@ from provisioning.kafka import (
     wait_user,
 )
 from provisioning.kafka.frames import LENGTH, Request, receive_answer, send_answer, send_request
+from provisioning.kafka.worker.__main__ import MEMORY_BYTES_MAX
 from provisioning.kafka.worker.assignments import decode_assignment
-from provisioning.kafka.worker.serving import CALLS, MEMORY_BYTES_MAX, serve
+from provisioning.kafka.worker.serving import CALLS, serve
 from tests.provisioning.kafka.conftest import MANAGED, PASSWORD
 from tests.provisioning.kafka.hostile import (
     join_alone,
