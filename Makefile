@@ -32,9 +32,9 @@ fmt: ## format Python, Rust and Go (after `make setup`)
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 	@cargo fmt --all $(manifest)
-	@gofmt -w provisioning/terraform
+	@gofmt -w provisioning/deliverables/terraform
 
-bench: ## B=<name>: run a bench against real Kafka; without B, list them
+bench: ## B=<name>: run a bench against real Kafka [and BEFORE=<commit>]; without B, list them
 	@.ci/bench $(B)
 
 chaos: ## kill a broker under idempotent clients, at length; ARGS="[--gib N] --kills N --seed N"

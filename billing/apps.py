@@ -15,8 +15,8 @@ class BillingConfig(AppConfig):
         """Tells how many budgets an organisation has, and listens to accounts."""
         from billing import receivers  # noqa: PLC0415
         from billing.budgets.changes import budgets_used  # noqa: PLC0415
-        from console.accounts import signals  # noqa: PLC0415
-        from console.limits.usage import register_usage  # noqa: PLC0415
+        from console.base.accounts import signals  # noqa: PLC0415
+        from console.base.limits.usage import register_usage  # noqa: PLC0415
 
         register_usage("budgets", budgets_used)
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid="billing")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.common.errors import Conflict, PlatformError, UserError
+from console.base.common.errors import Conflict, PlatformError, UserError
 
 
 class MonthOpen(Conflict):

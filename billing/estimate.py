@@ -19,8 +19,8 @@ from billing.spending import (
     topic_shares,
     totals_by_organization,
 )
-from console.accounts.models import Organization
-from console.common.clock import now, unix_ms
+from console.base.accounts.models import Organization
+from console.base.common.clock import now, unix_ms
 from metering.models import TopicName
 from provisioning.models import Cluster
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.db.migrations.operations import RunSQL
 from psycopg import sql
 
-from console.common.conf import config
+from console.base.common.conf import config
 
 REFUSE = "billing_refuse_change"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.core.mail import EmailMessage
 
-from console.common.conf import config
+from console.base.common.conf import config
 
 
 def send(*, subject: str, text: str, to: Sequence[str], key: str) -> None:

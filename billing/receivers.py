@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.common.actor import Actor
-from console.common.outbox import enqueue_task
+from console.base.common.actor import Actor
+from console.base.common.outbox import enqueue_task
 
 FINAL_INVOICE = "billing.issue_final_invoice"
 

@@ -17,7 +17,7 @@ from billing.catalog import SHOWN_ONLY
 from billing.forecast import STANDING
 from billing.models import PriceVersion
 from billing.rating import rate
-from console.common.conf import config
+from console.base.common.conf import config
 from metering.models import ClusterCoverage, ProvisionalMinute, RollupPointer, UsageRow
 from metering.periods import DAY, day_start, from_ms, month_span
 

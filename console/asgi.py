@@ -12,10 +12,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup(set_prefix=False)
 
 # Only what Django has set up can be imported with its applications.
-from console.common.bodies import BodyLimit  # noqa: E402
-from console.common.conf import config  # noqa: E402
-from console.common.metrics import serve_metrics  # noqa: E402
-from console.common.paths import PartedHandler  # noqa: E402
+from console.base.common.bodies import BodyLimit  # noqa: E402
+from console.base.common.conf import config  # noqa: E402
+from console.base.common.metrics import serve_metrics  # noqa: E402
+from console.base.common.paths import PartedHandler  # noqa: E402
 
 application = BodyLimit(PartedHandler(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from console.common.api.problems import not_found
+from console.base.common.api.problems import not_found
 from console.web import health, pages
 
 API_PREFIX = "api/v1/"
 
 api_urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("console.audit.api.urls")),
-    path("", include("console.limits.api.urls")),
-    path("", include("console.accounts.api.urls")),
-    path("", include("provisioning.api.urls")),
+    path("", include("console.base.audit.api.urls")),
+    path("", include("console.base.limits.api.urls")),
+    path("", include("console.base.accounts.api.urls")),
+    path("", include("provisioning.urls")),
     path("", include("metering.api.urls")),
     path("", include("billing.api.urls")),
     path("", include("console.incidents.api.urls")),
@@ -32,7 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"", pages.console, name="console"),
 ]
 
-handler400 = "console.common.api.problems.bad_request"
-handler403 = "console.common.api.problems.permission_denied"
-handler404 = "console.common.api.problems.not_found"
-handler500 = "console.common.api.problems.server_error"
+handler400 = "console.base.common.api.problems.bad_request"
+handler403 = "console.base.common.api.problems.permission_denied"
+handler404 = "console.base.common.api.problems.not_found"
+handler500 = "console.base.common.api.problems.server_error"

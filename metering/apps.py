@@ -13,9 +13,9 @@ class MeteringConfig(AppConfig):
 
     def ready(self) -> None:
         """Tells probes how far the meter is, and whoever removes data whether it is metered."""
-        from console.common.health import register_check  # noqa: PLC0415
-        from console.common.metered import register_meter  # noqa: PLC0415
-        from console.common.metrics import register_estate  # noqa: PLC0415
+        from console.base.common.health import register_check  # noqa: PLC0415
+        from console.base.common.metered import register_meter  # noqa: PLC0415
+        from console.base.common.metrics import register_estate  # noqa: PLC0415
         from metering import checks, estate  # noqa: PLC0415
         from metering.services import totals  # noqa: PLC0415
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from console.common.clock import now
-from console.common.conf import config
+from console.base.common.clock import now
+from console.base.common.conf import config
 from metering.services.status import ingest_lag
 
 # A pass runs every 15 s; an agent writes a file a minute.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.common.errors import Conflict, PlatformError, UserError
+from console.base.common.errors import Conflict, PlatformError, UserError
 
 
 class RollupBusy(Conflict):

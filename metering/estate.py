@@ -8,9 +8,9 @@ from datetime import timedelta
 from django.db.models import Count
 from prometheus_client.metrics_core import Metric
 
-from console.common.clock import now
-from console.common.conf import config
-from console.common.metrics import gauge
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.metrics import gauge
 from metering.choices import FileState, RunState
 from metering.models import Reconciliation, UsageFile
 from metering.services.status import ingest_lag

@@ -13,22 +13,23 @@ class ProvisioningConfig(AppConfig):
 
     def ready(self) -> None:
         """Listens to accounts, and tells probes about the cell."""
-        from console.accounts import signals  # noqa: PLC0415
-        from console.audit.names import register_namer  # noqa: PLC0415
-        from console.common import exports  # noqa: PLC0415
-        from console.common.actor import ActorKind  # noqa: PLC0415
-        from console.common.health import register_check  # noqa: PLC0415
-        from console.common.metrics import register_estate  # noqa: PLC0415
-        from console.common.uses import principals_used  # noqa: PLC0415
-        from console.common.visibility import register_clusters  # noqa: PLC0415
-        from provisioning import checks, estate, limits, receivers  # noqa: PLC0415
-        from provisioning.services import (  # noqa: PLC0415
+        from console.base.accounts import signals  # noqa: PLC0415
+        from console.base.audit.names import register_namer  # noqa: PLC0415
+        from console.base.common import exports  # noqa: PLC0415
+        from console.base.common.actor import ActorKind  # noqa: PLC0415
+        from console.base.common.health import register_check  # noqa: PLC0415
+        from console.base.common.metrics import register_estate  # noqa: PLC0415
+        from console.base.common.uses import principals_used  # noqa: PLC0415
+        from console.base.common.visibility import register_clusters  # noqa: PLC0415
+        from provisioning import checks, limits, receivers  # noqa: PLC0415
+        from provisioning.administration.services import (  # noqa: PLC0415
             announced,
             archive,
             credential_use,
             protocol_changes,
         )
-        from provisioning.services.clusters import clusters_of_projects  # noqa: PLC0415
+        from provisioning.clusters import estate  # noqa: PLC0415
+        from provisioning.clusters.services.clusters import clusters_of_projects  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)

@@ -19,8 +19,8 @@ from brokers.locations import metadata_location
 from brokers.metadata import CellStore, ClusterStore
 from brokers.metadata_records import ClusterStatus
 from brokers.secrets import metadata_password, read_cell_secret, super_password
-from console.common.conf import config
-from console.common.errors import (
+from console.base.common.conf import config
+from console.base.common.errors import (
     AppError,
     Conflict,
     FieldError,

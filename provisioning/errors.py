@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.common.errors import AppError, Conflict, PlatformError, Unavailable, UserError
+from console.base.common.errors import AppError, Conflict, PlatformError, Unavailable, UserError
 
 
 class OperationInProgress(Conflict):

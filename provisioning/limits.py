@@ -5,18 +5,18 @@ In the organisation's tenancy scope. Raises `Unavailable` where the cell does no
 
 from __future__ import annotations
 
-from console.limits.signals import limit_granted
-from console.limits.usage import register_clusters, register_usage
+from console.base.limits.signals import limit_granted
+from console.base.limits.usage import register_clusters, register_usage
 from provisioning.cells import cell_store, cluster_store, metadata_errors
+from provisioning.clusters.services.clusters import enqueue_reconcile
 from provisioning.models import Cluster, Credential
-from provisioning.services.clusters import enqueue_reconcile
 
 # What the cell enforces: a cluster's spec tells it.
 TOLD_TO_CELLS = {"connections", "wakes_per_minute"}
 
 
 def register() -> None:
-    """Tells `console.limits` what this application knows."""
+    """Tells `console.base.limits` what this application knows."""
     register_clusters(has_cluster)
     register_usage("clusters", clusters_used)
     register_usage("brokers", brokers_used)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import F, Q
 
-from console.common.actor import Actor, Permission
+from console.base.common.actor import Actor, Permission
 from provisioning.choices import UNFINISHED, Intent, SampleData
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from console.accounts.models import Project
-from console.common.actor import Actor
-from provisioning.services import clusters, samples
+from console.base.accounts.models import Project
+from console.base.common.actor import Actor
+from provisioning.clusters.services import clusters
+from provisioning.reconciling import samples
 
 
 def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> None:

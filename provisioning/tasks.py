@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from celery import Task, shared_task
 
-from provisioning.services import credential_expiry, reconciling
+from provisioning.administration.services import credential_expiry
+from provisioning.reconciling import service as reconciling
 
 AGAIN_S = 0.5
 

@@ -14,7 +14,7 @@ from redis.backoff import ConstantBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from console.supervisor.redis import SOCKET_NAME, command
+from console.programs.supervisor.redis import SOCKET_NAME, command
 
 STOP_TIMEOUT_S = 30
 # Every 20 ms, for a minute.

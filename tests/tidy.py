@@ -17,7 +17,7 @@ COLUMNS_MAX = 100
 BYTES_MAX = 1024 * 1024
 
 # The Terraform provider: a package's own comment is its page.
-PROVIDER = PurePosixPath("provisioning/terraform/internal")
+PROVIDER = PurePosixPath("provisioning/deliverables/terraform/internal")
 # Packages of it that know nothing of Terraform.
 PLAIN_PACKAGES = ("api", "batch", "cache")
 

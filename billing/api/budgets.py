@@ -11,8 +11,8 @@ from billing.api import budget_serializers as shapes
 from billing.budgets import changes
 from billing.models import Budget, BudgetEvent
 from billing.models.budget import EVENTS_SHOWN
-from console.common.actor import Permission
-from console.common.api.views import (
+from console.base.common.actor import Permission
+from console.base.common.api.views import (
     CreateAction,
     DestroyAction,
     ListAction,

@@ -12,11 +12,11 @@ from billing.api import budget_examples
 from billing.estimate import Estimate, estimate
 from billing.models import PriceVersion
 from billing.periods import month_of, parse_month
-from console.common.api.schema import Schema
-from console.common.api.views import ApiView
-from console.common.clock import now
-from console.common.errors import FieldError, ValidationFailed
-from console.common.visibility import readable_clusters
+from console.base.common.api.schema import Schema
+from console.base.common.api.views import ApiView
+from console.base.common.clock import now
+from console.base.common.errors import FieldError, ValidationFailed
+from console.base.common.visibility import readable_clusters
 
 
 class CostLineSerializer(serializers.Serializer[Any]):

@@ -18,10 +18,10 @@ from billing.periods import month_of
 from billing.services.details import billing_details, update_billing_details
 from billing.services.documents import read_document
 from billing.services.evidence import make_evidence, usage_rows
-from console.common.actor import Permission
-from console.common.api import etags
-from console.common.api.views import ApiView, ListAction, RetrieveAction
-from console.common.clock import now
+from console.base.common.actor import Permission
+from console.base.common.api import etags
+from console.base.common.api.views import ApiView, ListAction, RetrieveAction
+from console.base.common.clock import now
 
 PDF = "application/pdf"
 ZIP = "application/zip"

@@ -21,11 +21,11 @@ from billing.choices import BudgetEventKind, BudgetState
 from billing.models import Budget, PriceVersion
 from billing.periods import month_of
 from billing.spending import spent_by_organization
-from console.common import locks
-from console.common.actor import Actor
-from console.common.audit import record_audit
-from console.common.clock import now
-from console.limits.services import require_room
+from console.base.common import locks
+from console.base.common.actor import Actor
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.limits.services import require_room
 
 
 def lock_budgets(*, organization_id: str) -> None:

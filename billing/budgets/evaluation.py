@@ -15,10 +15,10 @@ from billing.choices import BudgetEventKind
 from billing.models import Budget, BudgetEvent
 from billing.periods import month_of
 from billing.spending import spent_by_organization
-from console.accounts.services import set_produce_suspension
-from console.common import locks
-from console.common.clock import now
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.services import set_produce_suspension
+from console.base.common import locks
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope, system_scope
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from billing.mails import send
 from billing.models import Budget, BudgetEvent
 from billing.money import readable
 from billing.periods import next_month
-from console.accounts.services import billing_addresses
-from console.common.conf import config
-from console.common.outbox import enqueue_task
-from console.common.tenancy import organization_scope
+from console.base.accounts.services import billing_addresses
+from console.base.common.conf import config
+from console.base.common.outbox import enqueue_task
+from console.base.common.tenancy import organization_scope
 
 TASK = "billing.send_budget_mail"
 SUSPENDED = """\

@@ -5,8 +5,8 @@ import functools
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 
 
 class Migration(migrations.Migration):
@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("prv",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("prv",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ),
                 ("valid_from", models.DateField(unique=True)),
                 ("currency", models.CharField(max_length=3)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
             ],
             options={
                 "constraints": [

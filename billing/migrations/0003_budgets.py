@@ -6,10 +6,10 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 from billing.guards import refuse_changes
-from console.common.tenancy import enable_rls
+from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("bud",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("bud",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                 ),
                 ("suspended_at", models.DateTimeField(blank=True, null=True)),
                 ("generation", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("removed_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "organization",
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("bev",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("bev",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -110,7 +110,7 @@ class Migration(migrations.Migration):
                 ),
                 ("generation", models.PositiveIntegerField()),
                 ("base_minor", models.BigIntegerField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "budget",
                     models.ForeignKey(

@@ -7,8 +7,8 @@ import django.db.models.deletion
 import django.db.models.expressions
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 
 
 class Migration(migrations.Migration):
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                 ("country", models.CharField(blank=True, max_length=2)),
                 ("vat_id", models.CharField(blank=True, max_length=32)),
                 ("generation", models.PositiveIntegerField(default=1)),
-                ("updated_at", models.DateTimeField(default=console.common.clock.now)),
+                ("updated_at", models.DateTimeField(default=console.base.common.clock.now)),
             ],
             options={
                 "verbose_name_plural": "billing details",
@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("inv",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("inv",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                 ("cap_minor", models.BigIntegerField(blank=True, null=True)),
                 ("closed_early", models.JSONField(blank=True, null=True)),
                 ("reason", models.CharField(blank=True, max_length=500)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("issued_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "credits",
@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("nbl",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("nbl",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -136,7 +136,7 @@ class Migration(migrations.Migration):
                 ("first", models.PositiveBigIntegerField()),
                 ("last", models.PositiveBigIntegerField()),
                 ("key", models.CharField(max_length=255, unique=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("confirmed_at", models.DateTimeField(blank=True, null=True)),
             ],
         ),
@@ -166,7 +166,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=32), size=None
                     ),
                 ),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
             ],
             options={
                 "verbose_name_plural": "usage bases",
@@ -189,7 +189,7 @@ class Migration(migrations.Migration):
                 ("key", models.CharField(max_length=255)),
                 ("sha256", models.CharField(max_length=64)),
                 ("size_bytes", models.PositiveIntegerField()),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
             ],
         ),
         migrations.CreateModel(
@@ -198,7 +198,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("je",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("je",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                 ),
                 ("currency", models.CharField(max_length=3)),
                 ("posting_count", models.PositiveSmallIntegerField()),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "invoice",
                     models.OneToOneField(
@@ -398,7 +398,7 @@ class Migration(migrations.Migration):
                 ("invoice_id", models.CharField(max_length=32)),
                 ("sha256", models.CharField(max_length=64)),
                 ("issued_at", models.DateTimeField()),
-                ("found_at", models.DateTimeField(default=console.common.clock.now)),
+                ("found_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "block",
                     models.ForeignKey(

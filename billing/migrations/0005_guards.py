@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.db import migrations
 
 from billing.guards import refuse_changes
-from console.common.tenancy import enable_rls
+from console.base.common.tenancy import enable_rls
 
 GUARD_INVOICE = """
 CREATE FUNCTION billing_guard_invoice() RETURNS trigger LANGUAGE plpgsql AS $$

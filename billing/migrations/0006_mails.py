@@ -5,7 +5,7 @@ from __future__ import annotations
 import django.db.models.deletion
 from django.db import migrations, models
 
-from console.common.tenancy import enable_rls
+from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):

@@ -10,9 +10,9 @@ from django.db.models import Q
 
 from billing.choices import BudgetAction, BudgetEventKind, BudgetState
 from billing.querysets import BudgetQuerySet
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 
 NAME_CHARS_MAX = 100
 EVENTS_SHOWN = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from console.accounts.models import Organization
-from console.common.clock import now
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
 
 LINE_CHARS_MAX = 200
 LINES_MAX = 8

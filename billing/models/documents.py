@@ -7,8 +7,8 @@ from django.db import models
 from billing.models.invoice import Invoice
 from billing.models.numbers import KEY_CHARS_MAX
 from billing.querysets import InvoiceMailQuerySet
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX
 
 
 class InvoiceDocument(models.Model):

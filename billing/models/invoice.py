@@ -17,9 +17,9 @@ from billing.models.numbers import SERIES_CHARS_MAX, NumberBlock, NumberSeries
 from billing.models.prices import PriceVersion
 from billing.money import PRICE_DIGITS, PRICE_PLACES
 from billing.querysets import InvoiceQuerySet
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 
 METER_CHARS_MAX = 32
 REASON_CHARS_MAX = 500

@@ -9,9 +9,9 @@ from django.db import models
 from billing.choices import Account, EntryKind
 from billing.models.invoice import Invoice
 from billing.querysets import PostingQuerySet
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class JournalEntry(models.Model):

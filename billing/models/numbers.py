@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import Q
 
 from billing.choices import InvoiceKind
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 
 SERIES_CHARS_MAX = 24
 KEY_CHARS_MAX = 255

@@ -11,8 +11,8 @@ from billing.catalog import Catalog, MeterPrice
 from billing.choices import Meter, PriceUnit
 from billing.money import PRICE_DIGITS, PRICE_PLACES
 from billing.querysets import PriceVersionQuerySet
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 
 
 class PriceVersion(models.Model):

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from billing.models import Invoice
 from billing.periods import month_of
 from billing.services.issuing import issue_month, metered_clusters
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.tenancy import system_scope
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.tenancy import system_scope
 from metering.periods import DAY, day_start, from_ms
 from metering.services.totals import is_metered, month_standing
 from provisioning.models import Cluster, Operation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from billing.models import BillingDetails
-from console.common.actor import Actor
-from console.common.audit import record_audit
-from console.common.clock import now
+from console.base.common.actor import Actor
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
 
 
 def billing_details(organization_id: str, *, lock: bool = False) -> BillingDetails:

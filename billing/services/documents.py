@@ -12,7 +12,7 @@ from billing.models import Invoice, InvoiceDocument
 from billing.pdf.render import render_pdf
 from billing.services import numbers
 from billing.services.store import document_store
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.tenancy import organization_scope, system_scope
 
 logger = logging.getLogger(__name__)
 

@@ -33,11 +33,11 @@ from billing.periods import closes_at, next_month, starts_at
 from billing.rating import rate
 from billing.services import numbers
 from billing.services.writing import Written, derived_id, issue_drafts, write_drafts
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.conf import config
-from console.common.errors import AppError
-from console.common.tenancy import system_scope
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.errors import AppError
+from console.base.common.tenancy import system_scope
 from metering.models import HourStanding, RollupPointer
 from metering.services.totals import MonthStanding, billable_totals, month_standing
 from provisioning.models import Cluster

@@ -10,10 +10,10 @@ from billing.choices import InvoiceKind
 from billing.mails import send
 from billing.models import BillingDetails, Invoice, InvoiceMail
 from billing.money import readable
-from console.accounts.services import billing_addresses
-from console.common.clock import now
-from console.common.conf import config
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.services import billing_addresses
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope, system_scope
 
 logger = logging.getLogger(__name__)
 

@@ -37,8 +37,8 @@ from typing import Any
 from billing.choices import InvoiceKind
 from billing.errors import NumbersDiverged
 from billing.models import Invoice, LostNumber, NumberBlock, NumberSeries
-from console.common.clock import now
-from console.common.conf import config
+from console.base.common.clock import now
+from console.base.common.conf import config
 from metering.events.store import UsageStore
 
 VERSION = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.common.conf import config
+from console.base.common.conf import config
 from metering.events.store import UsageStore
 from metering.stores import open_usage_store
 

@@ -11,9 +11,9 @@ from billing.models import Invoice, InvoiceLine
 from billing.parties import Party, Tax
 from billing.services import numbers
 from billing.services.writing import Written, issue_drafts
-from console.common.clock import now
-from console.common.errors import NotFound
-from console.common.tenancy import system_scope
+from console.base.common.clock import now
+from console.base.common.errors import NotFound
+from console.base.common.tenancy import system_scope
 
 
 def void_invoice(*, invoice_id: str, reason: str, by: str) -> Written:

@@ -16,11 +16,11 @@ from billing.models import Invoice, InvoiceLine, JournalEntry, NumberSeries, Pos
 from billing.services import numbers
 from billing.services.mailing import note_mails
 from billing.services.store import document_store
-from console.common.actor import system_actor
-from console.common.audit import new_entry
-from console.common.ids import RANDOM_CHARS, new_id
-from console.common.models import AuditEntry
-from console.common.outbox import enqueue_task
+from console.base.common.actor import system_actor
+from console.base.common.audit import new_entry
+from console.base.common.ids import RANDOM_CHARS, new_id
+from console.base.common.models import AuditEntry
+from console.base.common.outbox import enqueue_task
 from metering.events.store import UsageStore
 
 # Of more, the sweep makes the documents: the workers have other things to do as well.

@@ -14,6 +14,6 @@ class AlertsConfig(AppConfig):
     def ready(self) -> None:
         """Tells limits how many alerts there are."""
         from console.alerts.services import alerts_used  # noqa: PLC0415
-        from console.limits.usage import register_usage  # noqa: PLC0415
+        from console.base.limits.usage import register_usage  # noqa: PLC0415
 
         register_usage("alerts", alerts_used)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.models import Count
 from prometheus_client.metrics_core import Metric
 
-from console.common.metrics import gauge
+from console.base.common.metrics import gauge
 from console.incidents.choices import IncidentKind, IncidentState
 from console.incidents.models import Incident
 

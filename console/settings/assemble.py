@@ -16,9 +16,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "rest_framework",
     "drf_spectacular",
-    "console.common",
-    "console.limits",
-    "console.accounts",
+    "console.base.common",
+    "console.base.limits",
+    "console.base.accounts",
     "provisioning",
     "metering",
     "billing",
@@ -27,10 +27,10 @@ INSTALLED_APPS = [
     "console.web",
 ]
 MIDDLEWARE = [
-    "console.common.requests.request_id_middleware",
-    "console.common.metrics.metrics_middleware",
+    "console.base.common.requests.request_id_middleware",
+    "console.base.common.metrics.metrics_middleware",
     "django.middleware.security.SecurityMiddleware",
-    "console.accounts.middleware.CookieKeepingSessionMiddleware",
+    "console.base.accounts.middleware.CookieKeepingSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -119,7 +119,7 @@ def web_security(config: Config) -> dict[str, Any]:
         "CSRF_COOKIE_NAME": "freshet_csrf",
         # The session endpoint gives the token in its body.
         "CSRF_COOKIE_HTTPONLY": True,
-        "CSRF_FAILURE_VIEW": "console.common.api.problems.csrf_failure",
+        "CSRF_FAILURE_VIEW": "console.base.common.api.problems.csrf_failure",
         "CSRF_COOKIE_SAMESITE": "Lax",
         "CSRF_COOKIE_SECURE": https,
         "SECURE_CONTENT_TYPE_NOSNIFF": True,
@@ -141,7 +141,7 @@ def web_security(config: Config) -> dict[str, Any]:
 def mail(config: Config) -> dict[str, Any]:
     """Django's e-mail: SMTP, or a folder with one .eml a mail."""
     backends = {
-        "folder": "console.common.mail.FolderBackend",
+        "folder": "console.base.common.mail.FolderBackend",
         "smtp": "django.core.mail.backends.smtp.EmailBackend",
     }
     return {
@@ -190,13 +190,13 @@ def celery(config: Config) -> dict[str, Any]:
 def logging(config: Config) -> dict[str, Any]:
     """One line an event on standard error, with the ids of what caused it."""
     formatters = {
-        "text": "console.common.logs.TextFormatter",
-        "json": "console.common.logs.JsonFormatter",
+        "text": "console.base.common.logs.TextFormatter",
+        "json": "console.base.common.logs.JsonFormatter",
     }
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"request": {"()": "console.common.requests.RequestIdFilter"}},
+        "filters": {"request": {"()": "console.base.common.requests.RequestIdFilter"}},
         "formatters": {
             "line": {"()": formatters[config.log.format]},
         },
@@ -229,16 +229,16 @@ PASSWORD_VALIDATORS = [
 ]
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "console.accounts.api.authentication.ApiKeyAuthentication",
-        "console.accounts.api.authentication.ConsoleSessionAuthentication",
+        "console.base.accounts.api.authentication.ApiKeyAuthentication",
+        "console.base.accounts.api.authentication.ConsoleSessionAuthentication",
     ],
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_PERMISSION_CLASSES": ["console.common.api.permissions.ActorMay"],
-    "DEFAULT_RENDERER_CLASSES": ["console.common.api.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["console.common.api.parsers.JSONParser"],
-    "DEFAULT_PAGINATION_CLASS": "console.common.api.pagination.KeysetPagination",
-    "DEFAULT_SCHEMA_CLASS": "console.common.api.schema.Schema",
-    "EXCEPTION_HANDLER": "console.common.api.problems.handle",
+    "DEFAULT_PERMISSION_CLASSES": ["console.base.common.api.permissions.ActorMay"],
+    "DEFAULT_RENDERER_CLASSES": ["console.base.common.api.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["console.base.common.api.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "console.base.common.api.pagination.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "console.base.common.api.schema.Schema",
+    "EXCEPTION_HANDLER": "console.base.common.api.problems.handle",
     "UNAUTHENTICATED_USER": None,
     # `format` is a parameter of ours.
     "URL_FORMAT_OVERRIDE": None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from brokers.errors import MetadataError
 from metering.services.status import MeterStatus, meter_status
-from provisioning.cell_notes import CellHealth, health_of
+from provisioning.cell.notes import CellHealth, health_of
 from provisioning.cells import cell_store
 from provisioning.models import Cell
 

@@ -13,7 +13,7 @@ class WebConfig(AppConfig):
 
     def ready(self) -> None:
         """Registers the checks of the parts that every installation has."""
-        from console.common.health import register_check  # noqa: PLC0415
+        from console.base.common.health import register_check  # noqa: PLC0415
         from console.web import checks  # noqa: PLC0415
 
         register_check("database", checks.check_database)

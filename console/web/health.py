@@ -8,7 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from console.common.health import check_parts
+from console.base.common.health import check_parts
 
 TIMEOUT_S = 3.0
 

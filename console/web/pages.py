@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from whitenoise.base import WhiteNoise
 
-from console.common.conf import config
+from console.base.common.conf import config
 
 # What Vite gives a name with a hash of its content in it.
 HASHED = re.compile(r"^/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9.]+$")

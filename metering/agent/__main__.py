@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
+import asyncio
+import contextlib
 import logging
-import os
 import secrets
-import signal
 import sys
-import threading
 import time
+from collections.abc import Callable
 
 from brokers.errors import BrokerError
-from brokers.sections import SettingsError, add_set_option
+from console.base.runtime.clock import WallClock
+from console.base.runtime.health import Health
+from console.base.runtime.pages import Pages
+from console.base.runtime.program import EXIT_STOPPED, Program, main, say_ready
 from metering.agent.agent import Agent, Share
-from metering.agent.clock import Clock
 from metering.agent.cluster import Cell
 from metering.agent.files import UsageWriter
-from metering.agent.health import Health
 from metering.agent.metrics import Metrics
-from metering.agent.pages import Pages
 from metering.agent.progress import ProgressFolder
 from metering.agent.settings import AgentSettings, load_settings
 from metering.agent.source import CellSource
@@ -27,70 +26,41 @@ from metering.stores import open_usage_store
 
 LOGGER = logging.getLogger("metering.agent")
 
-EXIT_STOPPED = 0
-EXIT_NOT_STARTED = 1
-EXIT_USAGE = 2
+# So many periods may a pass take, and so long at least.
+PERIODS_MAX = 4
+QUIET_MIN_S = 60.0
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    root = argparse.ArgumentParser(
-        prog="python -m metering.agent",
-        description="Turns what the clusters of a cell used into usage files until SIGTERM.",
-    )
-    root.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
-    add_set_option(root)
-    return root
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Runs an agent; returns the status to exit with."""
-    given = parser().parse_args(arguments)
-    try:
-        settings = load_settings(given.config, given.set)
-    except SettingsError as error:
-        sys.stderr.write(f"{error}\n")
-        return EXIT_USAGE
-    logging.basicConfig(
-        level=settings.agent.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
-    try:
-        return run(settings)
-    except OSError as error:
-        sys.stderr.write(f"{error}\n")
-        return EXIT_NOT_STARTED
-
-
-def run(settings: AgentSettings) -> int:
-    """Meters until a signal. Raises `OSError` where it cannot start."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+async def run(settings: AgentSettings, stop: asyncio.Event) -> int:
+    """Meters until `stop` is set; gives the exit status. Raises `OSError` where it cannot start."""
+    period_s = settings.agent.period_ms / 1000
     metrics = Metrics(settings.cell.id)
-    health = Health(settings.agent.period_ms / 1000)
+    health = Health(max(QUIET_MIN_S, PERIODS_MAX * period_s))
     agent = build_agent(settings, metrics)
     pages = Pages(metrics.render, lambda: health.reason(time.monotonic()))
-    address = pages.start(settings.agent.metrics)
+    address = await pages.start(settings.agent.metrics)
     try:
-        # A supervisor that does not listen is no reason to stop.
-        say(f"ready metrics={address} pid={os.getpid()}")
+        say_ready(address)
         while not stop.is_set():
             began = time.monotonic()
-            run_pass(agent, metrics, health, stop)
+            # In a thread: pages and signals are answered meanwhile.
+            await asyncio.to_thread(run_pass, agent, metrics, health, stop.is_set)
             took_s = time.monotonic() - began
             metrics.passed(took_s)
-            stop.wait(max(0.0, settings.agent.period_ms / 1000 - took_s))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, period_s - took_s)):
+                    await stop.wait()
         return EXIT_STOPPED
     finally:
-        pages.close()
+        await pages.close()
 
 
-def run_pass(agent: Agent, metrics: Metrics, health: Health, stop: threading.Event) -> None:
+def run_pass(
+    agent: Agent, metrics: Metrics, health: Health, is_stopping: Callable[[], bool]
+) -> None:
     """One pass. What fails is said, and tried again with the next."""
     try:
-        agent.run_pass(stop.is_set)
+        agent.run_pass(is_stopping)
     except (BrokerError, OSError, ValueError) as error:
         metrics.error("pass")
         if health.failed(str(error) or type(error).__name__):
@@ -109,7 +79,7 @@ def build_agent(settings: AgentSettings, metrics: Metrics) -> Agent:
             metadata=settings.cell.metadata, dfs=settings.cell.dfs, bucket=settings.cell.bucket
         ),
         store=store,
-        now_ms=Clock().now_ms,
+        now_ms=WallClock().now_ms,
         count_error=metrics.error,
         window_minutes=settings.agent.window_minutes,
         rows_max=settings.agent.rows_max,
@@ -123,13 +93,13 @@ def build_agent(settings: AgentSettings, metrics: Metrics) -> Agent:
     )
 
 
-def say(line: str) -> None:
-    """Tells whoever supervises, in one line on standard output."""
-    try:
-        os.write(1, f"{line}\n".encode())
-    except OSError:
-        LOGGER.debug("nobody listens on standard output")
-
+PROGRAM = Program(
+    module="metering.agent",
+    description="Turns what the clusters of a cell used into usage files until SIGTERM.",
+    load=load_settings,
+    log_level=lambda settings: settings.agent.log_level,
+    run=run,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PROGRAM))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from console.common.clock import now
+from console.base.common.clock import now
 from metering.choices import UNITS, Agreement, Meter
 from metering.models import ReconciledDay, UsageRow
 from metering.periods import DAY, HOUR, from_ms

@@ -10,16 +10,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.api.pagination import (
+from console.base.common.api.pagination import (
     PARAMETERS,
     KeysetPagination,
     page_limit,
     read_cursor,
     write_cursor,
 )
-from console.common.api.views import ApiViewSet, ListAction, RetrieveAction
-from console.common.errors import FieldError, ValidationFailed
-from console.common.visibility import readable_clusters
+from console.base.common.api.views import ApiViewSet, ListAction, RetrieveAction
+from console.base.common.errors import FieldError, ValidationFailed
+from console.base.common.visibility import readable_clusters
 from metering.api import examples
 from metering.api import serializers as shapes
 from metering.models import ReconciledDay, UsageRow

@@ -12,8 +12,8 @@ from typing import ClassVar, Generic, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from console.common.conf import config
-from console.common.errors import AppError
+from console.base.common.conf import config
+from console.base.common.errors import AppError
 
 # Rows that `--list` shows at the most.
 SHOWN = 40

@@ -5,8 +5,8 @@ import functools
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 import metering.fields
 
 
@@ -175,7 +175,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("run",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("run",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -204,7 +204,7 @@ class Migration(migrations.Migration):
                 ("report", models.JSONField(default=dict)),
                 ("content_sha256", models.CharField(blank=True, max_length=64)),
                 ("error", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 ("published_at", models.DateTimeField(blank=True, null=True)),
             ],
@@ -274,7 +274,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("error", models.TextField(blank=True)),
-                ("found_at", models.DateTimeField(default=console.common.clock.now)),
+                ("found_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("tried_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
@@ -300,7 +300,7 @@ class Migration(migrations.Migration):
                 ),
                 ("cell", models.CharField(max_length=32)),
                 ("day", models.DateField()),
-                ("changed_at", models.DateTimeField(default=console.common.clock.now)),
+                ("changed_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "run",
                     models.OneToOneField(

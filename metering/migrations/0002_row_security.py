@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations
 
-from console.common.tenancy import append_only, enable_rls
+from console.base.common.tenancy import append_only, enable_rls
 
 # Grants bind the serving role; this binds the owner too.
 REFUSE = """

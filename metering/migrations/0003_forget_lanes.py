@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import console.common.clock
+import console.base.common.clock
 
 
 class Migration(migrations.Migration):
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="lanecoverage",
             name="changed_at",
-            field=models.DateTimeField(default=console.common.clock.now),
+            field=models.DateTimeField(default=console.base.common.clock.now),
         ),
         migrations.AlterField(
             model_name="usagefile",
@@ -26,6 +26,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="usagefile",
             name="tried_at",
-            field=models.DateTimeField(default=console.common.clock.now),
+            field=models.DateTimeField(default=console.base.common.clock.now),
         ),
     ]

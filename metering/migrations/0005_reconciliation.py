@@ -7,9 +7,9 @@ import functools
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
-from console.common.tenancy import enable_rls
+import console.base.common.clock
+import console.base.common.ids
+from console.base.common.tenancy import enable_rls
 
 FINAL = """
 CREATE TRIGGER metering_reconciliation_final BEFORE UPDATE OR DELETE ON metering_reconciliation
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("rec",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("rec",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -90,7 +90,7 @@ class Migration(migrations.Migration):
                 ("passed", models.BooleanField(blank=True, null=True)),
                 ("failed_checks", models.JSONField(default=dict)),
                 ("error", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("rcd",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("rcd",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -133,7 +133,7 @@ class Migration(migrations.Migration):
                 ("unknown_bytes", models.DecimalField(decimal_places=0, max_digits=38)),
                 ("differing", models.BigIntegerField()),
                 ("reason", models.TextField(blank=True)),
-                ("compared_at", models.DateTimeField(default=console.common.clock.now)),
+                ("compared_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "reconciliation",
                     models.ForeignKey(

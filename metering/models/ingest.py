@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX
 from metering.choices import FileState
 from metering.fields import Int8MultirangeField
 

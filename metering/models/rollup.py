@@ -6,8 +6,8 @@ from functools import partial
 
 from django.db import models
 
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 from metering.choices import QualityKind, RunState
 
 CELL_CHARS_MAX = 32

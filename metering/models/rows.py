@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from console.common.ids import ID_CHARS_MAX
+from console.base.common.ids import ID_CHARS_MAX
 from metering.choices import Granularity, Meter
 from metering.models.rollup import RollupRun
 from metering.querysets import UsageRowQuerySet

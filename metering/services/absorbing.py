@@ -16,8 +16,8 @@ import pyarrow as pa
 from django.db import connection, transaction
 from psycopg.types.multirange import Multirange
 
-from console.common.clock import now
-from console.common.uses import principals_used
+from console.base.common.clock import now
+from console.base.common.uses import principals_used
 from metering.events.manifests import ClusterCoverage as Entry
 from metering.events.manifests import UsageManifest
 from metering.minutes import Additions, Lane, Span, additions, lanes_of, subtract, windows_of

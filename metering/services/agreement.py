@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Sum
 
-from console.common.clock import now
-from console.common.tenancy import system_scope
+from console.base.common.clock import now
+from console.base.common.tenancy import system_scope
 from metering.choices import Agreement, Granularity, QualityKind, RunState
 from metering.errors import Check
 from metering.models import (

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from console.common import locks
+from console.base.common import locks
 
 
 @contextmanager

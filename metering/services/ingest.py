@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 from django.db import DataError, transaction
 
-from console.common import locks
-from console.common.clock import now
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common import locks
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import FileState
 from metering.events.errors import UsageFormatError
 from metering.events.keys import manifest_key, parse_key

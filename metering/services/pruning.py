@@ -11,9 +11,9 @@ import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
-from console.common.clock import now
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import RunState
 from metering.models import FileCoverage, Reconciliation, RollupRun, UsageFile
 from metering.periods import to_ms

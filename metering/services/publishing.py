@@ -19,10 +19,10 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 from django.db import connection
 
-from console.common import locks
-from console.common.clock import now
-from console.common.ids import RANDOM_CHARS
-from console.common.tenancy import system_scope
+from console.base.common import locks
+from console.base.common.clock import now
+from console.base.common.ids import RANDOM_CHARS
+from console.base.common.tenancy import system_scope
 from metering.choices import Granularity, Meter, RunState
 from metering.errors import Check, PublishRefused, RollupBusy, RollupFailed
 from metering.models import RollupPointer, RollupRun

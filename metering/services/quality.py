@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from console.common.tenancy import system_scope
+from console.base.common.tenancy import system_scope
 from metering.choices import FileState, QualityKind
 from metering.models import HourStanding, QualityResult, RollupRun, UsageFile
 from metering.periods import DAY, day_start

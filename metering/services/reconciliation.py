@@ -17,8 +17,8 @@ from typing import Any
 
 from django.db import connection
 
-from console.common.clock import now
-from console.common.conf import config
+from console.base.common.clock import now
+from console.base.common.conf import config
 from metering.choices import RunState
 from metering.errors import (
     Check,

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from django.db import connection
 
-from console.common.clock import now
-from console.common.conf import config
+from console.base.common.clock import now
+from console.base.common.conf import config
 from metering.choices import RunState
 from metering.errors import DayNotOver, PublishRefused, RollupBusy, UnknownCell
 from metering.models import RollupPointer, RollupRun

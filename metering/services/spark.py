@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from console.common.conf import config
+from console.base.common.conf import config
 from metering.errors import RollupFailed
 from metering.models import Reconciliation, RollupRun
 from metering.stores import hadoop_environment, hadoop_settings

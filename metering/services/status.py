@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from console.common.clock import now
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import FileState, RunState
 from metering.models import (
     HourStanding,

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Max, Min, Sum
 
-from console.common.conf import config
+from console.base.common.conf import config
 from metering.choices import Granularity, RunState
 from metering.models import (
     ClusterCoverage,

@@ -14,8 +14,8 @@ from django.db import connection
 from django.db.models import Max, Min, Q
 from psycopg import sql
 
-from console.common.clock import now
-from console.common.conf import config
+from console.base.common.clock import now
+from console.base.common.conf import config
 from metering.choices import UNITS, Granularity
 from metering.models import HourStanding, TopicName
 from metering.periods import DAY, HOUR, next_month

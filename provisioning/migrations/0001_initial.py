@@ -6,8 +6,8 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 
 
 class Migration(migrations.Migration):
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.CharField(max_length=32, primary_key=True, serialize=False)),
                 ("region", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
             ],
         ),
         migrations.CreateModel(
@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("cl",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("cl",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                 ("generation", models.PositiveIntegerField(default=1)),
                 ("reconciled_generation", models.PositiveIntegerField(default=0)),
                 ("provisioned_at", models.DateTimeField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("checked_at", models.DateTimeField(blank=True, null=True)),
                 ("deleted_at", models.DateTimeField(blank=True, null=True)),
                 (
@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("cred",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("cred",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("removed_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "cluster",
@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("op",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("op",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
                 ("generation", models.PositiveIntegerField()),
                 ("progress", models.PositiveSmallIntegerField(default=0)),
                 ("error", models.JSONField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "cluster",

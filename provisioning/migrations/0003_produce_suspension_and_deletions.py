@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from console.common.tenancy import EVERY_ORGANIZATION, SETTING
+from console.base.common.tenancy import EVERY_ORGANIZATION, SETTING
 
 # Of clusters that are deleted at the moment; when others were before is not known.
 SINCE_DELETED = """

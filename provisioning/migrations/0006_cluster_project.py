@@ -5,7 +5,7 @@ from __future__ import annotations
 import django.db.models.deletion
 from django.db import migrations, models
 
-from console.common.tenancy import EVERY_ORGANIZATION, SETTING
+from console.base.common.tenancy import EVERY_ORGANIZATION, SETTING
 
 INTO_DEFAULT = """
 UPDATE provisioning_cluster AS cluster SET project_id = project.id

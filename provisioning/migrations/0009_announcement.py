@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import migrations, models
 
-import console.common.clock
-from console.common.tenancy import enable_rls
+import console.base.common.clock
+from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):
@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ),
                 ("organization_id", models.CharField(max_length=32)),
                 ("cluster_id", models.CharField(max_length=32)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("entry", models.JSONField()),
             ],
         ),

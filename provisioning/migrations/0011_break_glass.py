@@ -7,9 +7,9 @@ from functools import partial
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
-from console.common.tenancy import enable_rls
+import console.base.common.clock
+import console.base.common.ids
+from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=partial(console.common.ids.new_id, "bgl"),
+                        default=partial(console.base.common.ids.new_id, "bgl"),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(max_length=1000)),
                 ("made_by", models.CharField(max_length=32)),
                 ("audit_id", models.CharField(max_length=32)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("expires_at", models.DateTimeField()),
                 ("used_at", models.DateTimeField(blank=True, null=True)),
                 (

@@ -10,10 +10,10 @@ from django.db import models
 from django.db.models import Q
 
 from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
-from console.accounts.models import Organization, Project
-from console.accounts.models.organization import REASON_CHARS_MAX
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization, Project
+from console.base.accounts.models.organization import REASON_CHARS_MAX
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.choices import Intent, SampleData
 from provisioning.models.cell import Cell
 from provisioning.querysets import ClusterQuerySet
@@ -55,7 +55,8 @@ class Cluster(models.Model):
     scale_min = models.PositiveSmallIntegerField(default=0)
     # Brokers when awake; see `scale`.
     scale_max = models.PositiveSmallIntegerField(default=1)
-    # When it shall be awake whoever is connected, as the API has it: see `provisioning.schedules`.
+    # When it shall be awake whoever is connected, as the API has it: see
+    # `provisioning.clusters.schedules`.
     schedules = models.JSONField(default=list)
     # What they wanted when a worker last looked, which the cell was told, and when that changes.
     schedule_awake = models.BooleanField(default=False)

@@ -7,9 +7,9 @@ from functools import partial
 from django.db import models
 from django.db.models import Q
 
-from console.accounts.models import Organization
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.choices import UNFINISHED, OperationState, OperationType
 from provisioning.models.cluster import Cluster
 from provisioning.querysets import OperationQuerySet

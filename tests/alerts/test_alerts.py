@@ -11,10 +11,10 @@ from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
 from brokers.metadata_records import Sample
 from console.alerts import services
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import ClusterCoverage, ProvisionalMinute
 from metering.periods import MINUTE_MS, from_ms, to_ms
 from tests.console import cases

@@ -10,11 +10,11 @@ from brokers.etcd import Etcd
 from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
 from brokers.secrets import create_cell_secret
-from console.backup import etcd as copies
-from console.backup.errors import BackupError
-from console.backup.etcd import EtcdMetadata
-from console.backup.metadata import metadata_store
-from provisioning.keeper.lease import KeeperLease
+from console.programs.backup import etcd as copies
+from console.programs.backup.errors import BackupError
+from console.programs.backup.etcd import EtcdMetadata
+from console.programs.backup.metadata import metadata_store
+from provisioning.cell.keeper.lease import KeeperLease
 from tests.etcd import running_etcd
 
 STAMP = "20261122t030000z"

@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from console.backup import metadata, programs
-from console.backup.errors import BackupError
-from console.backup.known import known_migrations, unknown_migrations
-from console.backup.manifest import (
+from console.programs.backup import metadata, programs
+from console.programs.backup.errors import BackupError
+from console.programs.backup.known import known_migrations, unknown_migrations
+from console.programs.backup.manifest import (
     DatabaseFacts,
     Manifest,
     MetadataFacts,
@@ -17,12 +17,12 @@ from console.backup.manifest import (
     read_manifest,
     write_manifest,
 )
-from console.backup.metadata import SqliteMetadata, metadata_store
-from console.backup.secrets import copy_secrets, differing, put_secrets
+from console.programs.backup.metadata import SqliteMetadata, metadata_store
+from console.programs.backup.secrets import copy_secrets, differing, put_secrets
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.marker import clear_restoring, mark_restoring, refuse_half_restored
 from console.settings.config import build_config
 from console.settings.home import read_or_make_secret
-from console.supervisor.errors import StartError
-from console.supervisor.marker import clear_restoring, mark_restoring, refuse_half_restored
 
 from .topics import topics
 

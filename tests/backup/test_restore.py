@@ -9,18 +9,18 @@ import psycopg
 import pytest
 
 from brokers.secrets import create_cell_secret
-from console.backup import database, server
-from console.backup.errors import BackupError
-from console.backup.making import make_backup
-from console.backup.restoring import restore_backup
-from console.backup.standstill import StillRuns
-from console.common.roles import prepare_database
+from console.base.common.roles import prepare_database
+from console.programs.backup import database, server
+from console.programs.backup.errors import BackupError
+from console.programs.backup.making import make_backup
+from console.programs.backup.restoring import restore_backup
+from console.programs.backup.standstill import StillRuns
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.home import make_home
+from console.programs.supervisor.lock import HomeLock
+from console.programs.supervisor.marker import mark_restoring, refuse_half_restored
 from console.settings.config import build_config
 from console.settings.home import read_or_make_secret
-from console.supervisor.errors import StartError
-from console.supervisor.home import make_home
-from console.supervisor.lock import HomeLock
-from console.supervisor.marker import mark_restoring, refuse_half_restored
 
 from .topics import topics
 
@@ -85,7 +85,7 @@ def home():
 def command(home, *words):
     environment = {"FRESHET_HOME": str(home.config.home), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
-        [sys.executable, "-m", "console.backup", *words],
+        [sys.executable, "-m", "console.programs.backup", *words],
         env=environment,
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from billing.budgets.changes import create_budget
-from console.common.actor import system_actor
-from console.common.conf import config
-from console.common.tenancy import organization_scope
+from console.base.common.actor import system_actor
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope
 from tests.billing import world
 from tests.console import conftest as console
 

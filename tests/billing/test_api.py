@@ -9,8 +9,8 @@ from billing.services import numbers
 from billing.services.documents import store_document
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
-from console.common.actor import Role
-from console.common.tenancy import organization_scope
+from console.base.common.actor import Role
+from console.base.common.tenancy import organization_scope
 from metering.models import UsageRow
 from tests.billing.world import invoices_of, issue
 from tests.console.cases import assert_problem

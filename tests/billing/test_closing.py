@@ -7,11 +7,11 @@ import pytest
 from billing.receivers import FINAL_INVOICE
 from billing.services.closing import issue_final_invoice, issue_final_invoices
 from billing.services.voiding import void_invoice
-from console.accounts.models import Organization
-from console.accounts.signals import organization_closed
-from console.common.actor import system_actor
-from console.common.models import OutboxEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Organization
+from console.base.accounts.signals import organization_closed
+from console.base.common.actor import system_actor
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding, RollupPointer
 from provisioning.choices import Intent, OperationType
 from provisioning.models import Cluster, Operation

@@ -12,7 +12,7 @@ from billing.pdf.render import render_html, render_pdf
 from billing.services import documents
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
-from console.common.tenancy import organization_scope
+from console.base.common.tenancy import organization_scope
 from tests.billing import world
 from tests.billing.world import invoices_of, issue
 

@@ -14,7 +14,7 @@ from billing.pdf.render import content_sha256
 from billing.services.documents import store_document
 from billing.services.evidence import make_evidence
 from billing.services.voiding import void_invoice
-from console.common.tenancy import organization_scope
+from console.base.common.tenancy import organization_scope
 from tests.billing import world
 from tests.billing.world import invoices_of, issue
 from tests.metering.console.world import Used, name_topic, publish_day

@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError, connections, transaction
 
 from billing.models import Invoice, JournalEntry, Posting
-from console.common.tenancy import organization_scope
+from console.base.common.tenancy import organization_scope
 from tests.billing.world import invoices_of, issue
 
 REFUSED = r"never changes|permission denied|gets no line|is refused"

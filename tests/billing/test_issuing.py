@@ -10,9 +10,9 @@ from billing.errors import AlreadyVoid, MonthOpen, NotIssued, UnknownOrganizatio
 from billing.models import JournalEntry, Posting
 from billing.services import issuing
 from billing.services.voiding import void_invoice
-from console.common.errors import NotFound
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.errors import NotFound
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding, UsageRow
 from metering.services.totals import billable_totals
 from tests.billing import world

@@ -16,8 +16,8 @@ from billing.services import numbers, writing
 from billing.services.closing import issue_final_invoice, issue_final_invoices
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
-from console.accounts.models import Organization
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Organization
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue

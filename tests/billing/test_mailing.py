@@ -12,9 +12,9 @@ from billing.services import documents, mailing, numbers
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
 from billing.tasks import make_document, sweep_documents
-from console.accounts.models import Membership
-from console.common.actor import Role
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Membership
+from console.base.common.actor import Role
+from console.base.common.tenancy import organization_scope, system_scope
 from tests.billing import world
 from tests.billing.world import invoices_of, issue
 from tests.console.outbox import run_outbox

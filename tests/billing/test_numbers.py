@@ -17,8 +17,8 @@ from billing.services import numbers, writing
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
 from billing.services.voiding import void_invoice
-from console.accounts.models import Organization
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Organization
+from console.base.common.tenancy import organization_scope, system_scope
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue
 

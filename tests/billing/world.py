@@ -11,8 +11,8 @@ from billing.periods import minutes_of, next_month
 from billing.services import numbers
 from billing.services.issuing import IssueReport, issue_month
 from billing.services.store import document_store
-from console.accounts.models import Organization, Project
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Organization, Project
+from console.base.common.tenancy import organization_scope, system_scope
 from provisioning.models import Cell, Cluster
 from tests.metering.console.world import Used, publish_day, stand_complete
 

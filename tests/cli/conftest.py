@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.cli.session import Session
+from console.programs.cli.session import Session
 from tests.cli import running
 from tests.console import conftest as console
 from tests.provisioning.control import conftest as control

@@ -13,9 +13,9 @@ from unittest import mock
 
 from django.test import Client as DjangoClient
 
-from console.cli import app
-from console.cli.session import Session
-from console.cli.transport import Lost, Reply, Request
+from console.programs.cli import app
+from console.programs.cli.session import Session
+from console.programs.cli.transport import Lost, Reply, Request
 from tests.console.clients import content_of, path_info
 
 URL = "http://localhost:8080"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from console.common.actor import Role
+from console.base.common.actor import Role
 from tests.console.factories import make_member
 
 

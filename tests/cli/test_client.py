@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from console.cli import app
-from console.cli.client import ATTEMPTS_MAX, RETRY_AFTER_MAX_S
-from console.cli.errors import CommandError
-from console.cli.transport import HttpTransport, Lost, Request
+from console.programs.cli import app
+from console.programs.cli.client import ATTEMPTS_MAX, RETRY_AFTER_MAX_S
+from console.programs.cli.errors import CommandError
+from console.programs.cli.transport import HttpTransport, Lost, Request
 from tests.cli.running import LOST, answer
 
 ROOT = Path(__file__).parents[2]
@@ -246,7 +246,7 @@ def test_help_of_every_command_can_be_shown():
 
 def test_what_starts_slowly_is_not_imported():
     script = (
-        "import sys; from console.cli import app; app.build_root(); "
+        "import sys; from console.programs.cli import app; app.build_root(); "
         "print([name for name in ('django', 'httpx', 'rich', 'asyncio', 'confluent_kafka')"
         " if name in sys.modules])"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.cli.hcl import Expression, Names, Resource, quoted, rendered
+from console.programs.cli.hcl import Expression, Names, Resource, quoted, rendered
 
 
 @pytest.mark.parametrize(

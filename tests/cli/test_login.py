@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from console.accounts.models import ApiKey, Membership
-from console.common.actor import Role
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import ApiKey, Membership
+from console.base.common.actor import Role
+from console.base.common.tenancy import organization_scope
 from tests.console.factories import PASSWORD, make_member
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from console.cli.fields import moment
+from console.programs.cli.fields import moment
 
 
 def test_budgets(freshet):

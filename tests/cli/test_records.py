@@ -5,8 +5,8 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
-from console.cli.consume import event_id
-from provisioning.api import streams
+from console.programs.cli.consume import event_id
+from provisioning.administration.api import streams
 from tests.cli.running import LOST, Answered, answer
 from tests.provisioning.control.world import access_of, running_broker
 

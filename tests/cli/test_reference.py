@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from console.cli.reference import reference
+from console.programs.cli.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs/reference/command-line.md"
 
 
 def test_the_committed_page_has_not_drifted():
-    write = "python -m console.cli.reference > docs/reference/command-line.md"
+    write = "python -m console.programs.cli.reference > docs/reference/command-line.md"
     assert PAGE.read_text() == reference(), f"write it anew: {write}"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from console.cli import app
-from console.cli.command import Shape, build
-from console.cli.fields import Kind
-from console.cli.tables import ALL
+from console.programs.cli import app
+from console.programs.cli.command import Shape, build
+from console.programs.cli.fields import Kind
+from console.programs.cli.tables import ALL
 
 FILE = Path(__file__).parents[2] / "docs/reference/openapi.json"
 DOCUMENT = json.loads(FILE.read_text())

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import Client
 
-from console.accounts.models import User
+from console.base.accounts.models import User
 from tests.console.clients import ApiClient
 from tests.console.factories import PASSWORD, make_user, with_second_factor
 

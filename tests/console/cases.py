@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from console.common.actor import Role
-from console.common.ids import is_id
+from console.base.common.actor import Role
+from console.base.common.ids import is_id
 from tests.console.clients import ApiClient
 from tests.console.factories import Tenant
 from tests.console.queries import assert_baseline, count_queries

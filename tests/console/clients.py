@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from asgiref.sync import async_to_sync
 from django.test import Client
 
-from console.common.paths import path_of
+from console.base.common.paths import path_of
 
 PREFIX = "/api/v1"
 

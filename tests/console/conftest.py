@@ -7,7 +7,7 @@ import pytest
 # Its assertions say what differs, as a test's own do.
 pytest.register_assert_rewrite("tests.console.cases")
 
-from console.common.clock import now  # noqa: E402
+from console.base.common.clock import now  # noqa: E402
 from tests.console.clients import ApiClient  # noqa: E402
 from tests.console.factories import make_tenant  # noqa: E402
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from console.accounts import keys as secrets
-from console.accounts import services
-from console.accounts.choices import PrincipalType
-from console.accounts.models import ApiKey, Membership, Organization, Project, User, UserSession
-from console.common.actor import Role, system_actor
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts import keys as secrets
+from console.base.accounts import services
+from console.base.accounts.choices import PrincipalType
+from console.base.accounts.models import (
+    ApiKey,
+    Membership,
+    Organization,
+    Project,
+    User,
+    UserSession,
+)
+from console.base.common.actor import Role, system_actor
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 
 PASSWORD = "correct horse battery"
 # Of somebody who is asked for it though they are signed in.

@@ -14,8 +14,8 @@ from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Int8Range
 
 from billing.models import PriceVersion
-from console.accounts.models import Organization
-from console.common.exports import exported_tables
+from console.base.accounts.models import Organization
+from console.base.common.exports import exported_tables
 from metering.fields import Int8MultirangeField
 
 MOMENT = datetime(2026, 11, 20, 12, 34, 56, 789_000, UTC)

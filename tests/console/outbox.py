@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery import current_app
 
-from console.common.models import OutboxEntry
-from console.common.tenancy import system_scope
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import system_scope
 
 
 def run_outbox() -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.accounts.addresses import NetworkInvalid, is_allowed, read_network
+from console.base.accounts.addresses import NetworkInvalid, is_allowed, read_network
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import dataclasses
 import pyotp
 import pytest
 
-from console.accounts import services
-from console.accounts.models import Membership, UserSession
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import Membership, UserSession
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

@@ -8,12 +8,12 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-from console.accounts.models import ApiKey
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import ApiKey
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console import cases
 from tests.console.clients import ApiClient
 from tests.console.factories import make_tenant
@@ -70,7 +70,7 @@ def test_what_fails_after_the_commit_does_not_take_the_answer_away(monkeypatch):
         raise OperationalError
 
     with monkeypatch.context() as patch:
-        patch.setattr("console.accounts.services.authentication._write_last_use", fail)
+        patch.setattr("console.base.accounts.services.authentication._write_last_use", fail)
         assert client.post("/api-keys", {"name": "ci"}).status_code == 201
     assert "ci" in [each["name"] for each in client.get("/api-keys").json()["items"]]
 

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
-from console.accounts.models import FailedAttempts
-from console.accounts.services import attempts, purge_attempts
+from console.base.accounts.models import FailedAttempts
+from console.base.accounts.services import attempts, purge_attempts
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.factories import PASSWORD

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from console.accounts import services
-from console.audit import export as exports
-from console.common.actor import Actor, ActorKind, Role, system_actor
-from console.common.audit import record_audit
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.audit import export as exports
+from console.base.common.actor import Actor, ActorKind, Role, system_actor
+from console.base.common.audit import record_audit
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import content_of
 from tests.console.queries import count_queries

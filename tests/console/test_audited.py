@@ -2,8 +2,8 @@
 
 import pytest
 
-from console.common.models import AuditEntry
-from console.common.tenancy import system_scope
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import system_scope
 from tests.console.walk.calls import call, client_of
 from tests.console.walk.tables import ROUTES
 

@@ -4,12 +4,12 @@ import pyotp
 import pytest
 from django.core import mail
 
-from console.accounts.models import ApiKey, Membership, Organization
-from console.accounts.signals import organization_closed
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import ApiKey, Membership, Organization
+from console.base.accounts.signals import organization_closed
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

@@ -14,7 +14,7 @@ from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import OperationalError, connect, sql
 
-from console.common.conf import config
+from console.base.common.conf import config
 from tests.postgres import superuser_of
 
 STATEMENTS = [
@@ -80,11 +80,11 @@ def test_a_stranger_may_not_connect(fresh):
 
 
 def test_migrate_is_the_owners():
-    command = load_command_class("console.common", "migrate")
+    command = load_command_class("console.base.common", "migrate")
     parser = command.create_parser("manage.py", "migrate")
     assert parser.parse_args([]).database == "owner"
     assert parser.parse_args(["--database", "default"]).database == "default"
-    assert get_commands()["migrate"] == "console.common"
+    assert get_commands()["migrate"] == "console.base.common"
 
 
 @pytest.mark.django_db

@@ -13,12 +13,12 @@ from django.db import transaction
 from psycopg.types.multirange import Multirange
 from psycopg.types.range import Range
 
-from console.accounts.services import export_organization
-from console.common import exports
-from console.common.actor import Role, system_actor
-from console.common.errors import PlatformError, Unavailable
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.services import export_organization
+from console.base.common import exports
+from console.base.common.actor import Role, system_actor
+from console.base.common.errors import PlatformError, Unavailable
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from console.common import health
-from console.common.conf import config
+from console.base.common import health
+from console.base.common.conf import config
 from console.web import checks
 
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from console.accounts.models import ApiKey
-from console.accounts.services import api_keys
-from console.common import idempotency, sealing
-from console.common.audit import record_audit
-from console.common.clock import now
-from console.common.models import IdempotencyRecord
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import ApiKey
+from console.base.accounts.services import api_keys
+from console.base.common import idempotency, sealing
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.models import IdempotencyRecord
+from console.base.common.tenancy import organization_scope, system_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.console.factories import make_tenant

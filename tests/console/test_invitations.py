@@ -9,14 +9,14 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from console.accounts import services
-from console.accounts.invitation_tokens import TOKEN_CHARS, digest_of, token_of
-from console.accounts.models import Invitation, Membership, Organization, User
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts import services
+from console.base.accounts.invitation_tokens import TOKEN_CHARS, digest_of, token_of
+from console.base.accounts.models import Invitation, Membership, Organization, User
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope, system_scope
 from tests.console import cases
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem

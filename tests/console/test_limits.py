@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from console.common.actor import Actor, ActorKind, Role
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
-from console.limits import reference, services
-from console.limits.errors import LimitNotRaisable, LimitRequestAnswered
-from console.limits.models import LimitGrant, LimitRequest
-from console.limits.registry import BY_NAME, LIMITS
-from console.limits.services import values
-from console.limits.signals import limit_granted
+from console.base.common.actor import Actor, ActorKind, Role
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
+from console.base.limits import reference, services
+from console.base.limits.errors import LimitNotRaisable, LimitRequestAnswered
+from console.base.limits.models import LimitGrant, LimitRequest
+from console.base.limits.registry import BY_NAME, LIMITS
+from console.base.limits.services import values
+from console.base.limits.signals import limit_granted
 from console.settings.sections import Limits
 from tests.console import cases
 from tests.console.cases import assert_problem
@@ -67,7 +67,7 @@ def test_every_limit_of_the_settings_is_published():
 
 
 def test_the_page_is_what_the_registry_says():
-    write = "python -m console.limits.reference > docs/reference/limits.md"
+    write = "python -m console.base.limits.reference > docs/reference/limits.md"
     assert PAGE.read_text() == reference.limits_reference(), f"write it anew: {write}"
 
 

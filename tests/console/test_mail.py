@@ -6,11 +6,11 @@ import pytest
 from django.conf import settings
 from django.core.mail import EmailMessage, EmailMultiAlternatives, get_connection
 
-from console.common.conf import config
+from console.base.common.conf import config
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 
-BACKEND = "console.common.mail.FolderBackend"
+BACKEND = "console.base.common.mail.FolderBackend"
 
 
 @pytest.fixture

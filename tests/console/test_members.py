@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from django.db import connections
 
-from console.accounts import services
-from console.accounts.models import ApiKey, Invitation, Membership, SecondFactor
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import ApiKey, Invitation, Membership, SecondFactor
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console import cases
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem

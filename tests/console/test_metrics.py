@@ -6,10 +6,10 @@ import pytest
 from django.db import DatabaseError
 from prometheus_client import REGISTRY, generate_latest
 
-from console.common import metrics, outbox
-from console.common.metrics import registry_to_serve, route_of, serve_metrics
-from console.common.tenancy import organization_scope
-from provisioning.services import reconciling
+from console.base.common import metrics, outbox
+from console.base.common.metrics import registry_to_serve, route_of, serve_metrics
+from console.base.common.tenancy import organization_scope
+from provisioning.reconciling import service as reconciling
 from tests.metrics_page import documented, told
 
 ORGANIZATION = "org_aaaaaaaaaaaaaaaaaaaa"

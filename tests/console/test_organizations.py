@@ -2,14 +2,14 @@
 
 import pytest
 
-from console.accounts import services
-from console.accounts.choices import Standing
-from console.accounts.models import Organization
-from console.accounts.signals import produce_suspension_changed, standing_changed
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.choices import Standing
+from console.base.accounts.models import Organization
+from console.base.accounts.signals import produce_suspension_changed, standing_changed
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.cases import assert_problem
 
 CURRENT = "/organizations/current"

@@ -10,10 +10,10 @@ from django.db import connections, transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 
-from console.common import outbox
-from console.common.clock import now
-from console.common.models import OutboxEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common import outbox
+from console.base.common.clock import now
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import organization_scope, system_scope
 
 ORGANIZATION = "org_aaaaaaaaaaaaaaaaaaaa"
 LIMIT_S = 60

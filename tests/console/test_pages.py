@@ -7,7 +7,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.test import AsyncClient, Client
 
-from console.common.conf import config
+from console.base.common.conf import config
 from tests.console.cases import assert_problem
 
 SCRIPT = "assets/index-AbC123_x.js"

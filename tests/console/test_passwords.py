@@ -9,11 +9,11 @@ from django.core import mail
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from console.accounts.models import PasswordReset, User
-from console.accounts.services import passwords
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import PasswordReset, User
+from console.base.accounts.services import passwords
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.asgi import application
-from console.cli.client import segment
-from console.common.paths import PartedRequest, name_of
+from console.base.common.paths import PartedRequest, name_of
+from console.programs.cli.client import segment
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

@@ -17,11 +17,11 @@ from django.urls import get_resolver
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from console.accounts.services import api_keys
-from console.common import errors, ids, locks
-from console.common.api import pagination, problems
-from console.common.conf import config
-from console.common.requests import client_address
+from console.base.accounts.services import api_keys
+from console.base.common import errors, ids, locks
+from console.base.common.api import pagination, problems
+from console.base.common.conf import config
+from console.base.common.requests import client_address
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 

@@ -4,9 +4,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from console.accounts.models import Organization
-from console.common.actor import Role
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Organization
+from console.base.common.actor import Role
+from console.base.common.tenancy import organization_scope
 from metering.models import UsageRow
 from provisioning.choices import Intent
 from provisioning.models import Cluster

@@ -4,11 +4,11 @@ import uuid
 
 import pytest
 
-from console.accounts import services
-from console.accounts.models import Project, RoleBinding
-from console.common.actor import Role, system_actor
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import Project, RoleBinding
+from console.base.common.actor import Role, system_actor
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console import cases
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

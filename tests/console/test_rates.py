@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from django.test import Client
 
-from console.common import rates
-from console.common.conf import config
-from console.common.rates import WINDOW_S, Rates
+from console.base.common import rates
+from console.base.common.conf import config
+from console.base.common.rates import WINDOW_S, Rates
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.redis import running_redis
@@ -20,7 +20,7 @@ def limits(monkeypatch):
     """Sets limits for one test, within one moment: its requests are all in one window."""
     begin = time.time()
     moment = SimpleNamespace(time=lambda: begin)
-    for module in ("console.common.rates", "limits.storage.memory", "limits.strategies"):
+    for module in ("console.base.common.rates", "limits.storage.memory", "limits.strategies"):
         monkeypatch.setattr(f"{module}.time", moment)
 
     def limit(**values):

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from rest_framework.renderers import JSONRenderer as FrameworkRenderer
 
-from console.common.api.renderers import JSONRenderer
+from console.base.common.api.renderers import JSONRenderer
 
 
 @pytest.mark.parametrize(

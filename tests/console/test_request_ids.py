@@ -6,12 +6,12 @@ import logging
 import pytest
 from celery import current_app, shared_task
 
-from console.common import outbox
-from console.common.logs import JsonFormatter, TextFormatter
-from console.common.models import OutboxEntry
-from console.common.requests import RequestIdFilter, current_request_id, in_request
-from console.common.task_requests import add_request_id
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common import outbox
+from console.base.common.logs import JsonFormatter, TextFormatter
+from console.base.common.models import OutboxEntry
+from console.base.common.requests import RequestIdFilter, current_request_id, in_request
+from console.base.common.task_requests import add_request_id
+from console.base.common.tenancy import organization_scope, system_scope
 
 ORGANIZATION = "org_aaaaaaaaaaaaaaaaaaaa"
 REQUEST = "req_of_this_test"

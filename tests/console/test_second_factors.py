@@ -5,10 +5,10 @@ import pytest
 from django.core import mail
 from django.core.management import CommandError, call_command
 
-from console.accounts.models import RecoveryCode, SecondFactor
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import RecoveryCode, SecondFactor
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.factories import AGAIN, PASSWORD

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from console.accounts import services
-from console.accounts.models import ApiKey, ServiceAccount
-from console.common.actor import Permission, Role, system_actor
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import ApiKey, ServiceAccount
+from console.base.common.actor import Permission, Role, system_actor
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from tests.console import cases
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

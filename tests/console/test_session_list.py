@@ -4,13 +4,13 @@ from datetime import timedelta
 
 from django.contrib.sessions.models import Session
 
-from console.accounts import services
-from console.accounts.models import ApiKey, Membership, UserSession
-from console.accounts.services import sessions
-from console.common.actor import Actor, ActorKind, Role
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import ApiKey, Membership, UserSession
+from console.base.accounts.services import sessions
+from console.base.common.actor import Actor, ActorKind, Role
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import Browser, signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

@@ -5,10 +5,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from console.accounts.models import Membership
-from console.common.actor import Role
-from console.common.conf import config
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Membership
+from console.base.common.actor import Role
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.console.factories import PASSWORD, make_user

@@ -9,14 +9,14 @@ from django.contrib.auth import get_user_model
 from django.core import mail
 from django.db import connection, connections
 
-from console.accounts.models import Membership, Organization
-from console.accounts.services import verification
-from console.accounts.signals import organization_signed_up, organization_verified
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.conf import config
-from console.common.requests import network_of
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Membership, Organization
+from console.base.accounts.services import verification
+from console.base.accounts.signals import organization_signed_up, organization_verified
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.requests import network_of
+from console.base.common.tenancy import organization_scope, system_scope
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient
 from tests.console.outbox import run_outbox

@@ -5,12 +5,12 @@ import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from console.accounts.models import User, UserSession
-from console.common.clock import now
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import User, UserSession
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope, system_scope
+from console.base.limits import services as limits
 from console.incidents.models import Incident
-from console.limits import services as limits
 from tests.console.browsers import Browser, staff_browser
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient

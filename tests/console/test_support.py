@@ -3,8 +3,8 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient
 

@@ -14,11 +14,11 @@ from django.db import transaction
 from django.db.utils import DataError, ProgrammingError
 
 from billing.models import Budget, BudgetEvent
-from console.accounts.models import Organization, PasswordReset, User
+from console.base.accounts.models import Organization, PasswordReset, User
+from console.base.common import rates
+from console.base.common.clock import now
+from console.base.common.ids import new_id
 from console.celery import app
-from console.common import rates
-from console.common.clock import now
-from console.common.ids import new_id
 from console.settings.schedule import BEAT_SCHEDULE
 from tests.console.fuzzing.planted import plant
 from tests.console.guards import without_row_security

@@ -8,12 +8,12 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
-from console.accounts.models import ApiKey, Membership, Organization
-from console.accounts.services import create_api_key
-from console.common.actor import Role, system_actor
-from console.common.audit import record_audit
-from console.common.models import AuditEntry
-from console.common.tenancy import (
+from console.base.accounts.models import ApiKey, Membership, Organization
+from console.base.accounts.services import create_api_key
+from console.base.common.actor import Role, system_actor
+from console.base.common.audit import record_audit
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import (
     current_scope,
     enter_organization,
     organization_scope,
@@ -32,18 +32,21 @@ SYSTEM_SCOPE_CALLERS = {
     ("billing/services/mailing.py", "sweep_mails"),  # a sweep
     ("billing/services/voiding.py", "void_invoice"),  # a person's command
     ("billing/budgets/evaluation.py", "evaluate_budgets"),  # a sweep
-    ("console/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
-    ("console/accounts/services/authentication.py", "_write_last_use"),  # after the request
-    ("console/accounts/services/authentication.py", "_write_last_seen"),  # after the request
-    ("console/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
-    ("console/accounts/services/memberships.py", "organizations_of"),  # where the user belongs
-    ("console/accounts/services/invitations.py", "accept_invitation"),  # whose token it is
-    ("console/accounts/services/verification.py", "request_verification"),  # whose address it is
-    ("console/accounts/services/verification.py", "verify_email"),  # what the user owns
-    ("console/common/idempotency.py", "purge_expired"),  # a sweep
-    ("console/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
-    ("console/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
-    ("console/common/outbox.py", "sweep_outbox"),  # a sweep
+    ("console/base/accounts/services/authentication.py", "authenticate_key"),  # whose key it is
+    ("console/base/accounts/services/authentication.py", "_write_last_use"),  # after the request
+    ("console/base/accounts/services/authentication.py", "_write_last_seen"),  # after the request
+    ("console/base/accounts/services/authentication.py", "actor_of_user"),  # where the user belongs
+    ("console/base/accounts/services/memberships.py", "organizations_of"),  # where the user belongs
+    ("console/base/accounts/services/invitations.py", "accept_invitation"),  # whose token it is
+    (
+        "console/base/accounts/services/verification.py",
+        "request_verification",
+    ),  # whose address it is
+    ("console/base/accounts/services/verification.py", "verify_email"),  # what the user owns
+    ("console/base/common/idempotency.py", "purge_expired"),  # a sweep
+    ("console/base/common/metrics.py", "collect"),  # what operators see: counts, and nobody's names
+    ("console/base/common/outbox.py", "dispatch_entry"),  # a sweep, and what a commit leaves to do
+    ("console/base/common/outbox.py", "sweep_outbox"),  # a sweep
     ("metering/services/agreement.py", "gone_clusters"),  # a day is of every organisation
     ("metering/services/agreement.py", "keep_result"),
     ("metering/services/agreement.py", "owners_of"),
@@ -61,11 +64,14 @@ SYSTEM_SCOPE_CALLERS = {
     ("metering/services/publishing.py", "publish"),  # a day is of every organisation
     ("metering/services/quality.py", "note_quality"),  # for staff
     ("metering/services/status.py", "meter_status"),  # for staff
-    ("provisioning/services/credential_expiry.py", "expire_credentials"),  # a sweep
-    ("provisioning/services/credential_use.py", "note_credential_uses"),  # of a whole cell
-    ("provisioning/services/announcing.py", "settle_announcements"),  # a sweep
-    ("provisioning/services/reconciling.py", "sweep_clusters"),  # a sweep
-    ("provisioning/services/reconciling.py", "forget_purged"),  # a sweep
+    ("provisioning/administration/services/credential_expiry.py", "expire_credentials"),  # a sweep
+    (
+        "provisioning/administration/services/credential_use.py",
+        "note_credential_uses",
+    ),  # of a whole cell
+    ("provisioning/administration/services/announcing.py", "settle_announcements"),  # a sweep
+    ("provisioning/reconciling/service.py", "sweep_clusters"),  # a sweep
+    ("provisioning/reconciling/service.py", "forget_purged"),  # a sweep
 }
 # Tables without an organisation: people, addresses, and Django's own.
 WITHOUT_ROW_SECURITY = {

@@ -8,11 +8,11 @@ import pytest
 from django.apps import apps
 from django.db import transaction
 
-from console.accounts.models import ApiKey
-from console.common import rates
-from console.common.actor import GRANTS, Permission, Role
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import ApiKey
+from console.base.common import rates
+from console.base.common.actor import GRANTS, Permission, Role
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.cases import assert_problem
 from tests.console.clients import ApiClient, content_of

@@ -12,15 +12,15 @@ from brokers.errors import InvalidError, MetadataError, UnavailableError
 from brokers.etcd import Etcd
 from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
-from console.accounts.models import User
-from console.common.clock import now, unix_ms
-from console.common.conf import config
-from console.common.models import OutboxEntry
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import User
+from console.base.common.clock import now, unix_ms
+from console.base.common.conf import config
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import organization_scope, system_scope
 from console.incidents import services
 from console.incidents.models import Incident, RestartCount
 from metering.models import HourStanding
-from provisioning.cell_notes import CellHealth, put_health
+from provisioning.cell.notes import CellHealth, put_health
 from provisioning.cells import cell_store
 from provisioning.models import Operation
 from tests.console.cases import assert_problem

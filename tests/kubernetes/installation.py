@@ -1,4 +1,4 @@
-"""`provisioning/kubernetes/` as somebody installs it: a copy with secrets of its own, rendered."""
+"""`provisioning/deliverables/kubernetes/` with secrets of its own, rendered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from provisioning.kubernetes.make_secrets import ASKED_FILES, ASKED_LINES, make_secrets
+from provisioning.deliverables.kubernetes.make_secrets import ASKED_FILES, ASKED_LINES, make_secrets
 
 Manifest = dict[str, Any]
 

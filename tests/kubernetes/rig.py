@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from brokers.secrets import super_password
-from provisioning.drivers.base import BrokerObservation, BrokerPlan, ClusterPlan
-from provisioning.drivers.kubernetes.api import Api
-from provisioning.drivers.kubernetes.driver import KubernetesDriver
-from provisioning.drivers.kubernetes.options import KubernetesOptions
+from provisioning.cell.drivers.base import BrokerObservation, BrokerPlan, ClusterPlan
+from provisioning.cell.drivers.kubernetes.api import Api
+from provisioning.cell.drivers.kubernetes.driver import KubernetesDriver
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 from tests.kubernetes.pod_process import Processes
 from tests.provisioning.driver_conformance import Rig
 

@@ -8,11 +8,11 @@ from http import HTTPStatus
 
 import pytest
 
-from provisioning.drivers.base import Answer, BrokerPlan, ClusterPlan
-from provisioning.drivers.kubernetes.api import Api, Lost
-from provisioning.drivers.kubernetes.cache import SETTLED_S
-from provisioning.drivers.kubernetes.driver import KubernetesDriver
-from provisioning.drivers.kubernetes.manifests import namespace_of
+from provisioning.cell.drivers.base import Answer, BrokerPlan, ClusterPlan
+from provisioning.cell.drivers.kubernetes.api import Api, Lost
+from provisioning.cell.drivers.kubernetes.cache import SETTLED_S
+from provisioning.cell.drivers.kubernetes.driver import KubernetesDriver
+from provisioning.cell.drivers.kubernetes.manifests import namespace_of
 from tests.kubernetes.control_plane import writes
 from tests.kubernetes.faulty_proxy import FAULTS, WATCH_FAULTS, FaultyProxy
 from tests.kubernetes.rig import options

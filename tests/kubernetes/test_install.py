@@ -9,9 +9,14 @@ from brokers import _core
 from brokers.secrets import read_cell_secret
 from console.settings.config import build_config
 from metering.agent import settings as agent_settings
-from provisioning.keeper import settings as keeper_settings
-from provisioning.keeper.kubernetes import KubernetesSettings
-from provisioning.kubernetes.make_secrets import ASKED_FILES, ASKED_LINES, main, make_secrets
+from provisioning.cell.keeper import settings as keeper_settings
+from provisioning.cell.keeper.kubernetes import KubernetesSettings
+from provisioning.deliverables.kubernetes.make_secrets import (
+    ASKED_FILES,
+    ASKED_LINES,
+    main,
+    make_secrets,
+)
 from tests.kubernetes import installation
 from tests.kubernetes.installation import SYSTEM, named, of_kind, pods_of
 

@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 import pytest
 
-from provisioning.drivers.base import BrokerPlan, BrokerState, ClusterPlan
-from provisioning.drivers.kubernetes.manifests import deployment, namespace_of
+from provisioning.cell.drivers.base import BrokerPlan, BrokerState, ClusterPlan
+from provisioning.cell.drivers.kubernetes.manifests import deployment, namespace_of
 from tests.kubernetes.control_plane import counted, writes
 from tests.kubernetes.rig import connect, options
 from tests.provisioning.driver_conformance import LIMIT_S, Watched, accepted, running

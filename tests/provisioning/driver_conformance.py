@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.drivers.base import (
+from provisioning.cell.drivers.base import (
     Answer,
     BrokerObservation,
     BrokerPlan,
@@ -26,7 +26,7 @@ from provisioning.drivers.base import (
     Driver,
     Outcome,
 )
-from provisioning.keeper.probe import scrape
+from provisioning.cell.keeper.probe import scrape
 
 # Never reached when all is well.
 LIMIT_S = 120.0

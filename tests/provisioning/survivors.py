@@ -7,8 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-from provisioning.drivers.files import SlotFiles, slots_in
-from provisioning.drivers.process import find
+from provisioning.cell.drivers.files import SlotFiles, slots_in
+from provisioning.cell.drivers.process import find
 
 
 def kill_survivors(run: Path) -> None:

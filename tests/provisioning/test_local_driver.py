@@ -6,9 +6,9 @@ import signal
 import pytest
 
 from brokers.secrets import super_password
-from provisioning.drivers.base import BrokerPlan, ClusterPlan
-from provisioning.drivers.local import LocalDriver
-from provisioning.drivers.slot import LocalOptions
+from provisioning.cell.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.cell.drivers.local import LocalDriver
+from provisioning.cell.drivers.slot import LocalOptions
 from tests.provisioning.driver_conformance import DriverConformance, Rig
 from tests.provisioning.survivors import kill_survivors
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from brokers.backoff import Backoff
-from provisioning.drivers import process
-from provisioning.drivers.base import Answer, BrokerPlan, BrokerState, ClusterPlan, Endpoints
-from provisioning.drivers.local import LocalDriver
-from provisioning.drivers.logs import LogLimits
-from provisioning.drivers.slot import LocalOptions
+from provisioning.cell.drivers import process
+from provisioning.cell.drivers.base import Answer, BrokerPlan, BrokerState, ClusterPlan, Endpoints
+from provisioning.cell.drivers.local import LocalDriver
+from provisioning.cell.drivers.logs import LogLimits
+from provisioning.cell.drivers.slot import LocalOptions
 from tests.provisioning.driver_conformance import (
     CLUSTER,
     LIMIT_S,

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioning.schedules import DAYS, Standing, minutes_of, schedules_of, standing, zone_of
+from provisioning.clusters.schedules import (
+    DAYS,
+    Standing,
+    minutes_of,
+    schedules_of,
+    standing,
+    zone_of,
+)
 
 ZURICH = "Europe/Zurich"
 WEEKDAYS = ["mon", "tue", "wed", "thu", "fri"]

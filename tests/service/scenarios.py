@@ -22,8 +22,8 @@ import confluent_kafka.admin
 import httpx
 import psycopg
 
-from console.supervisor import postgres
-from console.supervisor.processes import Identity, is_running, members_of
+from console.programs.supervisor import postgres
+from console.programs.supervisor.processes import Identity, is_running, members_of
 from tests.supervisor.run import Run, wait_until
 
 from .api import Api, Connection

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from console.supervisor.processes import Identity, identify, is_running, members_of
+from console.programs.supervisor.processes import Identity, identify, is_running, members_of
 from tests.ports import BLOCK, free_blocks
 
 ROOT = Path(__file__).resolve().parents[2]

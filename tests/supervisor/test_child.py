@@ -8,12 +8,12 @@ from io import StringIO
 
 import pytest
 
-from console.supervisor.child import Child, ChildSpec, back_off_s
-from console.supervisor.conditions import Says
-from console.supervisor.errors import StartError
-from console.supervisor.leftovers import Record
-from console.supervisor.output import Output
-from console.supervisor.processes import identify, members_of
+from console.programs.supervisor.child import Child, ChildSpec, back_off_s
+from console.programs.supervisor.conditions import Says
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.leftovers import Record
+from console.programs.supervisor.output import Output
+from console.programs.supervisor.processes import identify, members_of
 
 PATIENT = """
 import signal, sys

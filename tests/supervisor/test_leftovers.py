@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from console.supervisor.leftovers import Record, end_leftovers
-from console.supervisor.processes import identify, working_in
+from console.programs.supervisor.leftovers import Record, end_leftovers
+from console.programs.supervisor.processes import identify, working_in
 
 from .run import wait_until
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from brokers.secrets import read_cell_secret
+from console.programs.supervisor import home, migrations, services, space
+from console.programs.supervisor.banner import banner
+from console.programs.supervisor.errors import StartError, from_os_error, names_full_disk
+from console.programs.supervisor.lock import HomeLock
+from console.programs.supervisor.output import LogFile, Output
+from console.programs.supervisor.ports import Port, check_ports
 from console.settings.config import build_config
 from console.settings.schedule import BEAT_SCHEDULE, NIGHTLY_QUEUE, TASK_ROUTES
-from console.supervisor import home, migrations, services, space
-from console.supervisor.banner import banner
-from console.supervisor.errors import StartError, from_os_error, names_full_disk
-from console.supervisor.lock import HomeLock
-from console.supervisor.output import LogFile, Output
-from console.supervisor.ports import Port, check_ports
 from metering.agent.settings import load_settings as load_agent_settings
-from provisioning.keeper.settings import load_settings
+from provisioning.cell.keeper.settings import load_settings
 
 DAY_IN_ORDER = [
     *("postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "nightly", "beat")
@@ -122,7 +122,7 @@ def test_colours_are_for_terminals(tmp_path):
 
 
 def test_a_log_rolls_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("console.supervisor.output.LOG_BYTES_MAX", 100)
+    monkeypatch.setattr("console.programs.supervisor.output.LOG_BYTES_MAX", 100)
     log = LogFile(tmp_path / "web.log")
     for n in range(30):
         log.write(f"line {n:02}")

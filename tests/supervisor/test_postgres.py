@@ -11,11 +11,11 @@ import subprocess
 import psycopg
 import pytest
 
-from console.common.roles import prepare_database
+from console.base.common.roles import prepare_database
+from console.programs.supervisor import migrations, postgres
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.processes import working_in
 from console.settings.sections import Database
-from console.supervisor import migrations, postgres
-from console.supervisor.errors import StartError
-from console.supervisor.processes import working_in
 
 from .run import wait_until
 

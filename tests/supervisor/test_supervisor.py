@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
+from console.programs.supervisor import home, services
+from console.programs.supervisor.child import ChildSpec
+from console.programs.supervisor.conditions import Says
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.output import Output
+from console.programs.supervisor.processes import identify
+from console.programs.supervisor.supervisor import Supervisor
 from console.settings.config import build_config
-from console.supervisor import home, services
-from console.supervisor.child import ChildSpec
-from console.supervisor.conditions import Says
-from console.supervisor.errors import StartError
-from console.supervisor.output import Output
-from console.supervisor.processes import identify
-from console.supervisor.supervisor import Supervisor
 
 PART = """
 import signal, sys

@@ -8,7 +8,7 @@ import subprocess
 import httpx
 import pytest
 
-from console.supervisor.processes import is_running
+from console.programs.supervisor.processes import is_running
 
 from .run import Run, wait_until
 

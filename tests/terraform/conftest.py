@@ -17,7 +17,7 @@ from tests.terraform.door import Door
 from tests.terraform.estate import new_passwords
 from tests.terraform.workspace import Workspace
 
-SOURCE = ROOT / "provisioning/terraform"
+SOURCE = ROOT / "provisioning/deliverables/terraform"
 BUILD_TIMEOUT_S = 280
 
 

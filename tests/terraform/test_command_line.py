@@ -27,7 +27,7 @@ class Program:
     def start(self, *arguments):
         """Starts it; its output can be read."""
         return subprocess.Popen(
-            [sys.executable, "-m", "console.cli", *arguments],
+            [sys.executable, "-m", "console.programs.cli", *arguments],
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.PIPE,
@@ -123,7 +123,7 @@ def test_terraform_takes_over_what_is_exported(freshet, service, terraform, prov
 
 def managed():
     """All types of resources that the provider has, by their pages."""
-    pages = ROOT / "provisioning/terraform/docs/resources"
+    pages = ROOT / "provisioning/deliverables/terraform/docs/resources"
     return {f"freshet_{page.stem}" for page in pages.glob("*.md")}
 
 

@@ -13,7 +13,7 @@ from billing.money import readable
 from billing.parties import TaxUnknown
 from billing.periods import parse_month
 from billing.services.issuing import IssueReport, issue_month
-from console.common.errors import AppError
+from console.base.common.errors import AppError
 
 INTERRUPTED = 130
 NAMED_MAX = 10

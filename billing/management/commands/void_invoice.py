@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing.money import readable
 from billing.services.voiding import void_invoice
-from console.common.errors import AppError
+from console.base.common.errors import AppError
 
 
 class Command(BaseCommand):

@@ -12,7 +12,7 @@ from console.alerts import services
 from console.alerts.api import examples
 from console.alerts.api import serializers as shapes
 from console.alerts.models import Alert
-from console.common.api.views import (
+from console.base.common.api.views import (
     CreateAction,
     DestroyAction,
     ListAction,

@@ -6,8 +6,8 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 
 
 class Migration(migrations.Migration):
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("alr",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("alr",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -59,14 +59,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("generation", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(default=console.common.clock.now)),
+                ("created_at", models.DateTimeField(default=console.base.common.clock.now)),
                 (
                     "state",
                     models.CharField(
                         choices=[("ok", "OK"), ("firing", "Firing")], default="ok", max_length=16
                     ),
                 ),
-                ("changed_at", models.DateTimeField(default=console.common.clock.now)),
+                ("changed_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("contrary_since", models.DateTimeField(blank=True, null=True)),
                 ("evaluated_at", models.DateTimeField(blank=True, null=True)),
                 ("value", models.BigIntegerField(blank=True, null=True)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations
 
-from console.common.tenancy import enable_rls
+from console.base.common.tenancy import enable_rls
 
 
 class Migration(migrations.Migration):

@@ -8,10 +8,10 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from console.accounts.models import Organization
 from console.alerts.choices import AlertKind, AlertState
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.accounts.models import Organization
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 from provisioning.models import Cluster
 
 NAME_CHARS_MAX = 100

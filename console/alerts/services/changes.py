@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from console.accounts.models import Membership
 from console.alerts.choices import OF_GROUPS, AlertState
 from console.alerts.models import Alert
-from console.common import locks
-from console.common.actor import Actor, Permission, require
-from console.common.audit import record_audit
-from console.common.clock import now
-from console.common.errors import FieldError, ValidationFailed
-from console.limits.services import require_room
+from console.base.accounts.models import Membership
+from console.base.common import locks
+from console.base.common.actor import Actor, Permission, require
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.errors import FieldError, ValidationFailed
+from console.base.limits.services import require_room
 from provisioning.models import Cluster
 
 SETTINGS = ("name", "group", "threshold", "for_s", "emails")

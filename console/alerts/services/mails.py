@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.core.mail import EmailMessage
 
-from console.accounts.models import Membership
-from console.accounts.services import managing_addresses
 from console.alerts.choices import UNITS, AlertKind, AlertState
 from console.alerts.models import Alert
-from console.common.conf import config
-from console.common.outbox import enqueue_task
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Membership
+from console.base.accounts.services import managing_addresses
+from console.base.common.conf import config
+from console.base.common.outbox import enqueue_task
+from console.base.common.tenancy import organization_scope
 
 TASK = "alerts.send_alert_mail"
 TEXT = """\

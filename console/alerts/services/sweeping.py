@@ -14,11 +14,11 @@ from console.alerts.models.alert import GROUP_CHARS_MAX
 from console.alerts.rules import Reading, Standing, judge
 from console.alerts.services.mails import enqueue_mail
 from console.alerts.services.readings import read_figures
-from console.common import locks
-from console.common.actor import system_actor
-from console.common.audit import record_audit
-from console.common.clock import now
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common import locks
+from console.base.common.actor import system_actor
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope, system_scope
 from provisioning.choices import Intent
 
 logger = logging.getLogger(__name__)

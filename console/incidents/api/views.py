@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.api.views import ListAction, RetrieveAction
+from console.base.common.api.views import ListAction, RetrieveAction
 from console.incidents.api import examples
 from console.incidents.api import serializers as shapes
 from console.incidents.choices import SHOWN_STATES

@@ -4,8 +4,8 @@ import functools
 
 from django.db import migrations, models
 
-import console.common.clock
-import console.common.ids
+import console.base.common.clock
+import console.base.common.ids
 
 
 class Migration(migrations.Migration):
@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.CharField(
-                        default=functools.partial(console.common.ids.new_id, *("inc",)),
+                        default=functools.partial(console.base.common.ids.new_id, *("inc",)),
                         editable=False,
                         max_length=32,
                         primary_key=True,
@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                 ),
                 ("title", models.CharField(max_length=200)),
                 ("updates", models.JSONField(default=list)),
-                ("opened_at", models.DateTimeField(default=console.common.clock.now)),
+                ("opened_at", models.DateTimeField(default=console.base.common.clock.now)),
                 ("closed_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={

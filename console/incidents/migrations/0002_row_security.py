@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import migrations
 from django.db.migrations.operations import RunSQL
 
-from console.common.tenancy import EVERY_ORGANIZATION, SETTING, enable_rls
+from console.base.common.tenancy import EVERY_ORGANIZATION, SETTING, enable_rls
 
 SCOPE = f"current_setting('{SETTING}', true)"
 OWN = f"organization_id = {SCOPE} OR {SCOPE} = '{EVERY_ORGANIZATION}'"

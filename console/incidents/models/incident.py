@@ -7,8 +7,8 @@ from functools import partial
 from django.db import models
 from django.db.models import Q
 
-from console.common.clock import now
-from console.common.ids import ID_CHARS_MAX, new_id
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
 from console.incidents.choices import IncidentKind, IncidentState
 
 TITLE_CHARS_MAX = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from console.common.ids import ID_CHARS_MAX
+from console.base.common.ids import ID_CHARS_MAX
 
 
 class RestartCount(models.Model):

@@ -10,8 +10,8 @@ from django.db.models import Count, Min
 
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
-from console.common.conf import config
-from console.common.models import OutboxEntry
+from console.base.common.conf import config
+from console.base.common.models import OutboxEntry
 from console.incidents import restarts
 from console.incidents.models import RestartCount
 from console.incidents.rules import (
@@ -23,8 +23,8 @@ from console.incidents.rules import (
 )
 from metering.models import HourStanding
 from provisioning.cells import cell_store, metadata_out_of_space
+from provisioning.clusters.services.deletion_guard import cell_health
 from provisioning.models import Cluster, Operation
-from provisioning.services.deletion_guard import cell_health
 
 logger = logging.getLogger(__name__)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.core.mail import EmailMessage
 
-from console.accounts.models import User
-from console.accounts.services import managing_addresses
-from console.common.conf import config
-from console.common.outbox import enqueue_task
-from console.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
+from console.base.accounts.models import User
+from console.base.accounts.services import managing_addresses
+from console.base.common.conf import config
+from console.base.common.outbox import enqueue_task
+from console.base.common.tenancy import NO_ORGANIZATION, organization_scope, system_scope
 from console.incidents.choices import IncidentKind, IncidentState
 from console.incidents.models import Incident
 

@@ -8,9 +8,9 @@ from typing import assert_never
 
 from django.db import transaction
 
-from console.common import locks
-from console.common.clock import now
-from console.common.tenancy import system_scope
+from console.base.common import locks
+from console.base.common.clock import now
+from console.base.common.tenancy import system_scope
 from console.incidents.choices import IncidentKind, IncidentState
 from console.incidents.models import Incident
 from console.incidents.models.incident import TITLE_CHARS_MAX

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.accounts.api.authentication import PersonAuthentication
-from console.accounts.models import User
-from console.common.actor import Actor, ActorKind, Role
-from console.common.api.schema import Schema
-from console.common.api.views import ApiViewSet, SerializerType
-from console.common.tenancy import system_scope
+from console.base.accounts.api.authentication import PersonAuthentication
+from console.base.accounts.models import User
+from console.base.common.actor import Actor, ActorKind, Role
+from console.base.common.api.schema import Schema
+from console.base.common.api.views import ApiViewSet, SerializerType
+from console.base.common.tenancy import system_scope
 from console.staff.api.permissions import StaffOnly
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample
 
+from console.base.limits.api.examples import REQUEST
 from console.incidents.api.examples import INCIDENT
-from console.limits.api.examples import REQUEST
-from provisioning.api.examples import CLUSTER_ID, OPERATION
+from provisioning.clusters.api.examples import CLUSTER_ID, OPERATION
 
 ORGANIZATION_ID = "org_5w4mzn6yt2ba3k2jq7v5"
 ORGANIZATION: dict[str, str] = {"id": ORGANIZATION_ID, "name": "Acme"}

@@ -6,9 +6,9 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from console.accounts.errors import StaffSecondFactorRequired
-from console.accounts.models import User, UserSession
-from console.common.errors import NotAuthenticated, PermissionDenied
+from console.base.accounts.errors import StaffSecondFactorRequired
+from console.base.accounts.models import User, UserSession
+from console.base.common.errors import NotAuthenticated, PermissionDenied
 
 
 class StaffOnly(BasePermission):

@@ -8,16 +8,17 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from console.base.limits.api.serializers import LimitRequestSerializer
+from console.base.limits.choices import LimitRequestState
+from console.base.limits.models import LimitRequest
+from console.base.limits.models.request import TEXT_CHARS_MAX, VALUE_MAX
 from console.incidents.api.serializers import IncidentSerializer
 from console.incidents.choices import IncidentState
-from console.limits.api.serializers import LimitRequestSerializer
-from console.limits.choices import LimitRequestState
-from console.limits.models import LimitRequest
-from console.limits.models.request import TEXT_CHARS_MAX, VALUE_MAX
 from console.staff.cells import CellStanding
-from provisioning.api.cluster_serializers import OperationSerializer
-from provisioning.cell_notes import CellHealth
+from provisioning.cell.notes import CellHealth
 from provisioning.choices import OperationState
+from provisioning.clusters.api.cluster_serializers import OperationSerializer
+from provisioning.clusters.services.observation import observe_cluster
 from provisioning.models import BreakGlass, Cluster
 from provisioning.models.break_glass import (
     LASTS_S_DEFAULT,
@@ -26,7 +27,6 @@ from provisioning.models.break_glass import (
     REASON_CHARS_MAX,
     REASON_CHARS_MIN,
 )
-from provisioning.services.observation import observe_cluster
 
 ORGANIZATION_ID = r"^org_[a-z2-7]{20}$"
 

@@ -10,17 +10,17 @@ from rest_framework import status as http_status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.errors import NotFound
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.errors import NotFound
+from console.base.common.tenancy import organization_scope, system_scope
+from console.base.limits import services as limits
+from console.base.limits.models import LimitRequest
 from console.incidents.models import Incident
-from console.limits import services as limits
-from console.limits.models import LimitRequest
 from console.staff.api import examples
 from console.staff.api import serializers as shapes
 from console.staff.api.bases import StaffViewSet, named
 from console.staff.cells import list_cells
+from provisioning.clusters.services.deletion_guard import break_glass
 from provisioning.models import BreakGlass, Cluster, Operation
-from provisioning.services.deletion_guard import break_glass
 
 
 class StaffCellViewSet(StaffViewSet):

@@ -9,10 +9,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.common.api.permissions import Anyone
-from console.common.api.views import ApiView
-from console.common.conf import config
-from console.common.errors import NotFound
+from console.base.common.api.permissions import Anyone
+from console.base.common.api.views import ApiView
+from console.base.common.conf import config
+from console.base.common.errors import NotFound
 from console.web.local_mail import newest_mails
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from metering.models import ProvisionalMinute
 
 GIB = 2**30

@@ -7,9 +7,9 @@ from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
 from billing.models import BudgetEvent
-from console.common.actor import Role
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.actor import Role
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from tests.billing.budgets.conftest import T0
 from tests.billing.budgets.spending import spend, spend_more
 from tests.console import cases

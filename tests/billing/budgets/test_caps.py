@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from billing.budgets.caps import budget_caps
 from billing.budgets.changes import create_budget, lock_budgets, remove_budget, update_budget
 from billing.models import Budget
-from console.common.actor import system_actor
-from console.common.ids import random_text
-from console.common.tenancy import organization_scope
+from console.base.common.actor import system_actor
+from console.base.common.ids import random_text
+from console.base.common.tenancy import organization_scope
 from tests.billing.budgets.conftest import T0
 from tests.billing.budgets.spending import spend, spend_more
 from tests.console.factories import make_tenant

@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 
 from billing.estimate import SHARES_MAX
-from console.accounts.models import Organization
-from console.common.actor import Role, system_actor
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Organization
+from console.base.common.actor import Role, system_actor
+from console.base.common.tenancy import organization_scope
 from metering.models import ClusterCoverage, TopicName
 from metering.periods import to_ms
-from provisioning.services.clusters import create_cluster
+from provisioning.clusters.services.clusters import create_cluster
 from tests.billing.budgets.spending import (
     FREE_INGRESS,
     GIB,

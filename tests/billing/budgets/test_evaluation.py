@@ -12,11 +12,11 @@ from billing import tasks
 from billing.budgets import evaluation
 from billing.budgets.changes import create_budget, lock_budgets
 from billing.models import Budget, BudgetEvent
-from console.accounts.models import Membership
-from console.accounts.signals import produce_suspension_changed
-from console.common.actor import Role, system_actor
-from console.common.models import OutboxEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Membership
+from console.base.accounts.signals import produce_suspension_changed
+from console.base.common.actor import Role, system_actor
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import organization_scope
 from console.settings.schedule import BEAT_SCHEDULE
 from tests.billing.budgets.conftest import T0
 from tests.billing.budgets.spending import spend, spend_more

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 from billing.spending import spent_by_organization, totals_by_organization
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.services import provisional_month_totals
 from tests.billing.budgets.spending import FREE_INGRESS, INGRESS_A_CENT, cluster_of, spend, use
 from tests.metering.console.world import Used, publish_day

@@ -22,20 +22,22 @@ from billing.services.issuing import issue_month
 from billing.services.store import document_store
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import Acl, QuotaEntity, Sample
-from console.accounts import services as accounts
-from console.accounts.choices import PrincipalType
-from console.accounts.models import Organization, UserSession
 from console.alerts.services import create_alert
-from console.common.actor import Actor, Role, system_actor
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts import services as accounts
+from console.base.accounts.choices import PrincipalType
+from console.base.accounts.models import Organization, UserSession
+from console.base.common.actor import Actor, Role, system_actor
+from console.base.common.tenancy import organization_scope, system_scope
+from console.base.limits import services as limits
 from console.incidents.models import Incident
-from console.limits import services as limits
 from metering.models import UsageRow
-from provisioning.acl_ids import acl_id
+from provisioning.administration.acl_ids import acl_id
+from provisioning.administration.services import credentials
+from provisioning.administration.services.quotas import ShownQuota
 from provisioning.cells import cell_store
+from provisioning.clusters.services import clusters
 from provisioning.models import Cluster
-from provisioning.services import clusters, credentials, reconciling
-from provisioning.services.quotas import ShownQuota
+from provisioning.reconciling import service as reconciling
 from tests.billing.world import invoices_of
 from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient

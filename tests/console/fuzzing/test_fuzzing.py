@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 from django.db import transaction
 
-from console.accounts.models import User
-from console.common import rates
+from console.base.accounts.models import User
+from console.base.common import rates
 from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient, content_of
 from tests.console.fuzzing.cases import CHECKS, is_foreign, leaked, send, text_of, variants
@@ -49,7 +49,7 @@ def world(django_db_setup, django_db_blocker):
         transaction.atomic(),
     ):
         # Nobody is there to wake a cluster.
-        patch.setattr("provisioning.services.brokers.WAKE_TIMEOUT_S", 0.0)
+        patch.setattr("provisioning.clusters.services.brokers.WAKE_TIMEOUT_S", 0.0)
         rates.forget()
         own, foreign = plant("Acme"), plant("Globex")
         yield own, foreign, foreign.marks(), foreign.rows(), foreign.metadata()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from console.accounts import services
-from console.accounts.models import UserSession
-from console.common.actor import Permission, Role, system_actor
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import UserSession
+from console.base.common.actor import Permission, Role, system_actor
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from tests.console.browsers import signed_in
 from tests.console.factories import (
     AGAIN,

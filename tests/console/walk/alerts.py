@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from console.alerts.services import create_alert
-from console.common.actor import Permission, system_actor
-from console.common.tenancy import organization_scope
+from console.base.common.actor import Permission, system_actor
+from console.base.common.tenancy import organization_scope
 from tests.console.factories import Tenant
 from tests.console.walk.provisioning import made_cluster
 from tests.console.walk.routes import Parameters, Route

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.common.actor import Permission
+from console.base.common.actor import Permission
 from tests.console.walk.routes import Route
 
 ROUTES = [

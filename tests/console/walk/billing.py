@@ -9,9 +9,9 @@ from billing.services import numbers
 from billing.services.documents import store_document
 from billing.services.issuing import issue_month
 from billing.services.store import document_store
-from console.accounts.models import Organization
-from console.common.actor import Permission, system_actor
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import Organization
+from console.base.common.actor import Permission, system_actor
+from console.base.common.tenancy import organization_scope
 from tests.billing.world import invoices_of
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.accounts.models import User
+from console.base.accounts.models import User
 from tests.console.browsers import signed_in
 from tests.console.clients import ApiClient
 from tests.console.factories import Tenant, with_second_factor

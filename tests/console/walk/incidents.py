@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.common.actor import Permission
-from console.common.tenancy import organization_scope
+from console.base.common.actor import Permission
+from console.base.common.tenancy import organization_scope
 from console.incidents.models import Incident
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route

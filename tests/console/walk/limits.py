@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from console.common.actor import Permission, system_actor
-from console.common.tenancy import organization_scope
-from console.limits import services
+from console.base.common.actor import Permission, system_actor
+from console.base.common.tenancy import organization_scope
+from console.base.limits import services
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from console.common.actor import Permission
-from console.common.tenancy import organization_scope
+from console.base.common.actor import Permission
+from console.base.common.tenancy import organization_scope
 from metering.models import UsageRow
 from tests.billing.world import make_cluster
 from tests.console.factories import Tenant

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from brokers.metadata_records import Acl, QuotaEntity
-from console.common.actor import Permission, system_actor
-from console.common.tenancy import organization_scope
-from provisioning.acl_ids import acl_id
+from console.base.common.actor import Permission, system_actor
+from console.base.common.tenancy import organization_scope
+from provisioning.administration.acl_ids import acl_id
+from provisioning.administration.services import acls, credentials, quotas, topics
 from provisioning.cells import cell_store
+from provisioning.clusters.services import clusters
 from provisioning.models import Cluster
-from provisioning.services import acls, clusters, credentials, quotas, reconciling, topics
+from provisioning.reconciling import service as reconciling
 from tests.console.factories import Tenant
 from tests.console.walk.routes import Parameters, Route
 from tests.provisioning.control.world import prepare_cell, put_status

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from console.common.actor import Permission
-from console.common.ids import new_id
+from console.base.common.actor import Permission
+from console.base.common.ids import new_id
 from tests.console.factories import Tenant
 
 

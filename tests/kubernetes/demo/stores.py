@@ -18,9 +18,9 @@ import boto3
 from psycopg import OperationalError, connect
 from psycopg.conninfo import make_conninfo
 
-from console.common.roles import prepare_database
+from console.base.common.roles import prepare_database
+from console.programs.supervisor import postgres, redis
 from console.settings.sections import Database
-from console.supervisor import postgres, redis
 from tests.kubernetes.installation import ROOT
 from tests.peer.processes import bound_command, stop_servers
 

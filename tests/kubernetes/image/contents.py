@@ -169,7 +169,9 @@ def _sources(package: str) -> Iterator[Path]:
     ).stdout
     for name in sorted(filter(None, listed.decode().split("\0"))):
         path = ROOT / name
-        if path.exists() and not name.startswith(("brokers/core/", "provisioning/terraform/")):
+        if path.exists() and not name.startswith(
+            ("brokers/core/", "provisioning/deliverables/terraform/")
+        ):
             yield path
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from brokers.config import overrides_of
-from console.common.conf import config
+from console.base.common.conf import config
 from tests.kubernetes.pods.packages import ROOT
 from tests.kubernetes.pods.world import PodCell
 from tests.peer.processes import bound_command, stop_servers

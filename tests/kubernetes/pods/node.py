@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from provisioning.drivers.kubernetes.api import Api, Lost
+from provisioning.cell.drivers.kubernetes.api import Api, Lost
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.pods import packages
 from tests.kubernetes.pods.needs import cgroup_trees

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from billing.services.issuing import issue_month
-from console.accounts.models import Project
-from console.common.conf import config
-from console.common.tenancy import organization_scope, system_scope
+from console.base.accounts.models import Project
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.choices import RunState
 from metering.models import ProvisionalMinute, UsageRow
 from metering.services.ingest import ingest_usage

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from provisioning.drivers.kubernetes.manifests import namespace_of
+from provisioning.cell.drivers.kubernetes.manifests import namespace_of
 from tests.brokers.lanes import CLOSE
 from tests.gateway.cells import GatewayServer, until
 from tests.gateway.test_wake import login

@@ -15,10 +15,10 @@ from typing import Any
 
 from brokers.metadata import CellStore, ClusterStatus
 from brokers.secrets import create_cell_secret
-from provisioning.drivers.kubernetes.manifests import SETTINGS_FOLDER, namespace_of
-from provisioning.drivers.kubernetes.options import KubernetesOptions, Resources
-from provisioning.keeper.kubernetes import KubernetesSettings
-from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.cell.drivers.kubernetes.manifests import SETTINGS_FOLDER, namespace_of
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions, Resources
+from provisioning.cell.keeper.kubernetes import KubernetesSettings
+from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from tests.brokers.logscan import LogScan
 from tests.etcd import EtcdServer
 from tests.gateway.cells import Cell, until

@@ -1,4 +1,4 @@
-"""Settings, progress, health and what else is small."""
+"""Settings, progress and what else is small."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.sections import SettingsError
-from metering.agent.clock import Clock
-from metering.agent.health import Health
 from metering.agent.metrics import Metrics
 from metering.agent.progress import (
     ClusterProgress,
@@ -199,26 +197,6 @@ def test_brokers_count_for_whole_seconds_within_a_window():
     lives = [BrokerLife(1, 1500, 4499), BrokerLife(2, 0, 10**9), BrokerLife(3, 70_000, 80_000)]
     rows = {row.incarnation: row.quantity for row in broker_rows((0, MINUTE_MS), lives)}
     assert rows == {1: 2, 2: 60}
-
-
-def test_health_says_what_is_wrong():
-    health = Health(period_s=15)
-    assert health.reason(1000.0) is None
-    assert health.failed("no disk") is True
-    assert health.failed("no disk") is False
-    assert health.reason(0.0) == "no disk"
-    assert health.passed(10.0) is True
-    assert health.passed(20.0) is False
-    assert health.reason(79.0) is None
-    assert health.reason(81.0) == "no pass ended for 61 s"
-
-
-def test_the_clock_never_goes_back(monkeypatch):
-    clock = Clock()
-    first = clock.now_ms()
-    assert first > 1_700_000_000_000
-    monkeypatch.setattr("time.time_ns", lambda: 0)
-    assert clock.now_ms() == first
 
 
 def test_a_lane_is_kept_at_the_further_place_whoever_saves_last():

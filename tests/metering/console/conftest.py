@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from django.utils import timezone
 
-from console.common.conf import config
+from console.base.common.conf import config
 from metering.events.store import FolderUsageStore
 from metering.periods import to_ms
 from tests.console import conftest as console

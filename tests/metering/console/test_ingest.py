@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from console.common.conf import config
-from console.common.tenancy import organization_scope, system_scope
-from console.common.uses import principals_used
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope, system_scope
+from console.base.common.uses import principals_used
 from metering.choices import FileState
 from metering.events.keys import manifest_key
 from metering.events.store import FolderUsageStore

@@ -5,8 +5,8 @@ import threading
 import pytest
 from django.db import connection, connections
 
-from console.common import locks
-from console.common.tenancy import system_scope
+from console.base.common import locks
+from console.base.common.tenancy import system_scope
 from metering.models import LaneCoverage, ProvisionalMinute, UsageFile
 from metering.periods import MINUTE_MS, to_ms
 from metering.services import absorbing, ingest

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from console.common import metered
-from console.common.tenancy import organization_scope
+from console.base.common import metered
+from console.base.common.tenancy import organization_scope
 from metering.models import HourStanding
 from metering.periods import HOUR
 from tests.metering.console.conftest import NOON

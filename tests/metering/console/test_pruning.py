@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.models import FileCoverage, RollupRun, UsageFile, UsageRow
 from metering.services.pruning import FILES_KEPT, FOLDERS_KEPT, prune, prune_files, prune_folders
 from metering.services.rollup import roll_up, work_folder

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from console.common.clock import now
-from console.common.conf import config
-from console.common.locks import lock_key
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.locks import lock_key
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.choices import RunState
 from metering.errors import DayNotOver, DayNotRolledUp, ReconcileBusy, RollupFailed, UnknownCell
 from metering.events.keys import log_key

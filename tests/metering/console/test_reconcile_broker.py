@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from django.core.management import CommandError, call_command
 
 from brokers.locations import local_path
-from console.common.conf import config
-from console.common.tenancy import organization_scope
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope
 from metering.agent.agent import Agent, Share
 from metering.agent.cluster import Cell
 from metering.agent.files import UsageWriter

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from django.db import connection
 
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import QualityKind, RunState
 from metering.errors import (
     DayNotOver,

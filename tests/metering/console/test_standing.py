@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from console.common.tenancy import system_scope
+from console.base.common.tenancy import system_scope
 from metering.events.manifests import ClusterCoverage
 from metering.models import HourStanding
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms

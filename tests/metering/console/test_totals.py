@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.db import IntegrityError, ProgrammingError, transaction
 
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding, UsageRow
 from metering.periods import days_of_month, month_span
 from metering.services import (

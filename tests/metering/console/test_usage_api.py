@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from console.common.actor import Role
-from console.common.tenancy import organization_scope, system_scope
+from console.base.common.actor import Role
+from console.base.common.tenancy import organization_scope, system_scope
 from metering.models import HourStanding, UsageRow
 from metering.periods import DAY, HOUR, HOUR_MS, MINUTE_MS, day_start, to_ms
 from metering.services.ingest import ingest_usage

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-from console.common.clock import now
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import RunState
 from metering.models import (
     ClusterCoverage,

@@ -10,8 +10,8 @@ from datetime import date
 
 import pytest
 
-from console.common.conf import config
-from console.common.tenancy import system_scope
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
 from metering.choices import RunState
 from metering.models import ProvisionalMinute, UsageRow
 from metering.services.rollup import roll_up

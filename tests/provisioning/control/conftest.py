@@ -4,11 +4,11 @@ import uuid
 
 import pytest
 
-from console.common import metered
-from console.common.tenancy import organization_scope
+from console.base.common import metered
+from console.base.common.tenancy import organization_scope
 from provisioning.cells import cell_store
 from provisioning.models import Cluster
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import conftest as console
 from tests.provisioning.control.world import (
     access_of,

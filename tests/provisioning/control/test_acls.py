@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from brokers.errors import UnavailableError
-from console.common.conf import config
+from console.base.common.conf import config
 from provisioning.cells import cluster_store
 from tests.console import cases
 from tests.provisioning.control.world import failing, lost

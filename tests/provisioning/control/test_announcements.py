@@ -9,13 +9,13 @@ from django.db import connections
 
 from brokers.errors import UnavailableError
 from brokers.metadata_records import Acl
-from console.common.actor import system_actor
-from console.common.clock import now
-from console.common.locks import lock_key
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.actor import system_actor
+from console.base.common.clock import now
+from console.base.common.locks import lock_key
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
+from provisioning.administration.services import acls, announcing
 from provisioning.models import Announcement, Cluster
-from provisioning.services import acls, announcing
 from tests.provisioning.control.world import failing
 
 ENTRY = Acl(

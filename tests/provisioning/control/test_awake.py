@@ -12,11 +12,11 @@ from confluent_kafka import Consumer
 from django.test import AsyncClient
 
 from brokers.metadata_records import BrokerStatus, Sample
-from console.accounts.models import ApiKey
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts.models import ApiKey
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from provisioning import kafka
-from provisioning.api import streams
+from provisioning.administration.api import streams
 from provisioning.kafka import NewRecord
 from tests.console import cases
 from tests.provisioning.control.world import put_status, running_broker
@@ -341,7 +341,7 @@ def test_waking_waits_for_brokers(api, path, cluster_id, cell):
 
 
 def test_what_does_not_wake_in_time_is_told(api, path, monkeypatch):
-    monkeypatch.setattr("provisioning.services.brokers.WAKE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("provisioning.clusters.services.brokers.WAKE_TIMEOUT_S", 0.0)
     response = api().get(f"{path}/topics/t/messages", query={"wake": "true"})
     cases.assert_problem(response, 503, "cluster_starting")
 

@@ -6,15 +6,15 @@ import zipfile
 
 import pytest
 
-from console.accounts.errors import OrganizationClosed
-from console.accounts.models import Organization
-from console.accounts.signals import organization_closed
-from console.common.actor import system_actor
-from console.common.clock import now
-from console.common.tenancy import organization_scope
+from console.base.accounts.errors import OrganizationClosed
+from console.base.accounts.models import Organization
+from console.base.accounts.signals import organization_closed
+from console.base.common.actor import system_actor
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
 from provisioning.choices import OperationType
+from provisioning.clusters.services import clusters
 from provisioning.models import Cluster, Operation
-from provisioning.services import clusters
 from tests.console import cases
 from tests.console.browsers import signed_in
 from tests.console.clients import content_of

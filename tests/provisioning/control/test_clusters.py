@@ -6,11 +6,11 @@ import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from console.accounts.choices import Standing
-from console.accounts.services.organizations import set_standing
-from console.common.errors import Conflict
+from console.base.accounts.choices import Standing
+from console.base.accounts.services.organizations import set_standing
+from console.base.common.errors import Conflict
+from provisioning.clusters.services import clusters
 from provisioning.models import CellPort
-from provisioning.services import clusters
 from tests.console import cases
 from tests.console.queries import count_queries
 from tests.provisioning.control.world import failing, put_status

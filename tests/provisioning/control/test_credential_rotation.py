@@ -6,11 +6,12 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from brokers.errors import UnavailableError, UnknownOutcomeError
-from console.common.clock import now
-from console.common.models import AuditEntry
+from console.base.common.clock import now
+from console.base.common.models import AuditEntry
+from provisioning.administration.services import credential_expiry
 from provisioning.cells import cluster_store
 from provisioning.models import Credential
-from provisioning.services import credential_expiry, reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import access_of, failing, lost, running_broker
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from provisioning.services.credential_use import note_credential_uses
+from provisioning.administration.services.credential_use import note_credential_uses
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -6,11 +6,11 @@ import uuid
 import pytest
 
 from brokers.errors import UnavailableError, UnknownOutcomeError
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from provisioning.cells import cluster_store
 from provisioning.models import Credential
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import failing, lost
 

@@ -1,6 +1,6 @@
 """Topics that come back, those that nobody knew, and records that go."""
 
-from console.common.models import AuditEntry
+from console.base.common.models import AuditEntry
 from provisioning import kafka
 from provisioning.cells import cluster_store
 from provisioning.kafka import NewRecord

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from console.common.clock import now, unix_ms
-from console.common.tenancy import organization_scope
-from provisioning.cell_notes import KEEPER, CellHealth, health_of, put_health, removal_of
+from console.base.common.clock import now, unix_ms
+from console.base.common.tenancy import organization_scope
+from provisioning.cell.notes import KEEPER, CellHealth, health_of, put_health, removal_of
 from provisioning.models import BreakGlass, Cluster
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.console.browsers import staff_browser
 from tests.provisioning.control.world import put_status
@@ -159,5 +159,5 @@ def test_the_word_on_a_purged_cluster_is_given_again(
 
 
 def test_a_cell_that_cannot_be_asked_holds_nothing(api, cluster_id, monkeypatch):
-    monkeypatch.setattr("provisioning.services.deletion_guard.cell_health", lambda: None)
+    monkeypatch.setattr("provisioning.clusters.services.deletion_guard.cell_health", lambda: None)
     assert delete(api, cluster_id).status_code == 202

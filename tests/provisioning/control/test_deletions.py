@@ -6,13 +6,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from console.common import metered
-from console.common.clock import unix_ms
-from console.common.conf import config
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common import metered
+from console.base.common.clock import unix_ms
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from provisioning.models import Cluster
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import put_status
 

@@ -7,7 +7,8 @@ import pytest
 from brokers.metadata_records import BrokerStatus
 from provisioning import kafka
 from provisioning.cells import cluster_store
-from provisioning.services import reconciling, samples
+from provisioning.reconciling import samples
+from provisioning.reconciling import service as reconciling
 from tests.console.clients import ApiClient
 from tests.provisioning.control.world import access_of, put_status, running_broker
 

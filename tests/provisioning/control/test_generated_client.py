@@ -10,9 +10,9 @@ from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
-from console.common.tenancy import system_scope
+from console.base.common.tenancy import system_scope
 from provisioning.models import Cluster
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console.fuzzing.described import labels
 from tests.provisioning.control.generated import NAME, generate_client
 from tests.provisioning.control.world import put_status

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from brokers.metadata_records import Sample
-from console.cli.client import segment
+from console.programs.cli.client import segment
 from tests.console import cases
 from tests.provisioning.control.world import access_of, running_broker
 

@@ -10,15 +10,15 @@ from brokers.etcd_access import PASSWORD_FILE
 from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
 from brokers.secrets import create_cell_secret, metadata_password, read_cell_secret
-from console.common.conf import config
-from console.common.tenancy import system_scope
-from provisioning.drivers.kubernetes.options import KubernetesOptions
-from provisioning.keeper.kubernetes import KubernetesSettings
-from provisioning.keeper.plan import cluster_plan
-from provisioning.keeper.records import Spec, SpecState
-from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from console.base.common.conf import config
+from console.base.common.tenancy import system_scope
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
+from provisioning.cell.keeper.kubernetes import KubernetesSettings
+from provisioning.cell.keeper.plan import cluster_plan
+from provisioning.cell.keeper.records import Spec, SpecState
+from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.models import Cluster
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
 

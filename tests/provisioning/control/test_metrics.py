@@ -6,7 +6,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
 from brokers.metadata_records import BrokerStatus, Sample
-from provisioning.services.metrics import lag_by_topic
+from provisioning.administration.services.metrics import lag_by_topic
 from tests.console.cases import assert_problem
 from tests.provisioning.control.world import failing, put_status
 

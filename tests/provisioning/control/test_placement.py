@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from provisioning.services.placement import host_label
+from provisioning.clusters.services.placement import host_label
 
 
 @pytest.mark.parametrize(

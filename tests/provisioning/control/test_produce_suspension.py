@@ -4,10 +4,10 @@ import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import ClusterStore
-from console.accounts.services import set_produce_suspension
+from console.base.accounts.services import set_produce_suspension
 from provisioning import tasks
 from provisioning.cells import cluster_store
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.console.outbox import run_outbox
 from tests.provisioning.control.clients import (

@@ -7,11 +7,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
-from console.accounts import services
-from console.accounts.models import RoleBinding
-from console.common.actor import Role, system_actor
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts import services
+from console.base.accounts.models import RoleBinding
+from console.base.common.actor import Role, system_actor
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from provisioning.models import Cluster
 from tests.console.cases import assert_problem
 from tests.console.factories import make_project, make_project_key
@@ -159,7 +159,7 @@ def test_a_live_tail_ends_with_the_right_to_it(api, tenant, other, make_cluster,
 
 @pytest.mark.django_db(transaction=True)
 def test_waiting_for_an_operation_ends_with_the_key(api, tenant, monkeypatch):
-    from provisioning.api import clusters  # noqa: PLC0415
+    from provisioning.clusters.api import clusters  # noqa: PLC0415
 
     secret = make_project_key(tenant, tenant.project, Role.DEVELOPER)
     made = api(secret).post("/clusters", {"name": "waited"}).json()

@@ -6,12 +6,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from brokers.errors import UnavailableError
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import ProtocolChange
-from console.common.ids import is_id
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.ids import is_id
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
+from provisioning.administration.services.protocol_changes import entry_of, ingest_protocol_changes
 from provisioning.cells import cluster_store
-from provisioning.services import reconciling
-from provisioning.services.protocol_changes import entry_of, ingest_protocol_changes
+from provisioning.reconciling import service as reconciling
 from tests.provisioning.control.clients import client_settings
 from tests.provisioning.control.world import failing, running_broker
 

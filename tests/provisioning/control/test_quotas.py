@@ -5,7 +5,7 @@ from confluent_kafka import Producer
 
 from brokers.errors import UnavailableError
 from brokers.metadata_records import QuotaEntity
-from console.common.conf import config
+from console.base.common.conf import config
 from provisioning.cells import cluster_store
 from tests.console import cases
 from tests.provisioning.control.world import access_of, failing, lost, running_broker

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.metadata_records import BrokerStatus, ClusterSpec, ClusterStatus, Phase
-from provisioning import reconcile
 from provisioning.choices import OperationType
-from provisioning.reconcile import Observed, RunningOperation, Wanted, plan
+from provisioning.reconciling import plan as reconcile
+from provisioning.reconciling.plan import Observed, RunningOperation, Wanted, plan
 
 BROKER = BrokerStatus(slot=0, link="", kafka="127.0.0.1:1", metrics="")
 

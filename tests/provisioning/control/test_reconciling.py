@@ -8,20 +8,21 @@ from django.db import IntegrityError, connection, transaction
 
 from brokers.errors import ConflictError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import CellStore, ClusterStore
-from console.accounts.choices import Standing
-from console.accounts.services import set_standing
-from console.common import locks
-from console.common.actor import system_actor
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import OutboxEntry
-from console.common.tenancy import organization_scope
+from console.base.accounts.choices import Standing
+from console.base.accounts.services import set_standing
+from console.base.common import locks
+from console.base.common.actor import system_actor
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import OutboxEntry
+from console.base.common.tenancy import organization_scope
 from provisioning import tasks
-from provisioning.cell_notes import removal_of
+from provisioning.cell.notes import removal_of
 from provisioning.cells import cluster_store
 from provisioning.choices import OperationState, OperationType
+from provisioning.clusters.services import clusters, operations
 from provisioning.models import CellPort, Cluster, Operation
-from provisioning.services import clusters, operations, reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.console.factories import make_tenant
 from tests.provisioning.control.world import failing, lost, prepare_cell, put_status

@@ -8,14 +8,15 @@ import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from console.common.clock import now
-from console.common.conf import config
-from console.common.models import AuditEntry
-from provisioning import reconcile as plans
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.models import AuditEntry
+from provisioning.administration.services import unrecorded
 from provisioning.cells import cell_store, cluster_store
 from provisioning.choices import Intent
 from provisioning.models import Cluster, Operation
-from provisioning.services import reconciling, unrecorded
+from provisioning.reconciling import plan as plans
+from provisioning.reconciling import service as reconciling
 from tests.console import cases
 from tests.provisioning.control.world import failing
 

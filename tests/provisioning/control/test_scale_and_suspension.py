@@ -2,8 +2,8 @@
 
 import pytest
 
-from console.common.clock import now
-from console.limits.models import LimitGrant, LimitRequest
+from console.base.common.clock import now
+from console.base.limits.models import LimitGrant, LimitRequest
 from provisioning.cells import cluster_store
 from provisioning.models import Cluster
 from tests.console import cases

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
-from provisioning.reconcile import Observed
-from provisioning.services import reconciling
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
+from provisioning.reconciling import service as reconciling
+from provisioning.reconciling.plan import Observed
 from tests.console import cases
 from tests.provisioning.control.world import put_status
 

@@ -8,11 +8,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
-from console.accounts.models import ApiKey, Membership, Organization
-from console.common.actor import Role
-from console.common.clock import now
-from console.common.tenancy import organization_scope
-from provisioning.api import streams
+from console.base.accounts.models import ApiKey, Membership, Organization
+from console.base.common.actor import Role
+from console.base.common.clock import now
+from console.base.common.tenancy import organization_scope
+from provisioning.administration.api import streams
 from provisioning.kafka.worker.tail import BATCH_S, POLL_S
 from provisioning.models import Cluster
 from tests.console.browsers import signed_in

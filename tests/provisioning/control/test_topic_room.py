@@ -6,9 +6,9 @@ import pytest
 
 from brokers.metadata import ClusterStore
 from brokers.metadata_records import OrphanedTopic
-from console.common.conf import config
+from console.base.common.conf import config
+from provisioning.administration.services import topic_room
 from provisioning.cells import cluster_store
-from provisioning.services import topic_room
 from tests.console import cases
 from tests.console import conftest as console
 

@@ -8,11 +8,11 @@ import pytest
 
 from brokers.errors import UnavailableError, UnknownOutcomeError
 from brokers.metadata import ClusterStore
-from console.common.conf import config
-from provisioning.api.topic_serializers import TopicSerializer
+from console.base.common.conf import config
+from provisioning.administration.api.topic_serializers import TopicSerializer
+from provisioning.administration.services.topics import list_topics
 from provisioning.cells import cluster_store
 from provisioning.models import Cluster
-from provisioning.services.topics import list_topics
 from tests.console import cases
 from tests.provisioning.control.world import failing, lost
 

@@ -12,7 +12,7 @@ from unittest import mock
 from brokers import Broker, metadata
 from brokers.metadata_records import BrokerStatus, ClusterStatus, Phase
 from brokers.secrets import create_cell_secret, read_cell_secret, super_password
-from console.common.conf import config
+from console.base.common.conf import config
 from provisioning import cells
 from provisioning.kafka import SUPER_USER, Access
 

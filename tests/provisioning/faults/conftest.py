@@ -4,7 +4,7 @@ import pytest
 from celery import current_app
 
 from brokers.metadata import CellStore
-from console.common import metered
+from console.base.common import metered
 from tests.console.factories import make_tenant
 from tests.provisioning.control.world import prepare_cell
 from tests.provisioning.faults.estate import Estate, store_address

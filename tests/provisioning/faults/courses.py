@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from console.accounts import services as accounts
-from console.accounts.choices import Standing
-from console.common.actor import system_actor
-from console.common.conf import config
-from console.common.tenancy import organization_scope
-from console.limits import services as limits
-from console.limits.models import LimitRequest
+from console.base.accounts import services as accounts
+from console.base.accounts.choices import Standing
+from console.base.common.actor import system_actor
+from console.base.common.conf import config
+from console.base.common.tenancy import organization_scope
+from console.base.limits import services as limits
+from console.base.limits.models import LimitRequest
 from provisioning.choices import Intent
 from tests.console.browsers import signed_in
 from tests.console.factories import make_tenant

@@ -22,19 +22,21 @@ from django.db.models import F
 
 from brokers.metadata import CellStore, ClusterStore
 from brokers.metadata_records import ClusterStatus
-from console.common import outbox, rates
-from console.common.actor import system_actor
-from console.common.clock import now
-from console.common.conf import config
-from console.common.ids import is_id
-from console.common.models import AuditEntry, OutboxEntry
-from console.common.tenancy import organization_scope
-from provisioning.cell_notes import removal_of
+from console.base.common import outbox, rates
+from console.base.common.actor import system_actor
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.ids import is_id
+from console.base.common.models import AuditEntry, OutboxEntry
+from console.base.common.tenancy import organization_scope
+from provisioning.administration.services import announcing, credential_expiry
+from provisioning.cell.notes import removal_of
 from provisioning.choices import UNFINISHED, Intent, OperationState
+from provisioning.clusters.services import clusters
 from provisioning.models import Announcement, CellPort, Cluster, Credential, Operation
 from provisioning.models.cluster import RESTORABLE
-from provisioning.reconcile import SLEEP_SOON_MS
-from provisioning.services import announcing, clusters, credential_expiry, reconciling
+from provisioning.reconciling import service as reconciling
+from provisioning.reconciling.plan import SLEEP_SOON_MS
 from tests.console.clients import ApiClient
 from tests.console.factories import Tenant
 from tests.provisioning.faults.seam import Killed, Seam

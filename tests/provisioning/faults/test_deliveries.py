@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.common.tenancy import organization_scope
+from console.base.common.tenancy import organization_scope
 from provisioning.choices import Intent
 from provisioning.models import Operation
-from provisioning.services import reconciling
+from provisioning.reconciling import service as reconciling
 from tests.provisioning.faults.estate import Estate, ago
 from tests.provisioning.faults.seam import NOT_OF_COMMITS, Fault
 

@@ -17,12 +17,13 @@ from celery import Celery
 from django.db import connections
 from redis import Redis
 
-from console.common.actor import system_actor
-from console.common.models import AuditEntry
-from console.common.tenancy import organization_scope
+from console.base.common.actor import system_actor
+from console.base.common.models import AuditEntry
+from console.base.common.tenancy import organization_scope
 from provisioning.cells import cell_store
+from provisioning.clusters.services import clusters
 from provisioning.models import Operation
-from provisioning.services import clusters, reconciling
+from provisioning.reconciling import service as reconciling
 from tests.console.factories import make_tenant
 from tests.provisioning.control.world import prepare_cell, put_status
 from tests.redis import running_redis

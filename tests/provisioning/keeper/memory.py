@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from provisioning.cell_notes import CellHealth, Removal
-from provisioning.keeper.records import Spec, Status, StoreError, Wake, Wanted
+from provisioning.cell.keeper.records import Spec, Status, StoreError, Wake, Wanted
+from provisioning.cell.notes import CellHealth, Removal
 
 
 class MemoryStore:

@@ -12,8 +12,8 @@ from typing import Self
 
 from brokers.metadata import CellStore, ClusterSpec, ClusterStatus, Sample
 from brokers.secrets import create_cell_secret
-from provisioning.drivers.process import identify
-from provisioning.keeper.settings import KeeperSettings, settings_toml
+from provisioning.cell.drivers.process import identify
+from provisioning.cell.keeper.settings import KeeperSettings, settings_toml
 from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,7 @@ CLUSTER = "cl_a"
 
 
 class KeeperServer:
-    """`python -m provisioning.keeper`, which cannot outlive the test. Its brokers can."""
+    """`python -m provisioning.cell.keeper`, which cannot outlive the test. Its brokers can."""
 
     def __init__(self, settings: KeeperSettings, name: str = "keeper") -> None:
         folder = settings.cell.secret.parent
@@ -36,7 +36,7 @@ class KeeperServer:
 
     def start(self, *, wait: bool = True) -> None:
         """Starts it, and waits until it keeps the cell."""
-        command = [sys.executable, "-m", "provisioning.keeper", "--config", str(self.config)]
+        command = [sys.executable, "-m", "provisioning.cell.keeper", "--config", str(self.config)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 bound_command(command), stdout=subprocess.PIPE, stderr=log, cwd=ROOT

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioning.drivers.base import (
+from provisioning.cell.drivers.base import (
     BrokerObservation,
     BrokerState,
     ClusterObservation,
     Endpoints,
 )
-from provisioning.keeper.decide import (
+from provisioning.cell.keeper.decide import (
     Apply,
     ForgetWake,
     Reading,
@@ -25,7 +25,7 @@ from provisioning.keeper.decide import (
     View,
     decide,
 )
-from provisioning.keeper.records import Phase, Spec, SpecState, Status, Wake
+from provisioning.cell.keeper.records import Phase, Spec, SpecState, Status, Wake
 
 RULES = Rules()
 NOW = 1_000_000_000

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.etcd import MemberStatus
-from provisioning.drivers.base import BrokerObservation, BrokerState, ClusterObservation
-from provisioning.keeper.guard import (
+from provisioning.cell.drivers.base import BrokerObservation, BrokerState, ClusterObservation
+from provisioning.cell.keeper.guard import (
     PAUSE_MS,
     Crowd,
     Guard,
@@ -13,8 +13,8 @@ from provisioning.keeper.guard import (
     Replaced,
     guarded,
 )
-from provisioning.keeper.health import START_MS, Beat, beat_of, health_of_cell
-from provisioning.keeper.records import Phase, Status
+from provisioning.cell.keeper.health import START_MS, Beat, beat_of, health_of_cell
+from provisioning.cell.keeper.records import Phase, Status
 
 RULES = GuardRules()
 NOW = 1_000_000_000

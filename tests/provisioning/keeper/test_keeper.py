@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.drivers.base import BrokerState
-from provisioning.drivers.process import identify
-from provisioning.keeper.probe import connections_in, scrape
-from provisioning.keeper.records import Phase, SpecState
+from provisioning.cell.drivers.base import BrokerState
+from provisioning.cell.drivers.process import identify
+from provisioning.cell.keeper.probe import connections_in, scrape
+from provisioning.cell.keeper.records import Phase, SpecState
 from tests.provisioning.driver_conformance import LossyDriver
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, World, kill, until
 from tests.provisioning.survivors import kill_survivors

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from brokers.sections import SettingsError
-from provisioning.drivers.kubernetes.manifests import settings_secret
-from provisioning.drivers.kubernetes.options import KubernetesOptions, Resources
-from provisioning.keeper.kubernetes import (
+from provisioning.cell.drivers.kubernetes.manifests import settings_secret
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions, Resources
+from provisioning.cell.keeper.kubernetes import (
     FILES_BYTES_MAX,
     BrokerFiles,
     KubernetesSettings,
     make_driver,
     make_folder,
 )
-from provisioning.keeper.plan import cluster_plan
-from provisioning.keeper.records import Spec, SpecState
-from provisioning.keeper.settings import (
+from provisioning.cell.keeper.plan import cluster_plan
+from provisioning.cell.keeper.records import Spec, SpecState
+from provisioning.cell.keeper.settings import (
     CellSettings,
     KeeperSettings,
     LoopSettings,

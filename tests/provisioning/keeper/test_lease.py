@@ -11,10 +11,10 @@ import pytest
 from brokers.errors import MetadataError
 from brokers.etcd import Etcd
 from brokers.locations import EtcdLocation, metadata_location
-from provisioning.keeper.cellstore import CellRecords
-from provisioning.keeper.lease import KEY, KeeperLease, LeaseLostError
-from provisioning.keeper.records import StoreError
-from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.cell.keeper.cellstore import CellRecords
+from provisioning.cell.keeper.lease import KEY, KeeperLease, LeaseLostError
+from provisioning.cell.keeper.records import StoreError
+from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from tests.etcd import running_etcd
 from tests.provisioning.keeper.processes import LIMIT_S, KeeperServer
 from tests.provisioning.keeper.test_store import STATUS

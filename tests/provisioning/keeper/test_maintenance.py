@@ -10,14 +10,19 @@ import pytest
 from brokers.errors import InvalidError
 from brokers.etcd import COMPACTED, Etcd
 from brokers.locations import EtcdLocation, metadata_location
-from provisioning.cell_notes import health_of
-from provisioning.keeper import maintenance
-from provisioning.keeper.__main__ import lease_of, maintenance_of
-from provisioning.keeper.clock import Clock
-from provisioning.keeper.lease import KeeperLease
-from provisioning.keeper.maintenance import KEY, EtcdMaintenance
-from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.settings import CellSettings, DriverSettings, KeeperSettings, LoopSettings
+from console.base.runtime.clock import Clock, SteadyClock
+from provisioning.cell.keeper import maintenance
+from provisioning.cell.keeper.__main__ import lease_of, maintenance_of
+from provisioning.cell.keeper.lease import KeeperLease
+from provisioning.cell.keeper.maintenance import KEY, EtcdMaintenance
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.settings import (
+    CellSettings,
+    DriverSettings,
+    KeeperSettings,
+    LoopSettings,
+)
+from provisioning.cell.notes import health_of
 from tests.etcd import running_etcd
 from tests.provisioning.keeper.processes import LIMIT_S, Cell, KeeperServer
 from tests.provisioning.survivors import kill_survivors
@@ -30,7 +35,6 @@ class SetClock(Clock):
     """A time that a test sets."""
 
     def __init__(self):
-        super().__init__()
         self.at_ms = 1_800_000_000_000
 
     def now_ms(self):
@@ -77,9 +81,9 @@ class Kept:
 
     def told(self, name):
         """The value of a metric; None where it has none."""
-        lines = self.metrics.render({}, {}).splitlines()
+        lines = self.metrics.render().splitlines()
         values = [line.split()[1] for line in lines if line.startswith(f"freshet_keeper_{name} ")]
-        return int(values[0]) if values else None
+        return float(values[0]) if values else None
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +262,7 @@ def test_a_cell_in_sqlite_has_none(tmp_path):
     settings = settings_of(tmp_path, str(tmp_path / "metadata.sqlite"))
     lease = lease_of(settings)
     assert lease is None
-    assert maintenance_of(settings, Metrics(), Clock(), lease) is None
+    assert maintenance_of(settings, Metrics(), SteadyClock(), lease) is None
 
 
 def page(keeper):
@@ -289,7 +293,7 @@ def test_clusters_are_served_while_their_history_goes(tmp_path):
             with KeeperServer(replace(settings, keeper=loop)) as keeper:
 
                 def compactions():
-                    return int(page(keeper)["freshet_keeper_etcd_compactions_total"])
+                    return float(page(keeper)["freshet_keeper_etcd_compactions_total"])
 
                 for cluster_id in ("cl_a", "cl_b"):
                     before = compactions()
@@ -302,6 +306,6 @@ def test_clusters_are_served_while_their_history_goes(tmp_path):
                 )
                 assert 0 < told.etcd_in_use_bytes <= told.etcd_file_bytes
                 assert told.etcd_quota_bytes == settings.keeper.etcd_quota_bytes
-                assert int(page(keeper)["freshet_keeper_etcd_file_bytes"]) > 0
+                assert float(page(keeper)["freshet_keeper_etcd_file_bytes"]) > 0
         finally:
             kill_survivors(settings.keeper.folder / "run")

@@ -1,4 +1,4 @@
-"""The keeper's small parts: probe, prober, sampler, lock, pages, metrics, clock."""
+"""The keeper's small parts: probe, prober, sampler, lock, metrics."""
 
 import asyncio
 import json
@@ -11,21 +11,20 @@ from contextlib import asynccontextmanager
 import pytest
 
 from brokers.etcd import MemberStatus
-from provisioning.drivers.base import BrokerObservation, BrokerState, Endpoints
-from provisioning.keeper.clock import Clock
-from provisioning.keeper.http import Pages
-from provisioning.keeper.lock import KeeperLock
-from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.probe import connections_in, scrape, topics_in
-from provisioning.keeper.prober import Pace, Prober
-from provisioning.keeper.records import Phase
-from provisioning.keeper.sampler import (
+from console.base.runtime.clock import SteadyClock
+from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
+from provisioning.cell.keeper.lock import KeeperLock
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.probe import connections_in, scrape, topics_in
+from provisioning.cell.keeper.prober import Pace, Prober
+from provisioning.cell.keeper.records import Phase
+from provisioning.cell.keeper.sampler import (
     CONTENT_BYTES_MAX,
     COUNTERS_EVERY_MS,
     Sampler,
     bounded,
 )
-from provisioning.keeper.store import AsyncStore
+from provisioning.cell.keeper.store import AsyncStore
 from tests.metrics_page import documented, told
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.world import CLUSTER, LIMIT_S, ROOT, until
@@ -146,7 +145,9 @@ def broker(slot, name, metrics):
 @asynccontextmanager
 async def probing():
     rounds = []
-    prober = Prober(Clock(), Metrics(), Pace(0.01, LIMIT_S), lambda: rounds.append(prober.reading))
+    prober = Prober(
+        SteadyClock(), Metrics(), Pace(0.01, LIMIT_S), lambda: rounds.append(prober.reading)
+    )
     task = asyncio.create_task(prober.run())
     try:
         yield prober, rounds
@@ -180,7 +181,7 @@ def test_connections_of_all_brokers_count():
 def test_pages_are_of_now_or_of_the_last_round_of_all():
     async def scenario():
         async with answering(page(2)) as a, answering(page(3)) as b:
-            prober = Prober(Clock(), Metrics(), Pace(LIMIT_S, LIMIT_S), lambda: None)
+            prober = Prober(SteadyClock(), Metrics(), Pace(LIMIT_S, LIMIT_S), lambda: None)
             prober.look_at([broker(0, "a", a), broker(1, "b", b)])
             first = await prober.pages_now()
             assert [connections_in(answer) for answer in first] == [2, 3]
@@ -209,7 +210,7 @@ def test_a_broker_that_does_not_answer_is_counted_by_its_name():
     asyncio.run(scenario())
 
 
-class LaterClock(Clock):
+class LaterClock(SteadyClock):
     """The time, and what a test lets pass."""
 
     def __init__(self):
@@ -415,43 +416,6 @@ def test_a_holder_that_wrote_nothing_is_another_keeper(tmp_path, text):
     holder.release()
 
 
-async def asked(address, request):
-    host, port = address.rsplit(":", 1)
-    reader, writer = await asyncio.open_connection(host, int(port))
-    try:
-        writer.write(request)
-        answer = await reader.read()
-    finally:
-        writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
-    return head.split(b"\r\n")[0].decode(), body.decode()
-
-
-def test_pages():
-    reason: list[str] = []
-
-    async def scenario():
-        pages = Pages(lambda: "x 1\n", lambda: reason[0] if reason else None)
-        address = await pages.start("127.0.0.1:0")
-        get = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
-        assert await asked(address, get % b"/metrics") == ("HTTP/1.1 200 OK", "x 1\n")
-        assert await asked(address, get % b"/healthz?x=1") == ("HTTP/1.1 200 OK", "ok\n")
-        reason.append("no store")
-        status, text = await asked(address, get % b"/healthz")
-        assert (status, text) == ("HTTP/1.1 503 Service Unavailable", "no store\n")
-        assert (await asked(address, get % b"/x"))[0] == "HTTP/1.1 404 Not Found"
-        head = get.replace(b"GET", b"HEAD")
-        assert await asked(address, head % b"/metrics") == ("HTTP/1.1 200 OK", "")
-        post = get.replace(b"GET", b"POST")
-        assert (await asked(address, post % b"/metrics"))[0] == "HTTP/1.1 405 Method Not Allowed"
-        # Closed without a word; what was sent and not read makes that a reset.
-        with pytest.raises(ConnectionError):
-            await asked(address, b"x" * 200_000)
-        await pages.close()
-
-    asyncio.run(scenario())
-
-
 def test_metrics_are_counted_and_rendered():
     metrics = Metrics()
     metrics.count("wakes")
@@ -460,24 +424,26 @@ def test_metrics_are_counted_and_rendered():
     metrics.woke(99.0)
     metrics.leading = True
     metrics.etcd = MemberStatus(file_bytes=7, in_use_bytes=5, quota_bytes=0)
-    lines = metrics.render({Phase.RUNNING: 3}, {BrokerState.WAITING: 2}).splitlines()
-    assert 'freshet_keeper_brokers{state="waiting"} 2' in lines
-    assert 'freshet_keeper_brokers{state="running"} 0' in lines
+    metrics.phases = lambda: {Phase.RUNNING: 3}
+    metrics.brokers = lambda: {BrokerState.WAITING: 2}
+    lines = metrics.render().splitlines()
+    assert 'freshet_keeper_brokers{state="waiting"} 2.0' in lines
+    assert 'freshet_keeper_brokers{state="running"} 0.0' in lines
     for line in (
-        "freshet_keeper_leading 1",
-        'freshet_keeper_clusters{phase="running"} 3',
-        'freshet_keeper_clusters{phase="asleep"} 0',
-        "freshet_keeper_wakes_total 1",
-        "freshet_keeper_restarts_total 0",
-        'freshet_keeper_wake_seconds_bucket{le="0.1"} 0',
-        'freshet_keeper_wake_seconds_bucket{le="0.2"} 1',
-        'freshet_keeper_wake_seconds_bucket{le="0.3"} 2',
-        'freshet_keeper_wake_seconds_bucket{le="30.0"} 2',
-        'freshet_keeper_wake_seconds_bucket{le="+Inf"} 3',
-        "freshet_keeper_wake_seconds_sum 99.400000",
-        "freshet_keeper_wake_seconds_count 3",
-        "freshet_keeper_etcd_file_bytes 7",
-        "freshet_keeper_etcd_in_use_bytes 5",
+        "freshet_keeper_leading 1.0",
+        'freshet_keeper_clusters{phase="running"} 3.0',
+        'freshet_keeper_clusters{phase="asleep"} 0.0',
+        "freshet_keeper_wakes_total 1.0",
+        "freshet_keeper_restarts_total 0.0",
+        'freshet_keeper_wake_seconds_bucket{le="0.1"} 0.0',
+        'freshet_keeper_wake_seconds_bucket{le="0.2"} 1.0',
+        'freshet_keeper_wake_seconds_bucket{le="0.3"} 2.0',
+        'freshet_keeper_wake_seconds_bucket{le="30.0"} 2.0',
+        'freshet_keeper_wake_seconds_bucket{le="+Inf"} 3.0',
+        "freshet_keeper_wake_seconds_sum 99.4",
+        "freshet_keeper_wake_seconds_count 3.0",
+        "freshet_keeper_etcd_file_bytes 7.0",
+        "freshet_keeper_etcd_in_use_bytes 5.0",
     ):
         assert line in lines
     # A quota that there is not has no value.
@@ -490,7 +456,7 @@ def test_metrics_are_counted_and_rendered():
 
 def test_the_keeper_needs_neither_django_nor_postgresql():
     code = (
-        "import sys, provisioning.keeper.__main__, provisioning.keeper.groups\n"
+        "import sys, provisioning.cell.keeper.__main__, provisioning.cell.keeper.groups\n"
         "print(sorted({m.split('.')[0] for m in sys.modules} & {'django', 'psycopg', 'celery',"
         " 'confluent_kafka'}))"
     )
@@ -500,11 +466,5 @@ def test_the_keeper_needs_neither_django_nor_postgresql():
     assert result.stdout == "[]\n"
 
 
-def test_the_clock_never_goes_back():
-    clock = Clock()
-    times = [clock.now_ms() for _ in range(1000)]
-    assert times == sorted(times)
-
-
 def test_the_page_is_what_the_keeper_tells():
-    assert told(Metrics().render({}, {})) == documented("Keeper")
+    assert told(Metrics().render()) == documented("Keeper")

@@ -19,15 +19,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from brokers.secrets import super_password
-from provisioning.kafka import SUPER_USER, Connection
-from provisioning.kafka.worker.clients import Access
-from provisioning.keeper.settings import (
+from provisioning.cell.keeper.settings import (
     CellSettings,
     DriverSettings,
     KeeperSettings,
     LoopSettings,
     settings_toml,
 )
+from provisioning.kafka import SUPER_USER, Connection
+from provisioning.kafka.worker.clients import Access
 from tests.provisioning.kafka.hostile import join_alone, log_in
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, ROOT, Cell, KeeperServer, alive
 from tests.provisioning.survivors import kill_survivors
@@ -247,8 +247,8 @@ def test_a_second_keeper_stands_by_and_takes_over(settings, cell):
         second.wait_ready()
         try:
             assert cell.running() == pid
-            assert "freshet_keeper_leading 1" in get(second.metrics, "/metrics")[1]
-            runs = 'freshet_keeper_clusters{phase="running"} 1'
+            assert "freshet_keeper_leading 1.0" in get(second.metrics, "/metrics")[1]
+            runs = 'freshet_keeper_clusters{phase="running"} 1.0'
             waited(lambda: runs in get(second.metrics, "/metrics")[1] or None)
         finally:
             assert second.stop() == 0
@@ -363,7 +363,7 @@ def test_a_missing_secret_ends_it(settings, tmp_path):
 
 def run(config):
     return subprocess.run(
-        [sys.executable, "-m", "provisioning.keeper", "--config", config],
+        [sys.executable, "-m", "provisioning.cell.keeper", "--config", config],
         cwd=ROOT,
         capture_output=True,
         text=True,

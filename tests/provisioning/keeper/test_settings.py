@@ -10,11 +10,11 @@ import pytest
 from brokers import _core
 from brokers.config import overrides_of
 from brokers.sections import SettingsError
-from provisioning.drivers.kubernetes.options import KubernetesOptions
-from provisioning.keeper.kubernetes import Surroundings
-from provisioning.keeper.plan import cluster_plan
-from provisioning.keeper.records import Spec, SpecState
-from provisioning.keeper.settings import (
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
+from provisioning.cell.keeper.kubernetes import Surroundings
+from provisioning.cell.keeper.plan import cluster_plan
+from provisioning.cell.keeper.records import Spec, SpecState
+from provisioning.cell.keeper.settings import (
     CellSettings,
     DriverSettings,
     KeeperSettings,

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from brokers.metadata_records import BrokerStatus
-from provisioning.keeper.cellstore import CellRecords
-from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.records import (
+from provisioning.cell.keeper.cellstore import CellRecords
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.records import (
     Phase,
     Spec,
     SpecState,
@@ -20,7 +20,7 @@ from provisioning.keeper.records import (
     StoreError,
     Wanted,
 )
-from provisioning.keeper.store import AsyncStore
+from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.memory import MemoryStore
 from tests.provisioning.keeper.processes import CLUSTER, LIMIT_S, Cell
 
@@ -223,7 +223,7 @@ class Slow(MemoryStore):
 
 
 def test_a_call_that_takes_too_long_has_failed(monkeypatch):
-    monkeypatch.setattr("provisioning.keeper.store.CALL_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("provisioning.cell.keeper.store.CALL_TIMEOUT_S", 0.01)
     slow = Slow()
     store = AsyncStore(slow, Metrics())
 
@@ -232,7 +232,7 @@ def test_a_call_that_takes_too_long_has_failed(monkeypatch):
             await store.wanted()
         assert "no answer" in str(store.failing)
         # Another call has another thread.
-        monkeypatch.setattr("provisioning.keeper.store.CALL_TIMEOUT_S", LIMIT_S)
+        monkeypatch.setattr("provisioning.cell.keeper.store.CALL_TIMEOUT_S", LIMIT_S)
         await store.put_status(CLUSTER, STATUS)
         assert not store.failing
         slow.let.set()

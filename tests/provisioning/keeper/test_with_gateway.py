@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from tests.gateway.cells import PASSWORD, USER, Cell, GatewayServer, until
 from tests.provisioning.keeper.processes import LIMIT_S, KeeperServer, alive
 from tests.provisioning.survivors import kill_survivors

@@ -14,17 +14,17 @@ from typing import Any
 from brokers.backoff import Backoff
 from brokers.metadata_records import BrokerStatus
 from brokers.secrets import create_cell_secret, link_secret
-from provisioning.drivers.base import Driver
-from provisioning.drivers.local import LocalDriver
-from provisioning.drivers.slot import LocalOptions
-from provisioning.keeper.clock import Clock
-from provisioning.keeper.cluster import Cell
-from provisioning.keeper.keeper import Keeper
-from provisioning.keeper.metrics import Metrics
-from provisioning.keeper.records import Phase, Spec, SpecState, Status
-from provisioning.keeper.sampler import SampleGroups
-from provisioning.keeper.settings import CellSettings, KeeperSettings, LoopSettings
-from provisioning.keeper.store import AsyncStore
+from console.base.runtime.clock import SteadyClock
+from provisioning.cell.drivers.base import Driver
+from provisioning.cell.drivers.local import LocalDriver
+from provisioning.cell.drivers.slot import LocalOptions
+from provisioning.cell.keeper.cluster import Cell
+from provisioning.cell.keeper.keeper import Keeper
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.records import Phase, Spec, SpecState, Status
+from provisioning.cell.keeper.sampler import SampleGroups
+from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
+from provisioning.cell.keeper.store import AsyncStore
 from tests.provisioning.keeper.link import Linked, connect
 from tests.provisioning.keeper.memory import MemoryStore
 
@@ -87,7 +87,7 @@ class World:
                 secret=self.secret,
                 driver=self.wrap(local),
                 store=AsyncStore(self.store, metrics),
-                clock=Clock(),
+                clock=SteadyClock(),
                 metrics=metrics,
                 sample_groups=self.sample_groups,
             )
@@ -110,7 +110,7 @@ class World:
 
     def wake(self, cluster_id: str = CLUSTER) -> None:
         """Has a gateway want a cluster awake."""
-        self.store.request_wake(cluster_id, requested_at_ms=Clock().now_ms(), by="test")
+        self.store.request_wake(cluster_id, requested_at_ms=SteadyClock().now_ms(), by="test")
 
     def status(self, cluster_id: str = CLUSTER) -> Status | None:
         """What the keeper tells."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from provisioning.drivers.base import BrokerPlan, ClusterPlan
-from provisioning.drivers.kubernetes.options import KubernetesOptions
+from provisioning.cell.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 
 CLUSTER = "cl_golden"
 OPTIONS = KubernetesOptions(

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from provisioning.drivers.kubernetes.api import Listing, Lost
-from provisioning.drivers.kubernetes.cache import Cache
+from provisioning.cell.drivers.kubernetes.api import Listing, Lost
+from provisioning.cell.drivers.kubernetes.cache import Cache
 
 LIMIT_S = 60.0
 

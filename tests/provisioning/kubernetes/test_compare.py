@@ -2,7 +2,7 @@
 
 import pytest
 
-from provisioning.drivers.kubernetes.compare import differing, holds
+from provisioning.cell.drivers.kubernetes.compare import differing, holds
 
 FOUND = {
     "spec": {"replicas": 1, "ports": [{"port": 1, "protocol": "TCP"}, {"port": 2}]},

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from provisioning.drivers.kubernetes import guard
-from provisioning.drivers.kubernetes.api import Api, ApiError, Lost
-from provisioning.drivers.kubernetes.observe import is_node_ready, observe
-from provisioning.drivers.kubernetes.pulse import Pulse
+from provisioning.cell.drivers.kubernetes import guard
+from provisioning.cell.drivers.kubernetes.api import Api, ApiError, Lost
+from provisioning.cell.drivers.kubernetes.observe import is_node_ready, observe
+from provisioning.cell.drivers.kubernetes.pulse import Pulse
 from tests.provisioning.kubernetes.plans import OPTIONS
 from tests.provisioning.kubernetes.test_observe import ENDING, pod, wanted
 

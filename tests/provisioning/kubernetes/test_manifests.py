@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.drivers.kubernetes.manifests import (
+from provisioning.cell.drivers.kubernetes.manifests import (
     deployment,
     manifests,
     namespace_of,

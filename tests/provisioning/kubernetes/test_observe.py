@@ -2,9 +2,9 @@
 
 import pytest
 
-from provisioning.drivers.base import BrokerState, Endpoints
-from provisioning.drivers.kubernetes.manifests import deployment
-from provisioning.drivers.kubernetes.observe import observe
+from provisioning.cell.drivers.base import BrokerState, Endpoints
+from provisioning.cell.drivers.kubernetes.manifests import deployment
+from provisioning.cell.drivers.kubernetes.observe import observe
 from tests.provisioning.kubernetes.plans import CLUSTER, OPTIONS
 
 

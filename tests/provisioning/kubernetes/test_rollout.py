@@ -5,9 +5,9 @@ import dataclasses
 
 import pytest
 
-from provisioning.drivers.kubernetes.manifests import manifests
-from provisioning.drivers.kubernetes.objects import key_of
-from provisioning.drivers.kubernetes.rollout import permitted, unfinished
+from provisioning.cell.drivers.kubernetes.manifests import manifests
+from provisioning.cell.drivers.kubernetes.objects import key_of
+from provisioning.cell.drivers.kubernetes.rollout import permitted, unfinished
 from tests.provisioning.kubernetes.plans import OPTIONS, plan_of
 
 NEW = manifests(plan_of(brokers=3), dataclasses.replace(OPTIONS, image="freshet:0.2"))

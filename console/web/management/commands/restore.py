@@ -6,7 +6,7 @@ from console.web.management.handing_over import HandOver
 
 
 class Command(HandOver):
-    """See `console/backup`."""
+    """See `console/programs/backup`."""
 
     help = "Restore what `manage.py backup` made. The service must be stopped."
-    module = ("console.backup", "restore")
+    module = ("console.programs.backup", "restore")

@@ -9,4 +9,4 @@ class Command(HandOver):
     """The supervisor needs neither Django nor its memory."""
 
     help = "Start everything on this machine: PostgreSQL, Redis, web, workers, gateway, keeper."
-    module = ("console.supervisor",)
+    module = ("console.programs.supervisor",)

@@ -1,0 +1,125 @@
+"""Endpoints of members and invitations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.accounts import services
+from console.base.accounts.api import member_examples as examples
+from console.base.accounts.api import member_serializers as shapes
+from console.base.accounts.api.authentication import PersonAuthentication
+from console.base.accounts.models import Invitation, Membership, User
+from console.base.common.actor import ActorKind, Permission
+from console.base.common.api.permissions import Anyone
+from console.base.common.api.views import (
+    ApiView,
+    CreateAction,
+    DestroyAction,
+    ListAction,
+    RetrieveAction,
+    UpdateAction,
+)
+
+
+class MemberViewSet(ListAction, RetrieveAction, UpdateAction, DestroyAction):
+    """People who belong to the organisation.
+
+    Whoever may not read the organisation sees themself alone, but for those who manage a project:
+    they see whom they may give roles in it.
+    """
+
+    queryset = Membership.objects.select_related("user", "user__second_factor")
+    serializer_class = shapes.MemberSerializer
+    input_serializers = {"partial_update": shapes.MemberUpdateSerializer}
+    permissions_required = {
+        "list": Permission.BELONG,
+        "retrieve": Permission.BELONG,
+        "partial_update": Permission.MANAGE,
+        # Oneself; others need `manage`.
+        "destroy": Permission.BELONG,
+    }
+    list_ordering = ("created_at", "id")
+    lookup_value_regex = "mem_[a-z2-7]+"
+    examples = examples.MEMBERS
+
+    def get_queryset(self) -> Any:
+        """Those that the actor may see."""
+        found = super().get_queryset()
+        if getattr(self, "swagger_fake_view", False):
+            return found
+        actor = self.actor
+        if actor.may(Permission.READ) or actor.may_somewhere(Permission.MANAGE):
+            return found
+        own = actor.id if actor.kind is ActorKind.SESSION else None
+        return found.filter(user_id=own)
+
+    def perform_update(self, instance: Membership, data: dict[str, Any]) -> object:
+        """Another role. Keys and invitations of theirs that grant more end."""
+        role = data.get("role", instance.role)
+        return services.update_member(actor=self.actor, member=instance, role=role)
+
+    def perform_destroy(self, instance: Membership) -> None:
+        """Belongs to it no longer: sessions, roles in projects and own keys end."""
+        services.remove_member(actor=self.actor, member=instance)
+
+
+class InvitationViewSet(ListAction, CreateAction, DestroyAction):
+    """Invitations by mail, good for seven days and once."""
+
+    queryset = Invitation.objects.all()
+    serializer_class = shapes.InvitationSerializer
+    input_serializers = {"create": shapes.InvitationCreateSerializer}
+    permissions_required = dict.fromkeys(("create", "destroy", "resend"), Permission.MANAGE)
+    lookup_value_regex = "ivt_[a-z2-7]+"
+    examples = examples.INVITATIONS
+
+    def perform_create(self, data: dict[str, Any]) -> object:
+        """Sends the mail."""
+        return services.create_invitation(actor=self.actor, **data)
+
+    def perform_destroy(self, instance: Invitation) -> None:
+        """Revokes: the mail's link ends."""
+        services.revoke_invitation(actor=self.actor, invitation=instance)
+
+    @extend_schema(responses={200: shapes.InvitationSerializer})
+    def resend(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Sends the mail anew, for seven days more; links of earlier mails end."""
+        del request, args, kwargs
+        invitation = self.get_object()
+        return self.answer(services.resend_invitation(actor=self.actor, invitation=invitation))
+
+
+class InvitationAcceptView(ApiView):
+    """The link of an invitation's mail."""
+
+    authentication_classes = (PersonAuthentication,)
+    permission_classes = (Anyone,)
+    serializer_class = shapes.AcceptedSerializer
+    input_serializers = {"POST": shapes.InvitationAcceptSerializer}
+    creates = True
+    examples = {"POST": examples.ACCEPT}
+
+    def post(self, request: Request) -> Response:
+        """Joins: whoever is signed in, or a new account, which is signed in then.
+
+        409 `account_exists` where the invited address has an account: sign in first.
+        """
+        user = request.user if isinstance(request.user, User) else None
+        data = self.validated_input()
+        accepted = services.accept_invitation(
+            token=data["token"],
+            user=user,
+            password=data.get("password"),
+            name=data["name"],
+            address=self.address,
+        )
+        if accepted.new_user:
+            services.begin_session(request=request._request, user=accepted.member.user)
+        session = request._request.session
+        session[services.SESSION_ORGANIZATION] = accepted.organization.pk
+        return self.answer(accepted, status=status.HTTP_201_CREATED)

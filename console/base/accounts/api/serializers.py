@@ -1,0 +1,267 @@
+"""JSON shapes of accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from console.base.accounts import services
+from console.base.accounts.addresses import NETWORKS_MAX, NetworkInvalid, read_network
+from console.base.accounts.choices import ROLES, Standing
+from console.base.accounts.models import ApiKey, Organization
+from console.base.accounts.models.api_key import NAME_CHARS_MAX
+from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
+from console.base.common.ids import ID_CHARS_MAX
+
+PASSWORD_CHARS_MAX = 256
+OVERLAP_S_DEFAULT = 3600
+OVERLAP_S_MAX = 30 * 24 * 3600
+
+
+class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
+    """An API key, without its secret."""
+
+    role = serializers.ChoiceField(
+        source="effective_role",
+        choices=ROLES,
+        help_text="Its own, or its service account's at the moment.",
+    )
+    service_account_id = serializers.CharField(allow_null=True)
+
+    class Meta:
+        model = ApiKey
+        fields = (
+            "id",
+            "name",
+            "role",
+            "service_account_id",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        )
+        read_only_fields = fields
+
+
+class ApiKeyCreatedSerializer(serializers.Serializer[Any]):
+    """A new key with its secret, which is shown this once."""
+
+    id = serializers.CharField(source="key.id")
+    name = serializers.CharField(source="key.name")
+    role = serializers.ChoiceField(source="key.effective_role", choices=ROLES)
+    service_account_id = serializers.CharField(source="key.service_account_id", allow_null=True)
+    created_at = serializers.DateTimeField(source="key.created_at")
+    expires_at = serializers.DateTimeField(source="key.expires_at", allow_null=True)
+    secret = serializers.CharField(help_text="The bearer token. It cannot be read again.")
+
+
+class ApiKeyCreateSerializer(serializers.Serializer[Any]):
+    """What a new key shall be."""
+
+    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    role = serializers.ChoiceField(
+        choices=ROLES,
+        required=False,
+        help_text="At most the caller's own; without it, admin. None beside a service account, "
+        "whose role and roles in projects its keys have.",
+    )
+    service_account_id = serializers.CharField(
+        max_length=ID_CHARS_MAX, required=False, allow_null=True, default=None
+    )
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+
+class ApiKeyRotateSerializer(serializers.Serializer[Any]):
+    """How a key is replaced."""
+
+    overlap_s = serializers.IntegerField(
+        min_value=0,
+        max_value=OVERLAP_S_MAX,
+        default=OVERLAP_S_DEFAULT,
+        help_text="The old key ends after so many seconds.",
+    )
+    expires_at = serializers.DateTimeField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Of the new key. Without it, it lives as long as the old one was to.",
+    )
+
+
+class ApiKeyListQuerySerializer(serializers.Serializer[Any]):
+    """Which keys."""
+
+    service_account_id = serializers.CharField(required=False, help_text="Of this service account.")
+
+
+class NetworkField(serializers.CharField):
+    """A network in CIDR notation, or a single address."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The network as it is kept."""
+        try:
+            return read_network(super().to_internal_value(data))
+        except NetworkInvalid as error:
+            raise serializers.ValidationError(str(error)) from error
+
+
+class OrganizationSerializer(serializers.Serializer[Any]):
+    """An organisation."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    standing = serializers.ChoiceField(choices=Standing.choices)
+    verified = serializers.SerializerMethodField(
+        help_text="Whether an owner proved to own an address: before that its clusters have no "
+        "public endpoint (but on one machine)."
+    )
+    produce_suspended_reason = serializers.CharField(
+        allow_null=True,
+        help_text="Why its clusters refuse produce at the moment; null: they do not.",
+    )
+    allowed_addresses: Any = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Networks that API keys and people may come from; empty: from anywhere.",
+    )
+    two_factor_required = serializers.BooleanField(
+        help_text="Sessions without a second factor see nothing of the organisation."
+    )
+    closed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its owner closed it. It can be read, and not changed."
+    )
+    generation = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+    def get_verified(self, organization: Organization) -> bool:
+        """Whether it was verified."""
+        return organization.verified_at is not None
+
+
+class OrganizationUpdateSerializer(serializers.Serializer[Any]):
+    """What of an organisation changes."""
+
+    name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    allowed_addresses = serializers.ListField(
+        child=NetworkField(),
+        max_length=NETWORKS_MAX,
+        help_text="IPv4 and IPv6 networks in CIDR notation. Empty: from anywhere.",
+    )
+    two_factor_required = serializers.BooleanField()
+
+
+class CloseSerializer(serializers.Serializer[Any]):
+    """What confirms the end of an organisation."""
+
+    name = serializers.CharField(
+        max_length=ORGANIZATION_CHARS_MAX, help_text="The organisation's, typed by who closes it."
+    )
+    code = serializers.CharField(
+        max_length=40,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="Of the authenticator app, where the person has one.",
+    )
+
+
+class ForceQuerySerializer(serializers.Serializer[Any]):
+    """How carefully a change is made."""
+
+    force = serializers.BooleanField(
+        default=False, help_text="Make the change even if it locks out the caller."
+    )
+
+
+class SignUpSerializer(serializers.Serializer[Any]):
+    """A new account."""
+
+    email = serializers.EmailField(max_length=254)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+    organization_name = serializers.CharField(max_length=ORGANIZATION_CHARS_MAX)
+    session = serializers.BooleanField(
+        default=False,
+        help_text="Sign in as well, and make a first cluster with a sample topic (the console).",
+    )
+
+
+class SignedUpSerializer(serializers.Serializer[Any]):
+    """What a sign-up made. The key's secret is shown this once."""
+
+    organization = OrganizationSerializer()
+    api_key = ApiKeyCreatedSerializer()
+
+
+class VerifySerializer(serializers.Serializer[Any]):
+    """The token of the mail's link."""
+
+    token = serializers.CharField(max_length=1024)
+
+
+class VerificationRequestSerializer(serializers.Serializer[Any]):
+    """Whom to send the mail anew."""
+
+    email = serializers.EmailField(max_length=254)
+
+
+class UserSerializer(serializers.Serializer[Any]):
+    """A person."""
+
+    id = serializers.CharField()
+    email = serializers.EmailField()
+    name = serializers.CharField()
+    email_verified = serializers.SerializerMethodField()
+    two_factor = serializers.SerializerMethodField(help_text="Whether signing in asks for a code.")
+    is_staff = serializers.BooleanField(help_text="Whether the person runs the service.")
+
+    def get_email_verified(self, user: Any) -> bool:
+        """Whether the person proved to own the address."""
+        return user.email_verified_at is not None
+
+    def get_two_factor(self, user: Any) -> bool:
+        """Whether the person has a second factor."""
+        return services.has_second_factor(user)
+
+
+class SignInSerializer(serializers.Serializer[Any]):
+    """Address and password."""
+
+    email = serializers.EmailField(max_length=254)
+    password = serializers.CharField(
+        max_length=PASSWORD_CHARS_MAX, trim_whitespace=False, write_only=True
+    )
+
+    code = serializers.CharField(
+        max_length=40,
+        allow_null=True,
+        default=None,
+        write_only=True,
+        help_text="Of the authenticator app, or a recovery code: where the account has them.",
+    )
+
+
+class SwitchSerializer(serializers.Serializer[Any]):
+    """Which of the user's organisations the session shall work in."""
+
+    organization_id = serializers.CharField(max_length=32)
+
+
+class MembershipSerializer(OrganizationSerializer):
+    """An organisation, and the user's role in it."""
+
+    # Nothing for who is not let in.
+    allowed_addresses = None
+    role = serializers.ChoiceField(choices=ROLES)
+
+
+class SessionSerializer(serializers.Serializer[Any]):
+    """Who is signed in; `user` is null for nobody."""
+
+    user = UserSerializer(allow_null=True)
+    organizations = MembershipSerializer(many=True)
+    organization = MembershipSerializer(
+        allow_null=True, help_text="The one that the session works in."
+    )
+    csrf_token = serializers.CharField(help_text="For the header X-CSRFToken of every change.")

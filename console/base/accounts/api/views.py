@@ -1,0 +1,152 @@
+"""Endpoints of accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.accounts import services
+from console.base.accounts.api import examples, serializers
+from console.base.accounts.errors import EmailTaken
+from console.base.accounts.models import ApiKey, Organization
+from console.base.common.actor import Permission
+from console.base.common.api import etags
+from console.base.common.api.permissions import Anyone
+from console.base.common.api.views import ApiView, CreateAction, DestroyAction, ListAction
+
+
+class ApiKeyViewSet(ListAction, CreateAction, DestroyAction):
+    """API keys of the organisation. A revoked one stays listed, without effect."""
+
+    queryset = ApiKey.objects.select_related("service_account")
+    serializer_class = serializers.ApiKeySerializer
+    input_serializers = {
+        "create": serializers.ApiKeyCreateSerializer,
+        "rotate": serializers.ApiKeyRotateSerializer,
+    }
+    output_serializers = {
+        "create": serializers.ApiKeyCreatedSerializer,
+        "rotate": serializers.ApiKeyCreatedSerializer,
+    }
+    permissions_required = dict.fromkeys(("create", "rotate", "destroy"), Permission.MANAGE)
+    lookup_value_regex = "key_[a-z2-7]+"
+    examples = {
+        "list": examples.API_KEYS,
+        "create": examples.CREATE_API_KEY,
+        "rotate": examples.ROTATE_API_KEY,
+    }
+
+    @extend_schema(parameters=[serializers.ApiKeyListQuerySerializer])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Newest first, revoked ones too."""
+        return super().list(request, *args, **kwargs)
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Those of one service account, if the query of a list names it."""
+        if self._action() != "list":
+            return queryset
+        wanted = self.validated_query(serializers.ApiKeyListQuerySerializer)
+        return queryset.filter(**wanted)
+
+    @extend_schema(responses={201: serializers.ApiKeyCreatedSerializer})
+    def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A new key with the same rights, its secret for this once; the old one ends later."""
+        del request, args, kwargs
+        key, data = self.get_object(), self.validated_input()
+        made = services.rotate_api_key(actor=self.actor, key=key, **data)
+        return self.answer(made, status=201)
+
+    def perform_create(self, data: dict[str, Any]) -> object:
+        """A key, and its secret for this once."""
+        return services.create_api_key(actor=self.actor, **data)
+
+    def perform_destroy(self, instance: ApiKey) -> None:
+        """Revokes: the next request with it is refused."""
+        services.revoke_api_key(actor=self.actor, key=instance)
+
+
+class CurrentOrganizationView(ApiView):
+    """The organisation of the key, or the one that the session works in."""
+
+    serializer_class = serializers.OrganizationSerializer
+    input_serializers = {"PATCH": serializers.OrganizationUpdateSerializer}
+    permissions_required = {"GET": Permission.BELONG, "PATCH": Permission.MANAGE}
+    examples = {"GET": examples.ORGANIZATION_CURRENT, "PATCH": examples.ORGANIZATION_UPDATE}
+
+    def get(self, request: Request) -> Response:
+        """Shows it."""
+        del request
+        return self.answer(Organization.objects.for_organization(self.organization_id).get())
+
+    @extend_schema(parameters=[serializers.ForceQuerySerializer])
+    def patch(self, request: Request) -> Response:
+        """Renames it, or says from where and how its people and keys come in."""
+        rows = Organization.objects.for_organization(self.organization_id).select_for_update()
+        organization = rows.get()
+        etags.check_if_match(request, organization)
+        data = self.validated_input(partial=True)
+        force = self.validated_query(serializers.ForceQuerySerializer)["force"]
+        return self.answer(
+            services.update_organization(
+                actor=self.actor, organization=organization, changes=data, force=force
+            )
+        )
+
+
+class SignUpView(ApiView):
+    """Sign-up: an account, an organisation and its first API key."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    serializer_class = serializers.SignedUpSerializer
+    input_serializers = {"POST": serializers.SignUpSerializer}
+    creates = True
+    examples = {"POST": examples.SIGN_UP}
+
+    def post(self, request: Request) -> Response:
+        """Makes them, and sends a mail to verify the address."""
+        data = self.validated_input()
+        session = data.pop("session")
+        try:
+            made = services.sign_up(**data, address=self.address, from_console=session)
+        except EmailTaken as error:
+            return self.refuse(error)
+        if session:
+            services.begin_session(request=request._request, user=made.user)
+        response = self.answer(made, status=201)
+        if session:
+            services.remember_device(request._request, response, made.user.email)
+        return response
+
+
+class VerifyView(ApiView):
+    """The link of the mail that verifies an address."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    serializer_class = serializers.UserSerializer
+    input_serializers = {"POST": serializers.VerifySerializer}
+    examples = {"POST": examples.VERIFY}
+
+    def post(self, request: Request) -> Response:
+        """Takes the token. Repeating it changes nothing."""
+        del request
+        return self.answer(services.verify_email(**self.validated_input()))
+
+
+class VerificationRequestView(ApiView):
+    """A new mail for an address that is not verified."""
+
+    authentication_classes = ()
+    permission_classes = (Anyone,)
+    input_serializers = {"POST": serializers.VerificationRequestSerializer}
+    examples = {"POST": examples.VERIFICATION}
+
+    def post(self, request: Request) -> Response:
+        """Sends it if there is such an account, and does not tell."""
+        del request
+        services.request_verification(**self.validated_input(), address=self.address)
+        return Response(status=204)

@@ -1,0 +1,28 @@
+"""The application of accounts."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    """Organisations, users, memberships, API keys."""
+
+    name = "console.base.accounts"
+    label = "accounts"
+
+    def ready(self) -> None:
+        """Tells what users and keys are called, how many keys there are, and who belongs."""
+        from console.base.accounts import names  # noqa: PLC0415
+        from console.base.accounts.services import usage  # noqa: PLC0415
+        from console.base.accounts.services.archive import archived_people  # noqa: PLC0415
+        from console.base.audit.names import register_namer  # noqa: PLC0415
+        from console.base.common.actor import ActorKind  # noqa: PLC0415
+        from console.base.common.exports import register_source  # noqa: PLC0415
+        from console.base.limits.usage import register_usage  # noqa: PLC0415
+
+        register_source("people", archived_people)
+        register_namer(ActorKind.SESSION, names.users_by_id)
+        register_namer(ActorKind.API_KEY, names.keys_by_id)
+        for name, reader in usage.READERS.items():
+            register_usage(name, reader)

@@ -1,0 +1,35 @@
+"""Values that columns of accounts may have."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from console.base.common.actor import Role
+
+
+class Standing(models.TextChoices):
+    """Whether an organisation's clusters serve. Billing writes it, provisioning reads it."""
+
+    ACTIVE = "active", "Active"
+    SUSPENDED = "suspended", "Suspended"
+
+
+class PrincipalType(models.TextChoices):
+    """Who may have a role in a project."""
+
+    USER = "user", "User"
+    SERVICE_ACCOUNT = "service_account", "Service account"
+
+
+class InvitationState(models.TextChoices):
+    """What became of an invitation."""
+
+    PENDING = "pending", "Pending"
+    ACCEPTED = "accepted", "Accepted"
+    REVOKED = "revoked", "Revoked"
+    EXPIRED = "expired", "Expired"
+
+
+ROLES = [(role.value, role.value.capitalize()) for role in Role]
+# In a project everybody is more than a member of the organisation.
+PROJECT_ROLES = [each for each in ROLES if each[0] != Role.MEMBER]

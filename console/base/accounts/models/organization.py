@@ -1,0 +1,81 @@
+"""Organisations and who belongs to them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.conf import settings
+from django.db import models
+
+from console.base.accounts.choices import ROLES, Standing
+from console.base.accounts.querysets import MembershipQuerySet, OrganizationQuerySet
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
+
+NAME_CHARS_MAX = 100
+REASON_CHARS_MAX = 500
+
+
+class Organization(models.Model):
+    """A tenant: owns clusters and API keys, gets the invoices."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "org"), editable=False
+    )
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    standing = models.CharField(
+        max_length=16, choices=Standing.choices, default=Standing.ACTIVE.value
+    )
+    # Why its clusters refuse to take records, in words for whoever produces. None: they take them.
+    produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
+    # Networks that keys and people may come from, in CIDR notation; none: from anywhere.
+    allowed_addresses = models.JSONField(default=list, blank=True)
+    # Sessions without a second factor see nothing of it.
+    two_factor_required = models.BooleanField(default=False)
+    # When its owner closed it: nothing of it changes any more.
+    closed_at = models.DateTimeField(null=True, blank=True)
+    # When the first of its members proved to own an address.
+    verified_at = models.DateTimeField(null=True, blank=True)
+    # Counts changes of what the organisation asked for: the ETag.
+    generation = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(default=now)
+
+    objects = OrganizationQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def may_be_reached(self, *, local: bool) -> bool:
+        """Tells whether its clusters get public endpoints."""
+        return self.standing == Standing.ACTIVE and (local or self.verified_at is not None)
+
+
+class Membership(models.Model):
+    """A user's role in an organisation."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "mem"), editable=False
+    )
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="memberships"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(max_length=16, choices=ROLES)
+    created_at = models.DateTimeField(default=now)
+    # When the user's session last did something here; right to some minutes.
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+
+    objects = MembershipQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["organization", "user"], name="one_role_each"),
+        )
+        indexes = (
+            models.Index(fields=["organization", "created_at", "id"], name="members_oldest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in {self.organization_id}"

@@ -1,0 +1,56 @@
+"""People."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models.functions import Lower
+
+from console.base.common.clock import now
+from console.base.common.ids import ID_CHARS_MAX, new_id
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds users by address, whatever its case. Services make them."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        """The user of an address, which is kept in lower case."""
+        return self.get(email=normal_email(username or ""))
+
+
+def normal_email(email: str) -> str:
+    """An address as it is kept and compared: in lower case, without surrounding space."""
+    return email.strip().lower()
+
+
+class User(AbstractBaseUser):
+    """Somebody who signs in. Belongs to organisations through memberships."""
+
+    id = models.CharField(
+        primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "usr"), editable=False
+    )
+    email = models.EmailField(unique=True, max_length=254)
+    name = models.CharField(max_length=100, blank=True)
+    email_verified_at = models.DateTimeField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    # Runs the service; sees cells and operations, never a tenant's records.
+    is_staff = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=now)
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(email=Lower("email")), name="email_in_lower_case"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.email

@@ -1,0 +1,186 @@
+"""API keys: made, rotated and revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from console.base.accounts import keys as secrets
+from console.base.accounts.errors import (
+    ExpiryInThePast,
+    KeyNotActive,
+    TwoKeysAlready,
+    UnknownServiceAccount,
+)
+from console.base.accounts.models import ApiKey, ServiceAccount
+from console.base.accounts.services.authentication import granted_projects
+from console.base.accounts.services.rights import require_rights
+from console.base.common import locks
+from console.base.common.actor import Actor, Permission, Role
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.errors import FieldError, NotAuthenticated, ValidationFailed
+from console.base.limits.services import require_room
+
+# For rotation: the old one and the new one.
+KEYS_OF_ACCOUNT_MAX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedKey:
+    """A new API key, and its secret: the only time that it is known."""
+
+    key: ApiKey
+    secret: str
+
+
+def create_api_key(
+    *,
+    actor: Actor,
+    name: str,
+    role: str | None = None,
+    service_account_id: str | None = None,
+    expires_at: datetime | None = None,
+) -> CreatedKey:
+    """Makes a key of the actor's organisation, or of one of its service accounts.
+
+    It may no more than the actor may: its own role (`admin` without one), or the account's role and
+    roles in projects. Raises `RoleTooHigh`, `ExpiryInThePast`, `LimitReached`, `TwoKeysAlready`,
+    `UnknownServiceAccount`, and `ValidationFailed` for a role beside an account.
+    """
+    hold_maker(actor)
+    account = _account(actor, service_account_id, role)
+    own_role = "" if account else (role or Role.ADMIN.value)
+    if account is None:
+        require_rights(actor, own_role, {})
+    else:
+        require_rights(actor, account.role, rights_of_account(account))
+    key = ApiKey(
+        organization_id=actor.organization_id,
+        service_account=account,
+        name=name,
+        role=own_role,
+        expires_at=expires_at,
+        created_by_id=actor.user_id,
+        created_by_account_id=actor.service_account_id,
+    )
+    made = _save(key)
+    record_audit(
+        actor=actor,
+        action="api_key.create",
+        target_type="api_key",
+        target_id=key.pk,
+        detail={"name": name, "service_account_id": account.pk}
+        if account
+        else {"name": name, "role": own_role},
+    )
+    return made
+
+
+def rotate_api_key(
+    *, actor: Actor, key: ApiKey, overlap_s: int, expires_at: datetime | None = None
+) -> CreatedKey:
+    """A new key with the rights of one whose row the caller has locked, which ends after a while.
+
+    Without `expires_at` the new one lives as long as the old one was to. Raises `KeyNotActive`, and
+    what `create_api_key` raises: nobody gets a key with rights that they do not have.
+    """
+    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now()):
+        raise KeyNotActive
+    if expires_at is None and key.expires_at is not None:
+        expires_at = now() + (key.expires_at - key.created_at)
+    ends_at = now() + timedelta(seconds=overlap_s)
+    if key.expires_at is None or ends_at < key.expires_at:
+        key.expires_at = ends_at
+        key.save(update_fields=["expires_at"])
+    made = create_api_key(
+        actor=actor,
+        name=key.name,
+        role=key.role or None,
+        service_account_id=key.service_account_id,
+        expires_at=expires_at,
+    )
+    record_audit(
+        actor=actor,
+        action="api_key.rotate",
+        target_type="api_key",
+        target_id=key.pk,
+        detail={"new_key": made.key.pk, "overlap_s": overlap_s},
+    )
+    return made
+
+
+def keys_used(organization_id: str, cluster_id: str = "") -> int:
+    """Keys that authenticate; they are the organisation's, not a cluster's."""
+    del cluster_id
+    return ApiKey.objects.for_organization(organization_id).unexpired().count()
+
+
+def revoke_api_key(*, actor: Actor, key: ApiKey) -> None:
+    """Ends a key. Repeating it changes nothing."""
+    end_keys(actor=actor, keys=[key])
+
+
+def end_keys(*, actor: Actor, keys: Iterable[ApiKey]) -> list[str]:
+    """Ends several; gives the ids of those that were not revoked before."""
+    ended = [key for key in keys if key.revoked_at is None]
+    for key in ended:
+        key.revoked_at = now()
+        key.save(update_fields=["revoked_at"])
+        record_audit(actor=actor, action="api_key.revoke", target_type="api_key", target_id=key.pk)
+    return [key.pk for key in ended]
+
+
+def hold_maker(actor: Actor) -> None:
+    """Has the service account that acts, if one does, stay as it is until the transaction ends.
+
+    Whoever ends it comes before us and is seen, or after us and finds what we made. Raises
+    `NotAuthenticated`.
+    """
+    if actor.service_account_id is None:
+        return
+    accounts = ServiceAccount.objects.for_organization(actor.organization_id).current()
+    rows = accounts.select_for_update(no_key=True).filter(disabled=False)
+    if not rows.filter(pk=actor.service_account_id).exists():
+        raise NotAuthenticated
+
+
+def rights_of_account(account: ServiceAccount) -> dict[str, frozenset[Permission]]:
+    """What roles in projects grant a service account."""
+    return granted_projects(account.role_bindings.all())
+
+
+def _account(
+    actor: Actor, service_account_id: str | None, role: str | None
+) -> ServiceAccount | None:
+    if service_account_id is None:
+        return None
+    if role is not None:
+        detail = "A service account's key has the account's role."
+        raise ValidationFailed(errors=[FieldError("/role", "not_allowed", detail)])
+    accounts = ServiceAccount.objects.for_organization(actor.organization_id).current()
+    # Whoever deletes it comes before us and is seen, or after us and finds the key.
+    account = accounts.select_for_update(no_key=True).filter(pk=service_account_id).first()
+    if account is None:
+        title = UnknownServiceAccount.title
+        raise UnknownServiceAccount(errors=[FieldError("/service_account_id", "unknown", title)])
+    return account
+
+
+def _save(key: ApiKey) -> CreatedKey:
+    """Writes a key where there is room for it."""
+    if key.expires_at is not None and key.expires_at <= now():
+        raise ExpiryInThePast(errors=[FieldError("/expires_at", "past", ExpiryInThePast.title)])
+    # Two requests at once must not both take the last place.
+    locks.lock("api-keys", key.organization_id)
+    used = keys_used(key.organization_id)
+    require_room("api_keys", organization_id=key.organization_id, used=used)
+    if key.service_account is not None:
+        active = ApiKey.objects.for_organization(key.organization_id).unexpired()
+        if active.filter(service_account=key.service_account).count() >= KEYS_OF_ACCOUNT_MAX:
+            raise TwoKeysAlready
+    secret = secrets.new_secret(key.pk)
+    key.verifier = secret.verifier
+    key.save(force_insert=True)
+    return CreatedKey(key=key, secret=secret.text)

@@ -1,0 +1,298 @@
+"""Invitations: sent, sent anew, revoked, accepted once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.core.mail import EmailMessage
+
+from console.base.accounts.choices import InvitationState
+from console.base.accounts.errors import (
+    AccountExists,
+    AlreadyInvited,
+    AlreadyMember,
+    InvitationClosed,
+    InvitationExpired,
+    InvitationInvalid,
+    InvitedAnother,
+    NotVerified,
+    PasswordRequired,
+)
+from console.base.accounts.invitation_tokens import digest_of, token_of
+from console.base.accounts.models import Invitation, Membership, Organization, User
+from console.base.accounts.models.user import normal_email
+from console.base.accounts.services.api_keys import hold_maker
+from console.base.accounts.services.passwords import check_password
+from console.base.accounts.services.rights import require_role, require_role_in
+from console.base.accounts.services.role_bindings import (
+    ProjectRole,
+    bind_invited,
+    check_project_roles,
+)
+from console.base.common import locks
+from console.base.common.actor import Actor, ActorKind, Role
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.conf import config
+from console.base.common.errors import FieldError, TooManyRequests
+from console.base.common.ids import random_text
+from console.base.common.outbox import enqueue_task
+from console.base.common.tenancy import organization_scope, system_scope
+from console.base.limits.services import require_room
+
+VALID = timedelta(days=7)
+# Between two mails of one invitation.
+RESEND_AFTER = timedelta(minutes=1)
+DAY = timedelta(days=1)
+NONCE_CHARS = 20
+TASK = "accounts.send_invitation"
+SUBJECT = "You are invited to an organisation on Freshet"
+TEXT = """\
+{inviter} invites you to join {organization} on Freshet, as {role}.
+
+Open this link to accept; it is good until {until} (UTC), and once:
+
+{link}
+
+If you do not know what this is about, there is nothing to do.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What accepting an invitation made. `new_user` tells whether the account is new too."""
+
+    organization: Organization
+    member: Membership
+    new_user: bool
+
+
+def create_invitation(
+    *,
+    actor: Actor,
+    email: str,
+    role: str,
+    project_roles: Sequence[ProjectRole] = (),
+) -> Invitation:
+    """Invites an address, with a role and roles in projects that grant no more than the actor's.
+
+    Raises `RoleTooHigh`, `UnknownProject`, `NotVerified`, `AlreadyMember`, `AlreadyInvited`,
+    `LimitReached`.
+    """
+    hold_maker(actor)
+    require_role(actor, role)
+    check_project_roles(actor=actor, wanted=project_roles)
+    email = normal_email(email)
+    _require_verified(actor)
+    locks.lock("members", actor.organization_id)
+    members = Membership.objects.for_organization(actor.organization_id)
+    if members.filter(user__email=email).exists():
+        raise AlreadyMember(errors=[FieldError("/email", "already_member", AlreadyMember.title)])
+    ours = Invitation.objects.for_organization(actor.organization_id)
+    if ours.open().filter(email=email).exists():
+        raise AlreadyInvited(errors=[FieldError("/email", "already_invited", AlreadyInvited.title)])
+    organization_id = actor.organization_id
+    require_room("members", organization_id=organization_id, used=members_used(organization_id))
+    today = invitations_used(organization_id)
+    require_room("invitations_per_day", organization_id=organization_id, used=today)
+    # The place of one that is over by time.
+    ours.filter(email=email, state=InvitationState.PENDING).update(state=InvitationState.EXPIRED)
+    invitation = Invitation(
+        organization_id=actor.organization_id,
+        email=email,
+        role=role,
+        project_roles=list(project_roles),
+        invited_by_id=actor.user_id,
+        invited_by_account_id=actor.service_account_id,
+        expires_at=now() + VALID,
+    )
+    _renew_token(invitation)
+    invitation.save(force_insert=True)
+    _enqueue(invitation)
+    detail = {"email": email, "role": role, "project_roles": invitation.project_roles}
+    _audit(actor, invitation, "invitation.create", detail)
+    return invitation
+
+
+def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
+    """Sends the mail of an invitation anew, whose row the caller has locked, for seven days more.
+
+    Links of earlier mails end. Raises `RoleTooHigh`, `InvitationClosed`, `TooManyRequests`.
+    """
+    hold_maker(actor)
+    require_role(actor, invitation.role)
+    for each in invitation.project_roles:
+        require_role_in(actor, each["role"], each["project_id"])
+    if invitation.state != InvitationState.PENDING:
+        raise InvitationClosed(f"It is {invitation.state}.")
+    wait = invitation.sent_at + RESEND_AFTER - now()
+    if wait > timedelta():
+        raise TooManyRequests(
+            "It was sent a moment ago.", retry_after_s=max(1, math.ceil(wait.total_seconds()))
+        )
+    _renew_token(invitation)
+    invitation.sent_at, invitation.expires_at = now(), now() + VALID
+    # Whoever sends it anew answers for it: it ends when they leave.
+    invitation.invited_by_id = actor.user_id
+    invitation.invited_by_account_id = actor.service_account_id
+    invitation.save()
+    _enqueue(invitation)
+    _audit(actor, invitation, "invitation.resend", {"email": invitation.email})
+    return invitation
+
+
+def revoke_invitation(*, actor: Actor, invitation: Invitation) -> None:
+    """Ends an invitation whose row the caller has locked. Repeating it changes nothing.
+
+    Raises `InvitationClosed` for an accepted one.
+    """
+    if invitation.state == InvitationState.ACCEPTED:
+        raise InvitationClosed("It is accepted: remove the member.")
+    if invitation.state != InvitationState.PENDING:
+        return
+    invitation.state = InvitationState.REVOKED.value
+    invitation.save(update_fields=["state"])
+    _audit(actor, invitation, "invitation.revoke", {"email": invitation.email})
+
+
+def send_invitation(*, organization_id: str, invitation_id: str) -> None:
+    """Sends the mail; nothing if the invitation is accepted, revoked or over meanwhile."""
+    with organization_scope(organization_id):
+        found = Invitation.objects.for_organization(organization_id).open()
+        invitation = (
+            found.select_related("organization", "invited_by").filter(pk=invitation_id).first()
+        )
+    if invitation is None:
+        return
+    token = token_of(invitation.pk, invitation.nonce)
+    inviter = invitation.invited_by.email if invitation.invited_by else "An administrator"
+    body = TEXT.format(
+        inviter=inviter,
+        # A name with line breaks must not write the mail.
+        organization=" ".join(invitation.organization.name.split()),
+        role=invitation.role,
+        until=f"{invitation.expires_at:%-d %B %Y %H:%M}",
+        link=f"{config().web.public_url}/invitation#{token}",
+    )
+    EmailMessage(SUBJECT, body, to=[invitation.email]).send()
+
+
+def accept_invitation(
+    *,
+    token: str,
+    user: User | None,
+    password: str | None,
+    name: str,
+    address: str,
+) -> Accepted:
+    """Has the invited person join: the signed-in `user`, or with None a new account.
+
+    Of two who accept at once the second finds it accepted. Raises `InvitationInvalid`,
+    `InvitationExpired`, `InvitedAnother`, `AlreadyMember`; without a user `AccountExists` and
+    `PasswordRequired` (`ValidationFailed` for a weak one).
+    """
+    with system_scope():
+        rows = Invitation.objects.select_for_update(of=("self",)).select_related("organization")
+        invitation = rows.filter(token_digest=digest_of(token)).first()
+    if invitation is None or invitation.state != InvitationState.PENDING:
+        raise InvitationInvalid
+    if invitation.organization.closed_at is not None:
+        raise InvitationInvalid
+    if invitation.expires_at <= now():
+        raise InvitationExpired
+    if user is not None and user.email != invitation.email:
+        raise InvitedAnother
+    joining = user or _new_user(invitation.email, password, name)
+    with organization_scope(invitation.organization_id):
+        return _join(invitation, joining, new_user=user is None, address=address)
+
+
+def members_used(organization_id: str, cluster_id: str = "") -> int:
+    """Members, and those who are invited. They are the organisation's, not a cluster's."""
+    del cluster_id
+    members = Membership.objects.for_organization(organization_id).count()
+    return members + Invitation.objects.for_organization(organization_id).open().count()
+
+
+def invitations_used(organization_id: str, cluster_id: str = "") -> int:
+    """Invitations of the last 24 hours, whatever became of them."""
+    del cluster_id
+    ours = Invitation.objects.for_organization(organization_id)
+    return ours.filter(created_at__gt=now() - DAY).count()
+
+
+def _join(invitation: Invitation, user: User, *, new_user: bool, address: str) -> Accepted:
+    locks.lock("members", invitation.organization_id)
+    members = Membership.objects.for_organization(invitation.organization_id)
+    if members.filter(user=user).exists():
+        raise AlreadyMember
+    require_room("members", organization_id=invitation.organization_id, used=members.count())
+    member = Membership.objects.create(
+        organization_id=invitation.organization_id, user=user, role=invitation.role
+    )
+    invitation.state = InvitationState.ACCEPTED.value
+    invitation.save(update_fields=["state"])
+    actor = Actor(
+        kind=ActorKind.SESSION,
+        id=user.pk,
+        organization_id=invitation.organization_id,
+        role=Role(invitation.role),
+        address=address,
+        user_id=user.pk,
+    )
+    detail = {"email": invitation.email, "role": invitation.role, "member_id": member.pk}
+    _audit(actor, invitation, "invitation.accept", detail)
+    bind_invited(actor=actor, member=member, wanted=invitation.project_roles)
+    return Accepted(organization=invitation.organization, member=member, new_user=new_user)
+
+
+def _new_user(email: str, password: str | None, name: str) -> User:
+    """An account whose address is proved: its mail was read."""
+    # As at sign-up: of two at once the second sees the first.
+    locks.lock("email", email)
+    if User.objects.filter(email=email).exists():
+        raise AccountExists
+    if not password:
+        title = PasswordRequired.title
+        raise PasswordRequired(errors=[FieldError("/password", "required", title)])
+    user = User(email=email, name=name, email_verified_at=now())
+    check_password(password=password, user=user, pointer="/password")
+    user.set_password(password)
+    user.save(force_insert=True)
+    return user
+
+
+def _renew_token(invitation: Invitation) -> None:
+    invitation.nonce = random_text(NONCE_CHARS)
+    invitation.token_digest = digest_of(token_of(invitation.pk, invitation.nonce))
+
+
+def _require_verified(actor: Actor) -> None:
+    """Nobody sends mail to strangers in our name before they proved to own an address."""
+    organization = Organization.objects.for_organization(actor.organization_id).get()
+    if organization.verified_at is None and not config().local:
+        raise NotVerified
+
+
+def _enqueue(invitation: Invitation) -> None:
+    enqueue_task(
+        task=TASK,
+        organization_id=invitation.organization_id,
+        arguments={
+            "organization_id": invitation.organization_id,
+            "invitation_id": invitation.pk,
+        },
+    )
+
+
+def _audit(actor: Actor, invitation: Invitation, action: str, detail: Mapping[str, object]) -> None:
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="invitation",
+        target_id=invitation.pk,
+        detail=detail,
+    )

@@ -1,0 +1,62 @@
+"""Limits per address, counted in rows: they hold over processes and restarts."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+from console.base.accounts.models import AddressEvent
+from console.base.common import locks
+from console.base.common.clock import now
+from console.base.common.errors import Quota, TooManyRequests
+from console.base.common.requests import network_of
+
+WINDOW = timedelta(hours=1)
+# What is counted → the limit as it is published.
+PUBLISHED = {
+    "password_reset": "password_resets_per_address",
+    "signin_failed": "signins_failed_per_address",
+    "signup": "signups_per_address",
+    # A mail like the one that a sign-up sends.
+    "verification": "signups_per_address",
+}
+
+
+def check_address(*, kind: str, address: str, limit: int) -> None:
+    """Raises `TooManyRequests` if the address did it as often as allowed within the last hour.
+
+    Holds the address's lock until the transaction ends, so that many requests at once do not pass
+    together.
+    """
+    network = network_of(address)
+    locks.lock(f"address:{kind}", network)
+    since = now() - WINDOW
+    events = AddressEvent.objects.filter(kind=kind, address=network, created_at__gt=since)
+    times = list(events.order_by("created_at").values_list("created_at", flat=True))
+    if len(times) < limit:
+        return
+    # With the oldest of the last `limit` ones gone there is room again.
+    room_at = times[len(times) - limit] + WINDOW if limit else now() + WINDOW
+    raise TooManyRequests(
+        "This address has done this too often within an hour.",
+        quota=Quota(PUBLISHED[kind], limit, len(times)),
+        retry_after_s=max(1, math.ceil((room_at - now()).total_seconds())),
+    )
+
+
+def note_address(*, kind: str, address: str) -> None:
+    """Counts one."""
+    AddressEvent.objects.create(kind=kind, address=network_of(address))
+
+
+def events_of_address(*, kind: str, address: str) -> int:
+    """How often it was counted within the last hour."""
+    since = now() - WINDOW
+    events = AddressEvent.objects.filter(kind=kind, created_at__gt=since)
+    return events.filter(address=network_of(address)).count()
+
+
+def purge_address_events() -> int:
+    """Deletes what no window reaches any more; gives how many."""
+    deleted, _ = AddressEvent.objects.filter(created_at__lt=now() - 2 * WINDOW).delete()
+    return deleted

@@ -1,0 +1,16 @@
+"""Where a person belongs."""
+
+from __future__ import annotations
+
+from console.base.accounts.models import Membership, User
+from console.base.common.tenancy import system_scope
+
+
+def organizations_of(user: User) -> list[Membership]:
+    """A user's memberships with their organisations, the first joined first."""
+    with system_scope():
+        return list(
+            Membership.objects.filter(user=user)
+            .select_related("organization")
+            .order_by("created_at", "id")
+        )

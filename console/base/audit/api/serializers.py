@@ -1,0 +1,105 @@
+"""Parameters and JSON shapes of the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from console.base.audit.export import CSV, JSONL
+from console.base.common.actor import ActorKind
+from console.base.common.models import AuditEntry
+from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
+
+KINDS = [kind.value for kind in ActorKind]
+# Where a change came from, by who made it.
+SOURCES = {
+    ActorKind.API_KEY.value: "api",
+    ActorKind.SESSION.value: "console",
+    ActorKind.KAFKA.value: "kafka",
+    ActorKind.STAFF.value: "system",
+    ActorKind.SYSTEM.value: "system",
+}
+
+
+class AuditQuerySerializer(serializers.Serializer[Any]):
+    """Which entries are asked for. Filters are exact, and all of them must match."""
+
+    actor = serializers.CharField(
+        required=False,
+        max_length=ACTOR_CHARS_MAX,
+        help_text="Id of a key or a user; of a Kafka client, its principal.",
+    )
+    action = serializers.CharField(
+        required=False, max_length=ACTION_CHARS_MAX, help_text="Such as `cluster.create`."
+    )
+    target_type = serializers.CharField(required=False, max_length=32)
+    target_id = serializers.CharField(
+        required=False,
+        max_length=TARGET_CHARS_MAX,
+        help_text="An id; of what has none `<cluster id>/<name>`.",
+    )
+    to = serializers.DateTimeField(required=False, help_text="Entries before this time.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """`from` is a word of the language."""
+        start = serializers.DateTimeField(
+            required=False, help_text="Entries at or after this time, in RFC 3339."
+        )
+        return {**super().get_fields(), "from": start}
+
+
+class AuditExportQuerySerializer(AuditQuerySerializer):
+    """Which entries, as what."""
+
+    format = serializers.ChoiceField(
+        choices=[JSONL, CSV], default=JSONL, help_text="`jsonl`: one JSON object a line."
+    )
+
+
+class AuditActorSerializer(serializers.Serializer[Any]):
+    """Who made a change."""
+
+    kind = serializers.ChoiceField(choices=KINDS)
+    id = serializers.CharField()
+    name = serializers.CharField(help_text="As it is called now; the id of one that is gone.")
+
+
+class AuditTargetSerializer(serializers.Serializer[Any]):
+    """What was changed."""
+
+    type = serializers.CharField()
+    id = serializers.CharField()
+
+
+class AuditEntrySerializer(serializers.Serializer[Any]):
+    """One change. Entries are never changed nor removed."""
+
+    id = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    action = serializers.CharField(help_text="`<noun>.<verb>`.")
+    actor = AuditActorSerializer()
+    target = AuditTargetSerializer()
+    request_id = serializers.CharField(
+        help_text="Of a Kafka client the id of its connection, `con_…`; `-` of what neither did."
+    )
+    address = serializers.CharField(help_text="Where the request came from; may be empty.")
+    detail = serializers.DictField(help_text="What changed. Never a secret.")
+    source = serializers.ChoiceField(  # type: ignore[assignment]
+        choices=["api", "console", "kafka", "system"], help_text="Where the change came from."
+    )
+
+
+def show_entry(entry: AuditEntry, actor_name: str) -> dict[str, Any]:
+    """An entry as JSON."""
+    return {
+        "id": entry.pk,
+        "created_at": entry.created_at.isoformat().replace("+00:00", "Z"),
+        "action": entry.action,
+        "actor": {"kind": entry.actor_kind, "id": entry.actor_id, "name": actor_name},
+        "target": {"type": entry.target_type, "id": entry.target_id},
+        "request_id": entry.request_id,
+        "address": entry.address,
+        "detail": entry.detail,
+        "source": SOURCES.get(entry.actor_kind, "api"),
+    }

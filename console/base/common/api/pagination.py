@@ -1,0 +1,203 @@
+"""Lists are `{"items": […], "next_cursor": …}`: keyset pages behind an opaque cursor.
+
+A cursor names the last row of a page, so a page costs the same wherever it is, and rows that come
+and go meanwhile neither repeat nor hide others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db.models import Field, Model, Q
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.base.common.errors import FieldError, ValidationFailed
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 200
+
+Item = TypeVar("Item")
+
+
+class KeysetPagination(BasePagination):
+    """Pages of a queryset, newest first, or by the view's `list_ordering`.
+
+    `list_ordering` names one or two fields that are never null, the last of them unique.
+    """
+
+    ordering: tuple[str, ...] = ("-created_at", "-id")
+
+    def __init__(self) -> None:
+        self.next_cursor: str | None = None
+
+    def paginate_queryset(
+        self,
+        queryset: Any,
+        request: Request,
+        view: APIView | None = None,
+    ) -> list[Any]:
+        """One page of rows; one row more is read to know whether there is a next page."""
+        ordering: tuple[str, ...] = getattr(view, "list_ordering", self.ordering)
+        limit = page_limit(request)
+        after = read_cursor(request, len(ordering))
+        if after is not None:
+            queryset = queryset.filter(_behind(queryset.model, ordering, after))
+        rows = list(queryset.order_by(*ordering)[: limit + 1])
+        if len(rows) > limit:
+            rows = rows[:limit]
+            self.next_cursor = write_cursor([_value(rows[-1], name) for name in ordering])
+        return rows
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """The page as an answer."""
+        return Response({"items": data, "next_cursor": self.next_cursor})
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The page's shape in the OpenAPI file."""
+        return page_schema(schema)
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """The parameters of every list."""
+        del view
+        return PARAMETERS
+
+
+def page_of(
+    request: Request,
+    items: Sequence[Item],
+    *,
+    key: Callable[[Item], str],
+    limit_max: int = LIMIT_MAX,
+) -> tuple[list[Item], str | None]:
+    """A page of what does not come from PostgreSQL, in the order of a unique key, and its cursor.
+
+    For lists that are in memory anyway, such as a cluster's topics.
+    """
+    ordered = sorted(items, key=key)
+    after = read_cursor(request, 1)
+    if after is not None:
+        ordered = [item for item in ordered if key(item) > str(after[0])]
+    limit = page_limit(request, limit_max)
+    page = ordered[:limit]
+    return page, write_cursor([key(page[-1])]) if len(ordered) > limit else None
+
+
+def page_of_names(
+    request: Request, names: Sequence[str], *, limit_max: int = LIMIT_MAX
+) -> tuple[list[str], str | None]:
+    """The same of sorted, unique names: what a page costs does not grow with the list."""
+    after = read_cursor(request, 1)
+    first = 0 if after is None else bisect_right(names, str(after[0]))
+    behind = first + page_limit(request, limit_max)
+    page = list(names[first:behind])
+    return page, write_cursor([page[-1]]) if behind < len(names) else None
+
+
+def page_limit(request: Request, limit_max: int = LIMIT_MAX) -> int:
+    """The parameter `limit`."""
+    given = request.query_params.get("limit")
+    if given is None:
+        return LIMIT_DEFAULT
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= limit_max:
+        raise _invalid("limit", f"A whole number from 1 to {limit_max} is expected.")
+    return int(given)
+
+
+def read_cursor(request: Request, values: int) -> list[str] | None:
+    """The parameter `cursor`: the ordering values of the row before the page."""
+    given = request.query_params.get("cursor")
+    if not given:
+        return None
+    try:
+        padded = given + "=" * (-len(given) % 4)
+        decoded = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise _invalid("cursor", "This is not a cursor that a list gave.") from error
+    if (
+        not isinstance(decoded, list)
+        or len(decoded) != values
+        # What PostgreSQL takes as no text (NUL, half a surrogate) is not printable either.
+        or not all(isinstance(value, str) and value.isprintable() for value in decoded)
+    ):
+        raise _invalid("cursor", "This is a cursor of another list.")
+    return decoded
+
+
+def write_cursor(values: Sequence[object]) -> str:
+    """The cursor behind a row with these ordering values."""
+    text = json.dumps([str(value) for value in values], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _invalid(name: str, detail: str) -> ValidationFailed:
+    return ValidationFailed(detail, errors=[FieldError(f"?{name}", "invalid", detail)])
+
+
+def _value(row: Model, name: str) -> str:
+    value = getattr(row, name.lstrip("-"))
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _behind(model: type[Model], ordering: Sequence[str], after: Sequence[str]) -> Q:
+    """Rows behind the cursor: greater (or, descending, less) in the first field that differs."""
+    condition = Q()
+    same = Q()
+    for name, text in zip(ordering, after, strict=True):
+        field = name.lstrip("-")
+        try:
+            value = cast("Field[Any, Any]", model._meta.get_field(field)).to_python(text)
+        except (DjangoValidationError, ValueError) as error:
+            raise _invalid("cursor", "This is not a cursor that a list gave.") from error
+        comparison = "lt" if name.startswith("-") else "gt"
+        condition |= same & Q(**{f"{field}__{comparison}": value})
+        same &= Q(**{field: value})
+    return condition
+
+
+def page_schema(items: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI schema of a page of what `items` describes."""
+    return {
+        "type": "object",
+        "required": ["items", "next_cursor"],
+        "properties": {
+            "items": items,
+            "next_cursor": {
+                "type": ["string", "null"],
+                "description": "For the parameter `cursor` of the next page; null on the last.",
+                # Completes the examples of lists.
+                "example": None,
+            },
+        },
+    }
+
+
+PARAMETERS: list[dict[str, Any]] = [
+    {
+        "name": "cursor",
+        "in": "query",
+        "required": False,
+        "description": "The `next_cursor` of the page before.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "limit",
+        "in": "query",
+        "required": False,
+        "description": "How many items a page has at most.",
+        "schema": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": LIMIT_MAX,
+            "default": LIMIT_DEFAULT,
+        },
+    },
+]

@@ -1,0 +1,160 @@
+"""What the OpenAPI file says of every endpoint by itself: parameters, answers, problems, access."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from console.base.common.api.permissions import ActorMay, Anyone, needed_permission
+from console.base.common.api.problem_serializers import ProblemSerializer, ValidatedSerializer
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description=(
+        "Any text of at most 255 characters that is new for each intended change. A repeat of the "
+        "request within 24 hours gets the same answer, and the change happens once."
+    ),
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The ETag that the change is based on; another one is answered by 412.",
+)
+PROBLEMS = {
+    "400": "Malformed, or against a rule; `code` says which.",
+    "401": "No credential, or one that is unknown, expired or revoked.",
+    "403": "The role does not allow it, or a limit is reached.",
+    "404": "Absent, or another organisation's.",
+    "409": "The resource's state does not allow it now.",
+    "412": "If-Match names another generation.",
+    "413": "The body is longer than an operation takes.",
+    "415": "The body is no JSON.",
+    "422": "Invalid values; `errors` says where.",
+    "429": "Too often; `Retry-After` says when to come back.",
+    "503": "A part of the service does not answer; `Retry-After` says when to try again.",
+}
+
+
+class Schema(AutoSchema):
+    """drf-spectacular's description of a view, by this project's conventions."""
+
+    def get_request_serializer(self) -> Any:
+        """The serializer of the body, from `input_serializers`."""
+        inputs = getattr(self.view, "input_serializers", {})
+        if self.method in {"GET", "HEAD", "DELETE"}:
+            return None
+        return inputs.get(self._key())
+
+    def get_response_serializers(self) -> Any:
+        """The answer of a success, from `output_serializers` or `serializer_class`."""
+        outputs = getattr(self.view, "output_serializers", {})
+        kind = outputs.get(self._key()) or getattr(self.view, "serializer_class", None)
+        if self.method == "DELETE" and self._key() not in outputs:
+            return {204: None}
+        if kind is None:
+            return {204: None}
+        created = self._key() == "create" or getattr(self.view, "creates", False)
+        if self.method == "POST" and created:
+            return {201: kind}
+        return kind
+
+    def get_override_parameters(self) -> list[Any]:
+        """Headers that belong to the method."""
+        parameters = []
+        if self.method == "POST" and getattr(self.view, "idempotent", True):
+            parameters.append(IDEMPOTENCY_KEY)
+        if self.method in {"PATCH", "DELETE"} and "{" in self.path:
+            parameters.append(IF_MATCH)
+        return parameters
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds the problems that any endpoint may answer, and who may call it."""
+        operation = super().get_operation(*args, **kwargs)
+        if operation is None:
+            return None
+        open_to_all = any(isinstance(p, Anyone) for p in self.view.get_permissions())
+        body = getattr(self.view, "input_serializers", {}).get(self._key())
+        if self.method == "DELETE" and body is not None:
+            # The framework's description has none here; HTTP allows it.
+            schema = self.resolve_serializer(body, "request").ref
+            examples = {
+                each.name: {"value": each.value}
+                for each in self.get_examples()
+                if each.request_only
+            }
+            operation["requestBody"] = {
+                "content": {"application/json": {"schema": schema, "examples": examples}},
+                "required": True,
+            }
+        parameters = {each["name"]: each["in"] for each in operation.get("parameters", [])}
+        if "validate_only" in parameters:
+            self._add_validated(operation["responses"])
+        has_query = "query" in parameters.values()
+        for code in PROBLEMS:
+            if self._answers(code, open_to_all=open_to_all, has_query=has_query):
+                operation["responses"].setdefault(code, self._problem(code))
+        if open_to_all:
+            operation["security"] = []
+        elif any(isinstance(p, ActorMay) for p in self.view.get_permissions()):
+            operation["x-permission"] = str(needed_permission(self.method, self.view))
+        return operation
+
+    def get_examples(self) -> Any:
+        """Examples that the view names by action or method: `examples = {"create": […]}`."""
+        return getattr(self.view, "examples", {}).get(self._key(), [])
+
+    def _key(self) -> str:
+        return getattr(self.view, "action", None) or self.method
+
+    def _answers(self, code: str, *, open_to_all: bool, has_query: bool) -> bool:
+        """Whether an endpoint of this kind can give this status."""
+        changes = self.method not in {"GET", "HEAD"}
+        takes_body = self._key() in getattr(self.view, "input_serializers", {})
+        conflicts = self._key() in getattr(self.view, "conflicts", ())
+        signs_in = self._key() in getattr(self.view, "signs_in", ())
+        return {
+            "401": not open_to_all or signs_in,
+            "404": "{" in self.path,
+            "409": changes or conflicts,
+            "412": self.method in {"PATCH", "DELETE"} and "{" in self.path,
+            "413": takes_body,
+            "415": takes_body,
+            "422": changes or has_query or self._is_list_view(),
+        }.get(code, True)
+
+    def _problem(self, code: str) -> dict[str, Any]:
+        """A reference to the one description of a status, which every endpoint shares."""
+        shared = ResolvedComponent(  # type: ignore[no-untyped-call]
+            name=f"Problem{code}", type="responses", object=code
+        )
+        if shared not in self.registry:
+            shared.schema = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                OpenApiResponse(ProblemSerializer, description=PROBLEMS[code]),
+                "4xx",
+                media_types=["application/problem+json"],
+            )
+            self.registry.register(shared)
+        return dict(shared.ref)
+
+    def _add_validated(self, responses: dict[str, Any]) -> None:
+        """What `validate_only` answers, where a success has not a 200 of its own."""
+        if "200" not in responses:
+            responses["200"] = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                OpenApiResponse(ValidatedSerializer, description="With `validate_only`."), "200"
+            )
+
+
+def sort_schema(
+    result: dict[str, Any], generator: object, request: object, public: object
+) -> dict[str, Any]:
+    """Puts paths and components in alphabetical order, so that the file changes little."""
+    del generator, request, public
+    result["paths"] = dict(sorted(result["paths"].items()))
+    return result

@@ -1,0 +1,25 @@
+"""The application of what every application shares."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from django.apps import AppConfig
+
+
+class CommonConfig(AppConfig):
+    """Audit, idempotency, outbox, and the bases of the API."""
+
+    name = "console.base.common"
+    label = "common"
+
+    def ready(self) -> None:
+        """Makes our Celery application the current one, in the web process too."""
+        from console.base.common import estate  # noqa: PLC0415
+        from console.base.common.metrics import register_estate  # noqa: PLC0415
+
+        import_module("console.celery")
+        import_module("console.base.common.task_metrics")
+        import_module("console.base.common.task_requests")
+        register_estate("outbox", estate.outbox_metrics)
+        register_estate("queue", estate.queue_metrics)

@@ -1,0 +1,48 @@
+"""Writes the audit log. Called by services, in the transaction of the change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from console.base.common.actor import Actor
+from console.base.common.models import AuditEntry
+from console.base.common.models.audit import TARGET_CHARS_MAX
+from console.base.common.requests import current_request_id
+
+
+def record_audit(
+    *,
+    actor: Actor,
+    action: str,
+    target_type: str,
+    target_id: str,
+    detail: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """Adds an entry: `action` is `<noun>.<verb>`; `detail` must not hold a secret."""
+    entry = new_entry(
+        actor=actor, action=action, target_type=target_type, target_id=target_id, detail=detail
+    )
+    entry.save(force_insert=True)
+    return entry
+
+
+def new_entry(
+    *,
+    actor: Actor,
+    action: str,
+    target_type: str,
+    target_id: str,
+    detail: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """An entry that is not written yet: for who writes thousands at once."""
+    return AuditEntry(
+        organization_id=actor.organization_id,
+        action=action,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
+        target_type=target_type,
+        target_id=target_id[:TARGET_CHARS_MAX],
+        request_id=current_request_id(),
+        address=actor.address,
+        detail=dict(detail or {}),
+    )

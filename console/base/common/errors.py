@@ -1,0 +1,175 @@
+"""Errors that an answer can carry.
+
+`UserError`: the request cannot be served as it stands, and the caller can do something about it.
+`PlatformError`: the fault is ours; the same request may work later. An application subclasses
+either, with a `code` that never changes, and raises it in its services; one handler
+(`console.base.common.api.problems`) renders it as an RFC 9457 problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one place of the request.
+
+    `pointer` is a JSON pointer into the body (`/name`, `/configs/retention.ms`), or the name of a
+    query parameter behind `?`.
+    """
+
+    pointer: str
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A published limit that was met: its name, its value, and how much of it is used."""
+
+    name: str
+    limit: int
+    used: int
+
+
+class AppError(Exception):
+    """An error with a stable code and an HTTP status."""
+
+    code: str = "error"
+    status: int = 500
+    title: str = "Error"
+    # What the request wrote before it stays: a count of attempts, an entry of the audit log.
+    keeps_writes: bool = False
+
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        errors: Sequence[FieldError] = (),
+        quota: Quota | None = None,
+        retry_after_s: int | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail or self.title
+        self.errors = tuple(errors)
+        self.quota = quota
+        self.retry_after_s = retry_after_s
+        # Members of the problem document beside the standard ones, such as `operation_id`.
+        self.extra = dict(extra or {})
+
+
+class UserError(AppError):
+    """The caller can do something about it."""
+
+    code = "bad_request"
+    status = 400
+    title = "The request cannot be served"
+
+
+class PlatformError(AppError):
+    """The fault is ours."""
+
+    code = "internal_error"
+    status = 500
+    title = "Something went wrong on our side"
+
+
+class Unavailable(PlatformError):
+    """A part that the request needs does not answer. Worth repeating."""
+
+    code = "unavailable"
+    status = 503
+    title = "A part of the service does not answer"
+
+    def __init__(self, detail: str | None = None, *, retry_after_s: int = 5) -> None:
+        super().__init__(detail, retry_after_s=retry_after_s)
+
+
+class ValidationFailed(UserError):
+    """The body or a parameter is not what the operation takes; `errors` says where."""
+
+    code = "validation_failed"
+    status = 422
+    title = "The request has invalid values"
+
+
+class NotAuthenticated(UserError):
+    """No credential, or one that is unknown, expired or revoked."""
+
+    code = "not_authenticated"
+    status = 401
+    title = "Authentication is required"
+
+
+class PermissionDenied(UserError):
+    """The caller's role does not allow it."""
+
+    code = "permission_denied"
+    status = 403
+    title = "The role does not allow this"
+
+
+class NotFound(UserError):
+    """Absent, or another organisation's: the two look the same."""
+
+    code = "not_found"
+    status = 404
+    title = "There is no such resource"
+
+
+class Conflict(UserError):
+    """The resource is not in a state that allows it."""
+
+    code = "conflict"
+    status = 409
+    title = "The resource's state does not allow this"
+
+
+class NameTaken(Conflict):
+    """Two of a kind, in one organisation, project or cluster, have not the same name."""
+
+    code = "name_taken"
+    title = "The name is taken"
+
+
+class NameNotConfirmed(UserError):
+    """What cannot be taken back, or not for long, needs the name of what goes."""
+
+    code = "name_not_confirmed"
+    status = 422
+    title = "The name does not confirm it"
+
+
+class PreconditionFailed(UserError):
+    """`If-Match` names another generation than the current one."""
+
+    code = "precondition_failed"
+    status = 412
+    title = "The resource has changed"
+
+
+class LimitReached(UserError):
+    """A published limit on how many there may be."""
+
+    code = "limit_reached"
+    status = 403
+    title = "A limit is reached"
+
+
+class BodyTooLarge(UserError):
+    """More than an operation takes."""
+
+    code = "body_too_large"
+    status = 413
+    title = "The body is too large"
+
+
+class TooManyRequests(UserError):
+    """A published limit on how often. `retry_after_s` says when to come back."""
+
+    code = "too_many_requests"
+    status = 429
+    title = "Too many requests"

@@ -1,0 +1,54 @@
+"""What the outbox and Celery's queues tell Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from amqp.exceptions import NotFound as AmqpNotFound
+from celery import current_app
+from django.db.models import Count, Min
+from kombu.exceptions import ChannelError, KombuError, OperationalError
+from prometheus_client.metrics_core import Metric
+
+from console.base.common.clock import now
+from console.base.common.metrics import gauge
+from console.base.common.models import OutboxEntry
+from console.settings.schedule import NIGHTLY_QUEUE
+
+QUEUES = ("celery", NIGHTLY_QUEUE)
+
+
+def outbox_metrics() -> Sequence[Metric]:
+    """How much waits to be handed to Celery's broker, and for how long."""
+    waiting = OutboxEntry.objects.aggregate(count=Count("pk"), oldest=Min("created_at"))
+    oldest = waiting["oldest"]
+    age_s = 0.0 if oldest is None else max(0.0, (now() - oldest) / timedelta(seconds=1))
+    return [
+        gauge(
+            "freshet_outbox_entries", "Tasks that wait in the outbox", (), {(): waiting["count"]}
+        ),
+        gauge("freshet_outbox_oldest_seconds", "Age of the oldest of them", (), {(): age_s}),
+    ]
+
+
+def queue_metrics() -> Sequence[Metric]:
+    """How many tasks wait for a worker. Where the broker does not answer: none is told."""
+    lengths: dict[tuple[str, ...], float] = {}
+    try:
+        with current_app.connection_for_read() as connection:
+            connection.ensure_connection(max_retries=1, timeout=2)
+            for queue in QUEUES:
+                lengths[queue,] = _length(connection.default_channel, queue)
+    except (OperationalError, KombuError, OSError):
+        lengths = {}
+    return [gauge("freshet_queue_tasks", "Tasks that wait for a worker", ("queue",), lengths)]
+
+
+def _length(channel: Any, queue: str) -> int:  # noqa: ANN401 (kombu's, of any transport)
+    """Messages of a queue; none of one that nobody has used yet."""
+    try:
+        return int(channel.queue_declare(queue, passive=True).message_count)
+    except (ChannelError, AmqpNotFound):
+        return 0

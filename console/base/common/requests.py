@@ -1,0 +1,132 @@
+"""A name for every request: in its answer (`X-Request-Id`), its problem, its log lines, its audit.
+
+A caller's own name is kept if it is harmless, so that a request can be followed across services.
+Tasks go on under the name of the request that wanted them (`task_requests.py`), and so does work on
+an operation, whoever does it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import cast
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+from console.base.common.conf import config
+from console.base.common.ids import new_id
+from console.base.common.logs import NOTHING
+
+HEADER = "X-Request-Id"
+HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+
+_current: ContextVar[str] = ContextVar("request_id", default=NOTHING)
+_operation: ContextVar[str] = ContextVar("operation_id", default=NOTHING)
+
+
+def current_request_id() -> str:
+    """The id of the request that is being served, or `-` outside of one."""
+    return _current.get()
+
+
+@contextmanager
+def in_request(request_id: str, operation_id: str = NOTHING) -> Iterator[None]:
+    """Has what is done meanwhile go by these ids in logs, audit and tasks."""
+    request = _current.set(request_id if HARMLESS.fullmatch(request_id) else NOTHING)
+    operation = _operation.set(operation_id)
+    try:
+        yield
+    finally:
+        _operation.reset(operation)
+        _current.reset(request)
+
+
+def client_address(request: HttpRequest) -> str:
+    """The address that a request came from; behind our proxy the one that the proxy saw."""
+    if config().web.behind_proxy:
+        forwarded = request.headers.get("X-Forwarded-For", "").rsplit(",", maxsplit=1)[-1].strip()
+        address = _without_port(forwarded)
+        if address:
+            return address
+    return str(request.META.get("REMOTE_ADDR") or "unknown")
+
+
+def _without_port(forwarded: str) -> str:
+    """The address of `address`, `address:port` or `[address]:port`; empty where it is none.
+
+    Some proxies add the port, and each connection has another: no limit per address would hold.
+    """
+    bracketed = forwarded.startswith("[")
+    if bracketed or forwarded.count(":") == 1:
+        forwarded = forwarded[1:].partition("]")[0] if bracketed else forwarded.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(forwarded))
+    except ValueError:
+        return ""
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: in IPv6 the /64 network, which one customer line has."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+
+@sync_and_async_middleware
+def request_id_middleware(get_response: Handler) -> Callable[[HttpRequest], object]:
+    """Names the request before anything else sees it."""
+    if iscoroutinefunction(get_response):
+        answer = cast("Callable[[HttpRequest], Awaitable[HttpResponseBase]]", get_response)
+
+        async def serve_async(request: HttpRequest) -> HttpResponseBase:
+            name = _name(request)
+            token = _current.set(name)
+            try:
+                response = await answer(request)
+            finally:
+                _current.reset(token)
+            response.headers[HEADER] = name
+            return response
+
+        return serve_async
+
+    def serve(request: HttpRequest) -> HttpResponseBase:
+        name = _name(request)
+        token = _current.set(name)
+        try:
+            response = get_response(request)
+        finally:
+            _current.reset(token)
+        response.headers[HEADER] = name
+        return response
+
+    return serve
+
+
+def _name(request: HttpRequest) -> str:
+    given = request.headers.get(HEADER, "")
+    return given if HARMLESS.fullmatch(given) else new_id("req")
+
+
+class RequestIdFilter(logging.Filter):
+    """Adds `request_id` and `operation_id` to every log record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Adds the ids; keeps every record."""
+        record.request_id = _current.get()
+        record.operation_id = _operation.get()
+        return True

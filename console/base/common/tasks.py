@@ -1,0 +1,26 @@
+"""Periodic tasks of what every application shares."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.contrib.sessions.backends.db import SessionStore
+
+from console.base.common import idempotency, outbox
+
+
+@shared_task(name="common.sweep_outbox")
+def sweep_outbox() -> None:
+    """Hands over what a commit could not."""
+    outbox.sweep_outbox()
+
+
+@shared_task(name="common.purge_expired")
+def purge_expired() -> None:
+    """Forgets idempotency records that are older than a day."""
+    idempotency.purge_expired()
+
+
+@shared_task(name="common.clear_sessions")
+def clear_sessions() -> None:
+    """Deletes sessions that have expired."""
+    SessionStore.clear_expired()

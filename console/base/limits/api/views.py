@@ -1,0 +1,48 @@
+"""Endpoints of limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.common.actor import Permission
+from console.base.common.api.views import ApiViewSet, CreateAction, ListAction, RetrieveAction
+from console.base.limits import services
+from console.base.limits.api import examples
+from console.base.limits.api import serializers as shapes
+from console.base.limits.models import LimitRequest
+
+
+class LimitViewSet(ApiViewSet):
+    """Published limits."""
+
+    serializer_class = shapes.LimitSerializer
+    examples = {"list": examples.LIMITS["GET"]}
+
+    @extend_schema(operation_id="limits_list", parameters=[shapes.LimitsQuerySerializer])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Every limit by name, with what the organisation, or one of its clusters, uses."""
+        del request, args, kwargs
+        wanted = self.validated_query(shapes.LimitsQuerySerializer)
+        found = services.list_limits(
+            organization_id=self.organization_id, cluster_id=wanted.get("cluster_id", "")
+        )
+        return self.page(found, key=lambda each: each.name)
+
+
+class LimitRequestViewSet(ListAction, RetrieveAction, CreateAction):
+    """Requests for more, newest first."""
+
+    queryset = LimitRequest.objects.all()
+    serializer_class = shapes.LimitRequestSerializer
+    input_serializers = {"create": shapes.LimitRequestCreateSerializer}
+    permissions_required = {"create": Permission.MANAGE}
+    examples = examples.REQUESTS
+    lookup_value_regex = "lrq_[a-z2-7]+"
+
+    def perform_create(self, data: dict[str, Any]) -> object:
+        """Asks; people answer."""
+        return services.request_limit(actor=self.actor, **data)

@@ -1,0 +1,95 @@
+"""`lag`: how far consumer groups are behind, again and again."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from console.programs.cli import names, options, output
+from console.programs.cli.client import segment
+from console.programs.cli.session import Session, pass_session
+
+CLEAR = "\x1b[2J\x1b[H"
+GROUP_COLUMNS = "group state lag seconds:lag_seconds sampled_at"
+PARTITION_COLUMNS = "topic partition committed end lag seconds:lag_seconds"
+
+
+@pass_session
+def lag(
+    session: Session, /, group: str | None, cluster: str | None, *, watch: bool, **given: Any
+) -> None:
+    """Show how far a group is behind, in records and in seconds; without GROUP, all groups.
+
+    Of a sleeping cluster it is what was seen last. With -o json and --watch, one line each time.
+    """
+    found = names.cluster_id(session, cluster)
+    path = f"/clusters/{segment(found)}/groups" + (f"/{segment(group)}" if group else "")
+    shown = 0
+    while True:
+        if group:
+            _print_group(session, session.client.get(path), given["topic"], watch=watch)
+        else:
+            items, cursor = session.client.pages(path)
+            _print_groups(session, items, cursor, watch=watch)
+        sys.stdout.flush()
+        shown += 1
+        if not watch or shown == given["rounds"]:
+            return
+        session.pause(given["interval"])
+
+
+def _begin(*, watch: bool) -> None:
+    if watch and sys.stdout.isatty():
+        sys.stdout.write(CLEAR)
+
+
+def _print_group(
+    session: Session, answer: dict[str, Any], topic: str | None, *, watch: bool
+) -> None:
+    if session.as_json:
+        session.print_json(answer, indent=None if watch else 2)
+        return
+    _begin(watch=watch)
+    rows = [each for each in answer["partitions"] if topic in {None, each["topic"]}]
+    lines = output.table([answer], GROUP_COLUMNS)
+    session.print_lines([*lines, "", *output.table(rows, PARTITION_COLUMNS)])
+
+
+def _print_groups(
+    session: Session, items: list[dict[str, Any]], cursor: str | None, *, watch: bool
+) -> None:
+    if session.as_json:
+        page = {"items": items, "next_cursor": cursor}
+        session.print_json(page, indent=None if watch else 2)
+        return
+    _begin(watch=watch)
+    if items:
+        session.print_lines(output.table(items, GROUP_COLUMNS))
+    else:
+        session.note("There are none.")
+
+
+def lag_command() -> click.Command:
+    """`freshet lag`."""
+    argument = names.argument(f"{names.IN_CLUSTER}/groups", "group", "GROUP")
+    argument.required = False
+    parameters: list[click.Parameter] = [
+        argument,
+        click.Option(["--topic"], help="Only partitions of this topic."),
+        click.Option(["--watch", "-w"], is_flag=True, help="Again and again, until Ctrl-C."),
+        click.Option(
+            ["--interval"],
+            type=click.FloatRange(min=0.5),
+            default=2.0,
+            show_default=True,
+            help="Seconds between, with --watch.",
+        ),
+        click.Option(
+            ["--rounds"], type=click.IntRange(min=1), help="With --watch: end after so many."
+        ),
+        options.cluster(),
+        *options.common(),
+    ]
+    return click.Command("lag", callback=lag, params=parameters, help=lag.__doc__)

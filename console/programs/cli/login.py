@@ -1,0 +1,271 @@
+"""Signing up, in and out, and the profiles that this leaves."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from dataclasses import replace
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from console.programs.cli import names, options, output
+from console.programs.cli.client import Answer, Client, segment
+from console.programs.cli.config import DEFAULT_PROFILE, Profile
+from console.programs.cli.errors import NOT_ALLOWED, NOT_FOUND, CommandError, Refused
+from console.programs.cli.session import LOOPBACK, Session, pass_session
+
+PASSWORD = "Password"  # noqa: S105 - a prompt
+
+
+def _url_option() -> click.Option:
+    return click.Option(["--url", "-u"], help="Freshet's address. Default: FRESHET_URL, asked for.")
+
+
+def _prompt(session: Session, what: str, *, hidden: bool = False, default: str = "") -> str:
+    """Asks somebody, or reads a line from a program. Raises CommandError where it is empty."""
+    del session
+    stdin = sys.stdin
+    if stdin.isatty():
+        given = click.prompt(what, hide_input=hidden, default=default or None, err=True)
+    else:
+        given = stdin.readline().rstrip("\r\n") or default
+    if not given:
+        raise CommandError(f"{what}: nothing was given.")
+    return str(given)
+
+
+def _address(session: Session, url: str | None) -> str:
+    given = session.environment.get("FRESHET_URL") or session.environment.get("FRESHET_ENDPOINT")
+    known = session.config.profiles.get(session.current)
+    default = known.url if known else Profile().url
+    found = url or given
+    if not found:
+        stdin = sys.stdin
+        found = _prompt(session, "Address", default=default) if stdin.isatty() else default
+    parts = urlsplit(found)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        output.note("Anybody on the way can read the key: the address does not begin with https.")
+    return found.rstrip("/")
+
+
+def _keep(session: Session, name: str, profile: Profile) -> None:
+    changed = replace(session.config.with_profile(name, profile), current=name)
+    session.keep(changed)
+
+
+@pass_session
+def login(session: Session, url: str | None, email: str | None, organization: str | None) -> None:
+    """Sign in, and keep an API key in a profile (`--profile`).
+
+    Asks for an API key, made in the console; a script gives it on the standard input. With --email
+    it asks for the password instead (and for a code, where there is a second factor), makes a key
+    with your role, and `freshet logout` revokes it.
+    """
+    address = _address(session, url)
+    if email:
+        secret, key_id = _make_key(session, address, email, organization)
+    else:
+        secret, key_id = _prompt(session, "API key", hidden=True).strip(), ""
+    found = session.client_of(address, secret).get("/organizations/current")
+    name = session.profile_name or session.environment.get("FRESHET_PROFILE") or DEFAULT_PROFILE
+    _keep(session, name, Profile(url=address, api_key=secret, key_id=key_id))
+    if session.as_json:
+        session.print_json(found)
+    else:
+        output.write(f"Signed in to {output.safe(found['name'])} at {address} (profile {name}).")
+
+
+def _make_key(
+    session: Session, address: str, email: str, organization: str | None
+) -> tuple[str, str]:
+    """Secret and id of a new key of somebody who signs in for it, and out again."""
+    client = session.client_of(address)
+    client.headers["Referer"] = f"{address}/"
+    password = _prompt(session, PASSWORD, hidden=True)
+    signed_in = _sign_in(session, client, email, password)
+    try:
+        wanted = _organization(signed_in["organizations"], signed_in["organization"], organization)
+        if wanted["id"] != signed_in["organization"]["id"]:
+            body = {"organization_id": wanted["id"]}
+            _with_cookies(client, client.call("PATCH", "/session", body=body))
+        key = {"name": f"freshet on {socket.gethostname()}"[:100], "role": wanted["role"]}
+        made = client.call("POST", "/api-keys", body=key).json()
+    finally:
+        client.call("DELETE", "/session")
+    return made["secret"], made["id"]
+
+
+def _sign_in(session: Session, client: Client, email: str, password: str) -> dict[str, Any]:
+    _with_cookies(client, client.call("GET", "/session"))
+    body = {"email": email, "password": password}
+    try:
+        answer = client.call("POST", "/session", body=body, repeat=False)
+    except Refused as refused:
+        if refused.problem_code != "code_required":
+            raise
+        code = _prompt(session, "Code of the authenticator app")
+        answer = client.call("POST", "/session", body={**body, "code": code}, repeat=False)
+    return _with_cookies(client, answer)
+
+
+def _with_cookies(client: Client, answer: Answer) -> dict[str, Any]:
+    """Remembers what a browser would: cookies, and the token that changes need."""
+    jar: SimpleCookie = SimpleCookie(client.headers.get("Cookie", ""))
+    for line in answer.headers.get("set-cookie", "").splitlines():
+        jar.load(line)
+    client.headers["Cookie"] = "; ".join(f"{each.key}={each.coded_value}" for each in jar.values())
+    shown: dict[str, Any] = answer.json()
+    client.headers["X-CSRFToken"] = shown["csrf_token"]
+    return shown
+
+
+def _organization(
+    belongs_to: list[dict[str, Any]], current: dict[str, Any] | None, wanted: str | None
+) -> dict[str, Any]:
+    """The organisation whose key is made: the one that is named, or the only one."""
+    if wanted is None and len(belongs_to) > 1:
+        listed = ", ".join(each["name"] for each in belongs_to)
+        raise CommandError(
+            "You belong to several organisations.", advice=f"--organization says which: {listed}"
+        )
+    if wanted is None and current is not None:
+        return current
+    for each in belongs_to:
+        if wanted in {each["id"], each["name"]}:
+            return each
+    raise CommandError("You do not belong to that organisation.", code=NOT_ALLOWED)
+
+
+@pass_session
+def signup(session: Session, url: str | None, email: str, organization: str) -> None:
+    """Make an account and an organisation, and keep its first API key in a profile.
+
+    Asks for a password; a script gives it on the standard input.
+    """
+    address = _address(session, url)
+    body = {
+        "email": email,
+        "password": _prompt(session, PASSWORD, hidden=True),
+        "organization_name": organization,
+    }
+    client = session.client_of(address)
+    made = client.call("POST", "/signup", body=body, repeat=False).json()
+    key = made["api_key"]
+    name = session.profile_name or session.environment.get("FRESHET_PROFILE") or DEFAULT_PROFILE
+    _keep(session, name, Profile(url=address, api_key=key["secret"], key_id=key["id"]))
+    if session.as_json:
+        session.print_json({"organization": made["organization"]})
+    else:
+        output.write(f"Welcome. The key of {output.safe(organization)} is in profile {name}.")
+        if not made["organization"]["verified"]:
+            output.write("A mail has a link that confirms your address.")
+
+
+@pass_session
+def logout(session: Session) -> None:
+    """Forget a profile's API key; one that `login` or `signup` made is revoked as well."""
+    name = session.current
+    profile = session.config.profiles.get(name)
+    if profile is None:
+        raise CommandError(f"There is no profile {name!r}.", code=NOT_FOUND)
+    if profile.key_id:
+        client = session.client_of(profile.url, profile.api_key)
+        try:
+            client.call("DELETE", f"/api-keys/{segment(profile.key_id)}")
+        except CommandError as error:
+            output.note(f"The key was not revoked: {error.message}")
+    session.keep(session.config.without(name))
+    session.note(f"Profile {name} is forgotten.")
+
+
+@pass_session
+def use(session: Session, cluster: str | None, switch_to: str | None) -> None:
+    """Choose the cluster that commands mean when they name none, or the profile in use."""
+    if switch_to is not None:
+        if switch_to not in session.config.profiles:
+            raise CommandError(f"There is no profile {switch_to!r}.", code=NOT_FOUND)
+        session.keep(replace(session.config, current=switch_to))
+        session.note(f"Profile {switch_to} is in use.")
+        return
+    if cluster is None:
+        raise CommandError("What shall be used?", advice="Name a cluster, or --switch-to PROFILE.")
+    known = session.config.profiles.get(session.current)
+    if known is None:
+        raise CommandError("There is no profile to keep it in.", advice="`freshet login` first.")
+    found = names.resolve(session, names.CLUSTERS, cluster)
+    changed = session.config.with_profile(session.current, replace(known, cluster=found))
+    session.keep(changed)
+    session.note(f"Commands that name no cluster mean {output.safe(cluster)} now.")
+
+
+@pass_session
+def show_profile(session: Session) -> None:
+    """What is in use: address, cluster, the beginning of the key, and where it comes from."""
+    key = session.key
+    shown = {
+        "profile": session.current,
+        "url": session.url,
+        "cluster": session.environment.get("FRESHET_CLUSTER") or session.profile.cluster,
+        "api_key": f"{key[:7]}…" if key else "",
+        "config": str(session.config_file),
+    }
+    if session.as_json:
+        session.print_json(shown)
+    else:
+        session.print_lines(output.details(shown))
+
+
+@pass_session
+def list_profiles(session: Session) -> None:
+    """All profiles."""
+    rows = [
+        {"name": name, "url": each.url, "cluster": each.cluster, "current": name == session.current}
+        for name, each in session.config.profiles.items()
+    ]
+    if session.as_json:
+        session.print_json({"items": rows})
+    elif rows:
+        session.print_lines(output.table(rows, "name url cluster current"))
+    else:
+        session.note("There are none: freshet login")
+
+
+def _command(name: str, callback: Any, *parameters: click.Parameter) -> click.Command:
+    return click.Command(
+        name, callback=callback, params=[*parameters, *options.common()], help=callback.__doc__
+    )
+
+
+def commands() -> list[click.Command]:
+    """All of them."""
+    email = click.Option(["--email", "-e"], help="Sign in as this person and make a key.")
+    organization = click.Option(["--organization"], help="With --email: whose key is made.")
+    profiles = click.Group("profile", help="What `freshet login` keeps.")
+    profiles.add_command(_command("show", show_profile))
+    profiles.add_command(_command("list", list_profiles))
+    return [
+        _command("login", login, _url_option(), email, organization),
+        _command(
+            "signup",
+            signup,
+            _url_option(),
+            click.Option(["--email", "-e"], required=True, help="Your address."),
+            click.Option(["--organization"], required=True, help="The organisation's name."),
+        ),
+        _command("logout", logout),
+        _command(
+            "use",
+            use,
+            click.Argument(
+                ["cluster"],
+                required=False,
+                metavar="CLUSTER",
+                shell_complete=names.completing(names.CLUSTERS),
+            ),
+            click.Option(["--switch-to"], metavar="PROFILE", help="Use this profile from now on."),
+        ),
+        profiles,
+    ]

@@ -1,0 +1,281 @@
+"""The organisation, its people, programs, keys and projects."""
+
+from __future__ import annotations
+
+from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.fields import Field
+from console.programs.cli.tables.shorthand import (
+    PROJECT_ROLES,
+    ROLES,
+    boolean,
+    choice,
+    cleared,
+    expiry,
+    flag,
+    integer,
+    labels,
+    listed,
+    moment,
+    name,
+    pairs,
+    reference,
+    text,
+)
+
+ABOUT = {
+    "organization": "The organisation that the API key is of.",
+    "project": "Projects, which clusters are in.",
+    "member": "People of the organisation.",
+    "invitation": "People who shall become members.",
+    "service-account": "Programs of the organisation.",
+    "role-binding": "Roles in projects.",
+    "api-key": "Keys of the REST interface, such as this command line's.",
+}
+
+
+def _project_roles(given: dict[str, str]) -> list[dict[str, str]]:
+    return [{"project_id": project_id, "role": role} for project_id, role in given.items()]
+
+
+ORGANIZATION = (
+    Command("organization describe", "GET /organizations/current", "The organisation."),
+    Command(
+        "organization update",
+        "PATCH /organizations/current",
+        "Change the organisation. What is not given stays.",
+        (
+            text("name", "Another name."),
+            listed(
+                "allowed_addresses",
+                "A network that keys and people may come from, such as "
+                "192.0.2.0/24; they replace all that there are.",
+                "allow-from",
+            ),
+            cleared(
+                "allowed_addresses", "Let them come from anywhere.", "allow-from-anywhere", list
+            ),
+            boolean("two_factor_required", "Whether members need a second factor."),
+            flag("force", "Though it locks this very command line out.", query=True),
+        ),
+    ),
+    Command(
+        "organization export",
+        "GET /organizations/current/export",
+        "All of it but secrets and records: a ZIP archive of JSON lines.",
+        shape=Shape.FILE,
+        file="organization.zip",
+    ),
+)
+
+PROJECTS = (
+    Command(
+        "project list",
+        "GET /projects",
+        "All projects that you may see.",
+        shape=Shape.PAGES,
+        columns="name id default labels created_at",
+    ),
+    Command("project create", "POST /projects", "Make a project.", (name(), *labels())),
+    Command("project describe", "GET /projects/{id}", "A project, and what you may do in it."),
+    Command(
+        "project update",
+        "PATCH /projects/{id}",
+        "Change a project.",
+        (text("name", "Another name."), *labels()),
+    ),
+    Command(
+        "project delete",
+        "DELETE /projects/{id}",
+        "Delete a project without clusters.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+)
+
+PEOPLE = (
+    Command(
+        "member list",
+        "GET /members",
+        "All members.",
+        shape=Shape.PAGES,
+        columns="email name role two_factor last_seen_at id user_id",
+    ),
+    Command("member describe", "GET /members/{id}", "A member, by address or id."),
+    Command(
+        "member update",
+        "PATCH /members/{id}",
+        "Give a member another role.",
+        (choice("role", "At most your own.", ROLES),),
+    ),
+    Command(
+        "member remove",
+        "DELETE /members/{id}",
+        "Have somebody leave the organisation; their sessions in it end.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+    Command(
+        "invitation list",
+        "GET /invitations",
+        "Invitations, newest first.",
+        shape=Shape.PAGES,
+        columns="email role state expires_at invited_by id",
+    ),
+    Command(
+        "invitation create",
+        "POST /invitations",
+        "Invite somebody. The mail's link is good for seven days.",
+        (
+            Field("email", "Whom.", argument=True),
+            choice("role", "At most your own. Default: member.", ROLES),
+            pairs(
+                "project_roles",
+                "A role in a project that comes with it: the project's id, and the role.",
+                "project-role",
+                parse=_project_roles,
+            ),
+        ),
+    ),
+    Command(
+        "invitation resend",
+        "POST /invitations/{id}:resend",
+        "Send another mail; the link of the one before ends.",
+    ),
+    Command(
+        "invitation revoke",
+        "DELETE /invitations/{id}",
+        "Take an invitation back.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+)
+
+PROGRAMS = (
+    Command(
+        "service-account list",
+        "GET /service-accounts",
+        "All service accounts.",
+        shape=Shape.PAGES,
+        columns="name id role disabled description created_at",
+    ),
+    Command(
+        "service-account create",
+        "POST /service-accounts",
+        "Make a service account. Then: api-key create NAME --service-account ACCOUNT",
+        (
+            name(),
+            text("description", "What it is for."),
+            choice(
+                "role", "At most your own. Default: member, which grants nothing by itself.", ROLES
+            ),
+        ),
+    ),
+    Command("service-account describe", "GET /service-accounts/{id}", "A service account."),
+    Command(
+        "service-account update",
+        "PATCH /service-accounts/{id}",
+        "Change a service account. What is not given stays.",
+        (
+            text("name", "Another name."),
+            text("description", "What it is for."),
+            choice("role", "At most your own.", ROLES),
+            boolean("disabled", "Whether its keys are refused."),
+        ),
+    ),
+    Command(
+        "service-account delete",
+        "DELETE /service-accounts/{id}",
+        "Delete a service account with its keys.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+    Command(
+        "role-binding list",
+        "GET /role-bindings",
+        "Who has which role in which project.",
+        (
+            text(
+                "principal_id",
+                "Only of this user or service account.",
+                query=True,
+                option="principal",
+            ),
+            reference("project_id", "Only in this project.", "/projects", query=True),
+        ),
+        Shape.PAGES,
+        "id principal_type principal_id project_id role created_at",
+    ),
+    Command(
+        "role-binding create",
+        "POST /role-bindings",
+        "Give a user or a service account a role in a project.",
+        (
+            choice("principal_type", "Who.", ("user", "service_account"), required=True),
+            text(
+                "principal_id",
+                "The `user_id` of `member list`, or the service account's id.",
+                required=True,
+                option="principal",
+            ),
+            reference("project_id", "Where.", "/projects", required=True),
+            choice("role", "Grants at most what you may.", PROJECT_ROLES, required=True),
+        ),
+    ),
+    Command("role-binding describe", "GET /role-bindings/{id}", "A role in a project."),
+    Command(
+        "role-binding delete",
+        "DELETE /role-bindings/{id}",
+        "Take a role back.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+)
+
+KEYS = (
+    Command(
+        "api-key list",
+        "GET /api-keys",
+        "All keys, also those that ended.",
+        (reference("service_account_id", "Only of this one.", "/service-accounts", query=True),),
+        Shape.PAGES,
+        "name id role service_account_id created_at last_used_at expires_at revoked_at",
+    ),
+    Command(
+        "api-key create",
+        "POST /api-keys",
+        "Make a key. Its secret is shown this once.",
+        (
+            name(),
+            choice("role", "At most your own. Default: admin.", ROLES),
+            reference(
+                "service_account_id",
+                "Whose role and roles in projects it has.",
+                "/service-accounts",
+            ),
+            expiry(),
+        ),
+    ),
+    Command(
+        "api-key rotate",
+        "POST /api-keys/{id}:rotate",
+        "Make a key of the same rights; the old one ends after a while.",
+        (
+            integer("overlap_s", "Seconds in which both work. Default: an hour."),
+            moment(
+                "expires_at",
+                "When the new one ends; `never` for never.",
+                option="expires",
+                nullable=True,
+            ),
+        ),
+    ),
+    Command(
+        "api-key delete",
+        "DELETE /api-keys/{id}",
+        "Revoke a key; what it is used for ends within five seconds.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+)
+
+COMMANDS = (*ORGANIZATION, *PROJECTS, *PEOPLE, *PROGRAMS, *KEYS)

@@ -1,0 +1,136 @@
+"""Clusters, operations and regions."""
+
+from __future__ import annotations
+
+from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.fields import Field
+from console.programs.cli.tables.schedules import schedules_of
+from console.programs.cli.tables.shorthand import (
+    boolean,
+    cleared,
+    integer,
+    labels,
+    listed,
+    name,
+    reference,
+    text,
+    validate_only,
+)
+
+ABOUT = {
+    "cluster": "Kafka clusters.",
+    "operation": "Slow work: what is going on, and waiting for it.",
+    "region": "Where clusters can be.",
+}
+
+
+def _chosen() -> tuple[Field, ...]:
+    """What of a cluster can be chosen, when it is made and later."""
+    return (
+        reference("project_id", "The project that it is in.", "/projects"),
+        *labels(),
+        integer("spec.idle_timeout_s", "Sleep after so many seconds without a client."),
+        *_scale(),
+        boolean("deletion_protection", "Whether deleting it is refused."),
+    )
+
+
+def _scale() -> tuple[Field, ...]:
+    return (
+        integer("spec.scale.min", "Brokers at least: 0, or 1 for never to sleep.", option="min"),
+        integer("spec.scale.max", "Brokers at most, up to the limit `brokers`.", option="max"),
+        listed(
+            "spec.schedules",
+            "When it does not sleep, such as 'mon-fri 07:00-19:00 Europe/Zurich' or 'daily "
+            "22:00-02:00' (UTC); they replace all that there are.",
+            "schedule",
+            parse=schedules_of,
+        ),
+        cleared("spec.schedules", "Without schedules.", "no-schedules", list),
+    )
+
+
+def _starts(word: str, about: str, *fields: Field) -> Command:
+    return Command(
+        f"cluster {word}", f"POST /clusters/{{id}}:{word}", about, fields, Shape.OPERATION
+    )
+
+
+COMMANDS = (
+    Command(
+        "cluster list",
+        "GET /clusters",
+        "All clusters, also those that can still be restored.",
+        (reference("project_id", "Only of this project.", "/projects", query=True),),
+        Shape.PAGES,
+        "name id phase:status.phase region bootstrap_servers created_at deleted_at",
+    ),
+    Command(
+        "cluster create",
+        "POST /clusters",
+        "Create a cluster. Without --wait it goes on by itself.",
+        (
+            name(),
+            text("region", "One of `freshet region list`."),
+            *_chosen(),
+            validate_only(),
+        ),
+        Shape.OPERATION,
+    ),
+    Command("cluster describe", "GET /clusters/{id}", "A cluster, and how to connect to it."),
+    Command(
+        "cluster update",
+        "PATCH /clusters/{id}",
+        "Change a cluster. What is not given stays.",
+        (text("name", "Another name."), *_chosen(), validate_only()),
+    ),
+    Command(
+        "cluster scale",
+        "PATCH /clusters/{id}",
+        "Bound the number of brokers, and say when at least one is awake.",
+        (*_scale(), validate_only()),
+    ),
+    _starts("wake", "Start its brokers, if it sleeps.", validate_only()),
+    _starts("sleep", "Stop its brokers, until a client connects.", validate_only()),
+    _starts("suspend", "Stop it, and let no client in until it is resumed.", validate_only()),
+    _starts("resume", "End a suspension.", validate_only()),
+    Command(
+        "cluster delete",
+        "DELETE /clusters/{id}",
+        "Delete a cluster. It can be restored for seven days.",
+        (validate_only(),),
+        Shape.OPERATION,
+        confirm=Confirm.NAME,
+    ),
+    Command(
+        "cluster undelete",
+        "POST /clusters/{id}:undelete",
+        "Restore a deleted cluster.",
+        (text("name", "Another name, where its own was taken."), validate_only()),
+        Shape.OPERATION,
+        over=True,
+    ),
+    Command(
+        "cluster metrics",
+        "GET /clusters/{cluster_id}/metrics",
+        "A cluster's metrics, as OpenMetrics text.",
+        shape=Shape.TEXT,
+    ),
+    Command(
+        "operation list",
+        "GET /operations",
+        "Operations, newest first.",
+        (text("resource_id", "Only of this id, such as a cluster's.", query=True, option="of"),),
+        Shape.PAGES,
+        "id type resource_id state progress request_id created_at finished_at",
+        items_max=50,
+    ),
+    Command("operation describe", "GET /operations/{id}", "An operation, and why it failed."),
+    Command(
+        "region list",
+        "GET /regions",
+        "Regions that clusters can be created in.",
+        shape=Shape.ITEMS,
+        columns="id name",
+    ),
+)

@@ -1,0 +1,173 @@
+"""What was used, and what it costs."""
+
+from __future__ import annotations
+
+from console.programs.cli.command import Command, Confirm, Shape
+from console.programs.cli.fields import Field, Kind
+from console.programs.cli.tables.shorthand import (
+    choice,
+    cleared,
+    integer,
+    listed,
+    moment,
+    name,
+    reference,
+    since,
+    text,
+    until,
+)
+
+ABOUT = {
+    "usage": "What was used, by the rows that invoices are made of.",
+    "cost": "What a month costs, and prices.",
+    "budget": "What a month may cost, and what happens then.",
+    "invoice": "Invoices and credit notes.",
+    "billing-details": "Whom invoices are addressed to.",
+}
+METERS = (
+    "ingress_bytes",
+    "egress_bytes",
+    "storage_byte_minutes",
+    "partition_minutes",
+    "broker_seconds",
+)
+ACTIONS = ("notify", "suspend")
+
+
+def _day(when: str) -> str:
+    return when[:10]
+
+
+def _threshold() -> Field:
+    return Field(
+        "thresholds",
+        "A percentage of the amount at which a mail is sent; they replace 50, 80 and 100.",
+        Kind.INTEGER,
+        option="threshold",
+        multiple=True,
+    )
+
+
+COMMANDS = (
+    Command(
+        "usage list",
+        "GET /usage",
+        "What was used, in windows of time.",
+        (
+            reference("cluster_id", "Only of this cluster.", "/clusters", query=True),
+            since("Windows that begin at or after this time."),
+            until("Windows that begin before it. Default: now."),
+            choice(
+                "granularity",
+                "The length of a window. Default: day.",
+                ("minute", "hour", "day", "month"),
+                query=True,
+            ),
+            choice(
+                "group_by",
+                "Sums of rows. Default: none, the rows themselves.",
+                ("none", "cluster", "topic", "principal", "meter"),
+                query=True,
+            ),
+            choice("meter", "Only of this meter.", METERS, query=True),
+            text("principal", "Only of this one, such as User:NAME.", query=True),
+            text("topic_id", "Only of this topic: 32 hexadecimal digits.", query=True),
+        ),
+        Shape.PAGES,
+        "window_start meter quantity unit cluster_id topic principal provisional id",
+        items_max=200,
+    ),
+    Command("usage row", "GET /usage/rows/{id}", "A row, and the files that it was made from."),
+    Command(
+        "usage reconciliations",
+        "GET /usage/reconciliations",
+        "Whether each day's ingress is what the log holds, to the byte.",
+        (
+            reference("cluster_id", "Only of this cluster.", "/clusters", query=True),
+            moment("from", "The first day.", query=True, parse=_day),
+            moment("to", "The last day.", query=True, parse=_day),
+        ),
+        Shape.PAGES,
+        "day cluster_id agreement metered_bytes logged_bytes unknown_bytes reason",
+        items_max=200,
+    ),
+    Command(
+        "cost show",
+        "GET /costs",
+        "What a month costs so far, its forecast, and what it is for.",
+        (text("month", "YYYY-MM. Default: the current one.", query=True),),
+    ),
+    Command("cost prices", "GET /prices", "The prices of the current month."),
+    Command(
+        "budget list",
+        "GET /budgets",
+        "Budgets, and how they stand.",
+        shape=Shape.PAGES,
+        columns="name id amount_minor spent_minor currency action state thresholds",
+    ),
+    Command(
+        "budget create",
+        "POST /budgets",
+        "Set what a calendar month may cost, before taxes.",
+        (
+            name(),
+            integer("amount_minor", "In minor units (cents).", required=True, option="amount"),
+            _threshold(),
+            choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
+        ),
+    ),
+    Command("budget describe", "GET /budgets/{id}", "A budget with its newest events."),
+    Command(
+        "budget update",
+        "PATCH /budgets/{id}",
+        "Change a budget. What is not given stays.",
+        (
+            text("name", "Another name."),
+            integer("amount_minor", "In minor units (cents).", option="amount"),
+            _threshold(),
+            choice("action", "`suspend`: producers are refused when it is used up.", ACTIONS),
+        ),
+    ),
+    Command(
+        "budget delete",
+        "DELETE /budgets/{id}",
+        "Remove a budget.",
+        shape=Shape.NOTHING,
+        confirm=Confirm.YES,
+    ),
+    Command(
+        "invoice list",
+        "GET /invoices",
+        "Invoices and credit notes, newest first.",
+        (text("month", "Only of this one, YYYY-MM.", query=True),),
+        Shape.PAGES,
+        "number id kind state month total_minor currency issued_at",
+    ),
+    Command("invoice describe", "GET /invoices/{id}", "An invoice with its lines."),
+    Command(
+        "invoice pdf", "GET /invoices/{id}/pdf", "The document.", shape=Shape.FILE, file="*.pdf"
+    ),
+    Command(
+        "invoice evidence",
+        "GET /invoices/{id}/evidence",
+        "All that its lines were computed from, with the program that does it.",
+        shape=Shape.FILE,
+        file="*-evidence.zip",
+    ),
+    Command("billing-details describe", "GET /billing-details", "Name, address, VAT number."),
+    Command(
+        "billing-details update",
+        "PATCH /billing-details",
+        "Change whom invoices are addressed to, from the next one on.",
+        (
+            text("legal_name", "Empty: the organisation's name."),
+            listed(
+                "address", "A line of the address; they replace all that there are.", "address-line"
+            ),
+            cleared("address", "Without an address.", "no-address", list),
+            text("country", "Two letters (ISO 3166-1)."),
+            text("vat_id", "With its country's letters.", option="vat-id"),
+            text("email", "Where invoices are mailed."),
+        ),
+    ),
+)

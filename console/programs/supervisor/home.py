@@ -1,0 +1,152 @@
+"""The data folder: its folders, the secrets made in it, the ports that it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from brokers.locations import absolute, local_path
+from brokers.secrets import create_cell_secret
+from console.programs.supervisor import services
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.ports import Port
+from console.settings.config import Config
+from console.settings.home import read_or_make_secret
+
+Sections = Mapping[str, Mapping[str, str | int | bool]]
+
+# The keeper gives its brokers so long; the supervisor gives the keeper a little more.
+KEEPER_STOP_MS = 15_000
+
+
+def make_home(config: Config) -> None:
+    """Makes the data folder, for nobody else to look into, and the folder of the logs."""
+    config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # It may have been there, open to others. Passing through may stay: see `postgres.open_way`.
+    config.home.chmod(stat.S_IMODE(config.home.stat().st_mode) & (stat.S_IRWXU | stat.S_IXOTH))
+    (config.home / "log").mkdir(mode=0o700, exist_ok=True)
+
+
+def make_folders(config: Config) -> None:
+    """Makes what the parts expect to be there. PostgreSQL makes its own."""
+    folders = [config.home / "beat", config.cell.dfs, config.cell.secret.parent]
+    folders += [config.cell.keeper, config.gateway.folder]
+    folders += [config.usage.progress, config.usage.agent_folder]
+    objects = (config.cell.bucket, config.usage.location)
+    folders += [path for each in objects if (path := local_path(each)) is not None]
+    metadata = local_path(config.cell.metadata)
+    if metadata is not None:
+        folders.append(metadata.parent)
+    if config.mail.backend == "folder":
+        folders.append(config.mail.folder)
+    if services.embeds_redis(config):
+        folders.append(services.redis_folder(config))
+    for worker in (services.WORKER, services.NIGHTLY):
+        # What children of an earlier run counted is none of this one's.
+        shutil.rmtree(services.metrics_folder(config, worker), ignore_errors=True)
+        folders.append(services.metrics_folder(config, worker))
+    for folder in folders:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def make_secrets(config: Config) -> None:
+    """Makes Django's key and the cell's secret, mode 0600, each unless it is there."""
+    if not config.secret_key:
+        read_or_make_secret(config.secret_key_file)
+    create_cell_secret(config.cell.secret)
+
+
+def ports(config: Config) -> list[Port]:
+    """What a start listens on. Of the range of Kafka ports the first, which the first cluster gets.
+
+    Raises StartError when the settings themselves are at odds.
+    """
+    kafka = range(config.gateway.kafka_port, config.gateway.kafka_port + config.gateway.kafka_ports)
+    listeners = [
+        Port(config.web.port, "the console and REST", "FRESHET_HTTP_PORT"),
+        Port(config.gateway.tls_port, "Kafka over TLS", "FRESHET_TLS_PORT"),
+    ]
+    for port in listeners:
+        if port.number in kafka:
+            raise StartError(
+                f"Port {port.number} ({port.purpose}) lies in the range of Kafka ports,"
+                f" {kafka.start}–{kafka.stop - 1}: set {port.setting} or FRESHET_KAFKA_PORT."
+            )
+    return [*listeners, Port(kafka.start, "Kafka", "FRESHET_KAFKA_PORT")]
+
+
+def write_settings(config: Config) -> None:
+    """Writes the settings files of keeper, gateway and agent, from ours: they know no other."""
+    _write_toml(services.keeper_file(config), keeper_settings(config))
+    _write_toml(services.gateway_file(config), gateway_settings(config))
+    _write_toml(services.agent_file(config), agent_settings(config))
+
+
+def keeper_settings(config: Config) -> Sections:
+    """The keeper's settings by section (see `provisioning.cell.keeper.settings`)."""
+    return {
+        "cell": {
+            "metadata": absolute(config.cell.metadata),
+            "dfs": str(config.cell.dfs),
+            "bucket": absolute(config.cell.bucket),
+            "secret": str(config.cell.secret),
+        },
+        "keeper": {
+            "folder": str(config.cell.keeper),
+            "metrics": config.metrics.keeper,
+            # Another keeper of this home can only be one that is on its way out.
+            "standby": True,
+            "stop_brokers_on_exit": True,
+            "stop_timeout_ms": KEEPER_STOP_MS,
+        },
+    }
+
+
+def gateway_settings(config: Config) -> Sections:
+    """The gateway's settings by section (see `docs/reference/gateway-settings.md`)."""
+    return {
+        "cell": {
+            "metadata": absolute(config.cell.metadata),
+            "secret": str(config.cell.secret),
+        },
+        "listener": {
+            "tls": f"127.0.0.1:{config.gateway.tls_port}",
+            "domain": config.gateway.domain,
+            "metrics": config.metrics.gateway,
+        },
+        "tls": {"folder": str(config.gateway.folder)},
+    }
+
+
+def agent_settings(config: Config) -> Sections:
+    """The metering agent's settings by section (see `metering.agent.settings`)."""
+    return {
+        "cell": {
+            "id": config.cell.id,
+            "metadata": absolute(config.cell.metadata),
+            "dfs": str(config.cell.dfs),
+            "bucket": absolute(config.cell.bucket),
+        },
+        "usage": {
+            "location": absolute(config.usage.location),
+            "progress": str(config.usage.progress),
+        },
+        "agent": {
+            "metrics": config.metrics.agent,
+            "period_ms": config.usage.agent_period_s * 1000,
+            "window_minutes": config.usage.window_minutes,
+        },
+    }
+
+
+def _write_toml(file: Path, sections: Sections) -> None:
+    lines = ["# Written at each start from settings.toml and the environment."]
+    for section, settings in sections.items():
+        lines += ["", f"[{section}]"]
+        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text("\n".join(lines) + "\n")
+    temporary.replace(file)

@@ -1,0 +1,92 @@
+"""Endpoints of Kafka clients' credentials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.common.api.views import (
+    CreateAction,
+    DestroyAction,
+    ListAction,
+    RetrieveAction,
+    UpdateAction,
+)
+from provisioning.administration.api import credential_serializers as shapes
+from provisioning.administration.services import credential_rotation, credentials
+from provisioning.clusters.api import examples
+from provisioning.clusters.api.bases import ClusterViewSet
+from provisioning.models import Credential
+
+CREATED = {201: shapes.CredentialCreatedSerializer}
+
+
+class CredentialViewSet(
+    ClusterViewSet, ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction
+):
+    """Credentials of a cluster's Kafka clients.
+
+    One that is deleted or expires loses its connections within 5 s.
+    """
+
+    queryset = Credential.objects.current()
+    serializer_class = shapes.CredentialSerializer
+    input_serializers = {
+        "create": shapes.CredentialCreateSerializer,
+        "partial_update": shapes.CredentialUpdateSerializer,
+        "rotate": shapes.RotateSerializer,
+    }
+    output_serializers = {"create": shapes.CredentialCreatedSerializer}
+    responses = {"rotate": CREATED}
+    validates = ("create", "partial_update", "rotate")
+    examples = examples.CREDENTIALS
+
+    def get_queryset(self) -> Any:
+        """Those of the cluster that the address names."""
+        found = super().get_queryset()
+        if getattr(self, "swagger_fake_view", False):
+            return found
+        return found.filter(cluster=self.cluster).select_related("cluster", "replaces", "successor")
+
+    def perform_create(self, data: dict[str, Any]) -> object:
+        """A credential, and its password for this once."""
+        return credentials.create_credential(
+            actor=self.actor, cluster=self.cluster, validate_only=self.validate_only, **data
+        )
+
+    def perform_update(self, instance: Credential, data: dict[str, Any]) -> object:
+        """Another name or expiry."""
+        return credentials.update_credential(actor=self.actor, credential=instance, changes=data)
+
+    def perform_destroy(self, instance: Credential) -> Response | None:
+        """Ends it. What could not be confirmed goes on, so the row's change is kept."""
+        error = credentials.delete_credential(actor=self.actor, credential=instance)
+        return None if error is None else self.refuse(error)
+
+    def rotate(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Makes another credential with the same rights; this one ends after the overlap.
+
+        The new one has this one's name, role and ACLs, and a user name and password of its own.
+        """
+        del request, args, kwargs
+        instance, data = self.get_object(), self.validated_input()
+        if self.validate_only:
+            return self.validated(lambda: self._rotate(instance, data, validate_only=True))
+        made = self._rotate(instance, data, validate_only=False)
+        place = self.request.path.rpartition("/")[0] + f"/{made.credential.pk}"
+        return self.answer(
+            made,
+            status=status.HTTP_201_CREATED,
+            serializer=shapes.CredentialCreatedSerializer,
+            headers={"Location": place},
+        )
+
+    def _rotate(
+        self, instance: Credential, data: dict[str, Any], *, validate_only: bool
+    ) -> credentials.CreatedCredential:
+        return credential_rotation.rotate_credential(
+            actor=self.actor, credential=instance, validate_only=validate_only, **data
+        )

@@ -1,0 +1,222 @@
+"""Endpoints of consumer groups."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.common.api.pagination import page_of_names
+from provisioning import kafka
+from provisioning.administration.services import groups
+from provisioning.administration.services.groups import SeenGroup
+from provisioning.clusters.api import examples
+from provisioning.clusters.api.bases import ClusterViewSet
+
+# Kafka's int32.
+PARTITION_MAX = 2**31 - 1
+# What is shown of a group: as `provisioning.kafka` and samples have it.
+SHOWN = ("group", "state", "type", "protocol", "members", "partitions", "lag", "lag_seconds")
+TARGETS = ["earliest", "latest", "offset", "timestamp", "shift"]
+
+
+class AssignmentSerializer(serializers.Serializer[Any]):
+    """A partition that a member has."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+
+
+class GroupMemberSerializer(serializers.Serializer[Any]):
+    """A member of a group."""
+
+    member_id = serializers.CharField()
+    client_id = serializers.CharField()
+    host = serializers.CharField()
+    instance_id = serializers.CharField(allow_null=True, help_text="A static member's own name.")
+    assignments = AssignmentSerializer(many=True)
+    truncated = serializers.BooleanField(help_text="Whether it has more partitions than are shown.")
+
+
+class GroupPartitionSerializer(serializers.Serializer[Any]):
+    """What a group committed of a partition. What is unknown is null."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+    committed = serializers.IntegerField(allow_null=True)
+    end = serializers.IntegerField(allow_null=True)
+    lag = serializers.IntegerField(allow_null=True, help_text="Records.")
+    lag_seconds = serializers.FloatField(
+        allow_null=True, help_text="Age of the first record that is not committed."
+    )
+
+
+class GroupSerializer(serializers.Serializer[Any]):
+    """A consumer group."""
+
+    group = serializers.CharField(source="group.group")
+    state = serializers.CharField(source="group.state", help_text="Kafka's name of it.")
+    type = serializers.CharField(source="group.type", help_text="classic or consumer.")
+    protocol = serializers.CharField(source="group.protocol", help_text="The assignor.")
+    members = GroupMemberSerializer(many=True, source="group.members")
+    partitions = GroupPartitionSerializer(many=True, source="group.partitions")
+    lag = serializers.IntegerField(source="group.lag", allow_null=True, help_text="Records.")
+    lag_seconds = serializers.FloatField(
+        source="group.lag_seconds", allow_null=True, help_text="The greatest of its partitions'."
+    )
+    sampled_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was seen, of a sleeping cluster; null: at this moment."
+    )
+
+    def to_representation(self, instance: SeenGroup) -> dict[str, Any]:
+        """The same as by the fields, of which a page of groups has thousands."""
+        group, at = instance.group, instance.sampled_at
+        return {name: group[name] for name in SHOWN} | {
+            "sampled_at": None if at is None else at.isoformat().replace("+00:00", "Z")
+        }
+
+
+class ResetPartitionSerializer(serializers.Serializer[Any]):
+    """Partitions of a topic."""
+
+    topic = serializers.CharField()
+    partitions = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=PARTITION_MAX),
+        required=False,
+        help_text="Without it, all.",
+    )
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": TARGETS},
+            {
+                "type": "object",
+                "required": ["group"],
+                "properties": {"group": {"type": "string"}},
+                "description": "Where another group stands.",
+            },
+        ]
+    }
+)
+class TargetField(serializers.Field[Any, Any, Any, Any]):
+    """A kind of target, or `{"group": …}`."""
+
+    def to_internal_value(self, data: Any) -> str | dict[str, str]:
+        """What is meant."""
+        if isinstance(data, str) and data in TARGETS:
+            return data
+        if isinstance(data, dict) and set(data) == {"group"}:
+            group = data["group"]
+            if isinstance(group, str) and group and "\0" not in group:
+                return {"group": group}
+        message = f'One of {", ".join(TARGETS)}, or {{"group": …}} is expected.'
+        raise serializers.ValidationError(message)
+
+
+class ResetSerializer(serializers.Serializer[Any]):
+    """Where a group's offsets shall go."""
+
+    to = TargetField(help_text="Other members of the body belong to some of these.")
+    offset = serializers.IntegerField(required=False, min_value=0, help_text="With `to: offset`.")
+    timestamp = serializers.DateTimeField(required=False, help_text="With `to: timestamp`.")
+    shift = serializers.IntegerField(required=False, help_text="Records, with `to: shift`.")
+    topics = ResetPartitionSerializer(
+        many=True, required=False, help_text="Without it, all that the group committed."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Give the plan, change nothing.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The value that belongs to the target."""
+        to = attrs["to"]
+        if isinstance(to, str) and to in {"offset", "timestamp", "shift"} and to not in attrs:
+            raise serializers.ValidationError({to: "This field is required."}, code="required")
+        return attrs
+
+
+class PlannedOffsetSerializer(serializers.Serializer[Any]):
+    """One partition of a plan."""
+
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+    current = serializers.IntegerField(allow_null=True)
+    target = serializers.IntegerField()
+    lag_after = serializers.IntegerField()
+
+
+class ResetPlanSerializer(serializers.Serializer[Any]):
+    """What was done, or with `dry_run` what would be."""
+
+    dry_run = serializers.BooleanField()
+    items = PlannedOffsetSerializer(many=True)
+
+
+class WakeQuerySerializer(serializers.Serializer[Any]):
+    """What to do about a sleeping cluster."""
+
+    wake = serializers.BooleanField(
+        default=False, help_text="Wake a sleeping cluster; otherwise 409 `cluster_asleep`."
+    )
+
+
+class GroupViewSet(ClusterViewSet):
+    """Consumer groups: of running brokers as they are, of a sleeping cluster as last seen."""
+
+    serializer_class = GroupSerializer
+    input_serializers = {"reset_offsets": ResetSerializer}
+    query_serializers = {"reset_offsets": WakeQuerySerializer, "destroy": WakeQuerySerializer}
+    responses = {"reset_offsets": {200: ResetPlanSerializer}}
+    examples = examples.GROUPS
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """Groups by name, with members and lag."""
+        del kwargs
+        there = groups.Groups(self.cluster)
+        page, cursor = page_of_names(request, there.names)
+        items = GroupSerializer(there.describe(page), many=True).data
+        return Response({"items": items, "next_cursor": cursor})
+
+    def retrieve(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """One group, with members and lag by partition."""
+        del request, kwargs
+        return self.answer(groups.get_group(cluster=self.cluster, group=group))
+
+    def destroy(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """Deletes a group with what it committed. It must be empty."""
+        del request, kwargs
+        groups.delete_group(
+            actor=self.actor, cluster=self.cluster, group=group, wake=self.query()["wake"]
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def reset_offsets(self, request: Request, group: str, **kwargs: Any) -> Response:
+        """Moves the group's offsets, or with `dry_run` shows where. The group must be empty."""
+        del request, kwargs
+        data = self.validated_input()
+        topics = data.get("topics")
+        plan = groups.reset_offsets(
+            actor=self.actor,
+            cluster=self.cluster,
+            group=group,
+            target=_target(data),
+            partitions=None
+            if topics is None
+            else {each["topic"]: each.get("partitions") for each in topics},
+            dry_run=data["dry_run"],
+            wake=self.query()["wake"],
+        )
+        return Response({"dry_run": data["dry_run"], "items": plan})
+
+
+def _target(data: dict[str, Any]) -> kafka.Target:
+    if isinstance(data["to"], dict):
+        return kafka.Target("group", group=data["to"]["group"])
+    value = data.get(data["to"], 0)
+    if isinstance(value, datetime):
+        value = int(value.timestamp() * 1000)
+    return kafka.Target(data["to"], value)

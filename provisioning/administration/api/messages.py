@@ -1,0 +1,133 @@
+"""Endpoints of records: browse, produce, and watch them arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework import status
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from provisioning import kafka
+from provisioning.administration.api import message_serializers as shapes
+from provisioning.administration.api import streams
+from provisioning.administration.services import messages
+from provisioning.clusters.api import examples
+from provisioning.clusters.api.bases import ClusterViewSet
+from provisioning.clusters.services.brokers import require_brokers
+
+# For a page; looking through many records takes longer than reading some.
+TIMEOUT_S = 5.0
+SCAN_TIMEOUT_S = 10.0
+
+
+class EventStreamRenderer(BaseRenderer):
+    """Lets a browser's EventSource ask for what it accepts. Errors are still problems."""
+
+    media_type = "text/event-stream"
+    format = "event-stream"
+
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
+        """A problem, as JSON."""
+        rendered: bytes = JSONRenderer().render(data)
+        return rendered
+
+
+class MessageViewSet(ClusterViewSet):
+    """Records of a topic. Looking at them is not billed, commits nothing and joins no group."""
+
+    serializer_class = shapes.MessagePageSerializer
+    input_serializers = {"create": shapes.ProduceSerializer}
+    output_serializers = {"create": shapes.ProducedSerializer}
+    query_serializers = {
+        "list": shapes.BrowseQuerySerializer,
+        "create": shapes.WakeQuerySerializer,
+    }
+    single = ("list",)
+    # Of a cluster that sleeps.
+    conflicts = ("list",)
+    examples = examples.MESSAGES
+
+    def list(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """A page of records: the newest, or forward from the oldest, an offset or a moment.
+
+        With a `filter` a page may have few records or none although there are more: `scanned` says
+        how far it was looked, and `next_cursor` goes on from there.
+        """
+        del request, kwargs
+        query = self.query()
+        start = query["from"]
+        wanted = kafka.Browse(
+            start=start,
+            value=query.get(start, 0),
+            partitions=[query["partition"]] if "partition" in query else None,
+            positions=query.get("cursor", {}),
+            limit=query["limit"],
+            bytes_max=query["scan_bytes_max"],
+            timeout_s=SCAN_TIMEOUT_S if "filter" in query else TIMEOUT_S,
+            filter=query.get("filter"),
+        )
+        page = messages.browse_messages(
+            cluster=self.cluster, topic=name, wanted=wanted, wake=query["wake"]
+        )
+        return Response(
+            {
+                "items": page.records,
+                "next_cursor": shapes.write_positions(page.positions),
+                "stopped": page.stopped,
+                "scanned": {
+                    "records": page.records_read,
+                    "bytes": page.bytes_read,
+                    "partitions": page.reached,
+                },
+            }
+        )
+
+    def create(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Produces one record; it is durable when this returns."""
+        del kwargs
+        body = shapes.ProduceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        produced = messages.produce_message(
+            actor=self.actor,
+            cluster=self.cluster,
+            topic=name,
+            record=body.record(),
+            wake=self.query()["wake"],
+        )
+        return Response(produced, status=status.HTTP_201_CREATED)
+
+
+class MessageStreamViewSet(ClusterViewSet):
+    """Records as they arrive, as Server-Sent Events."""
+
+    renderer_classes = (JSONRenderer, EventStreamRenderer)
+    serializer_class = shapes.MessageSerializer
+    query_serializers = {"list": shapes.StreamQuerySerializer}
+    examples = examples.STREAM
+    single = ("list",)
+    conflicts = ("list",)
+
+    def list(self, request: Request, name: str, **kwargs: Any) -> HttpResponseBase:
+        """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
+
+        Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
+        they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
+        the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
+        within 5 seconds of a revoked key or an ended session, and for `unreadable`, where a record
+        cannot be decoded). At most ten minutes.
+        """
+        del kwargs
+        query = self.query()
+        messages.require_open_topic(cluster=self.cluster, topic=name)
+        access = require_brokers(cluster=self.cluster, wake=query["wake"])
+        positions = streams.positions_of(request.headers.get("Last-Event-ID"))
+        wanted = query.get("filter")
+        stream = streams.Stream(self.actor, self.cluster, access, name, positions, wanted)
+        response = StreamingHttpResponse(stream.events(), content_type="text/event-stream")
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Accel-Buffering"] = "no"
+        return response

@@ -1,0 +1,239 @@
+"""A live tail as Server-Sent Events (WHATWG HTML, section 9.2).
+
+The records are read in a thread, because Kafka's client waits there, and handed to the event loop
+through a short queue: a browser that does not read makes the thread wait, and the tail skips what
+it could not show. Whoever goes takes the thread along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import logging
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+
+from console.base.accounts.services import renew_actor
+from console.base.common.actor import Actor
+from console.base.common.errors import Quota
+from console.base.common.tenancy import organization_scope
+from console.base.limits.services import limit_of
+from provisioning import kafka
+from provisioning.clusters.services.brokers import serving
+from provisioning.clusters.services.observation import observe_cluster
+from provisioning.errors import TooManyStreams
+from provisioning.models import Cluster
+
+logger = logging.getLogger(__name__)
+
+SECONDS_MAX = 600.0
+QUEUE_BATCHES = 4
+# A tail whose brokers were replaced hears nothing any more, and one whose key was revoked must not:
+# so often is looked.
+LOOK_EVERY_S = 3.0
+TOLD_EVERY_BATCHES = 4
+
+_open: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+@dataclass
+class Stream:
+    """One live tail. Raises `TooManyStreams` when made."""
+
+    actor: Actor
+    cluster: Cluster
+    access: kafka.Access
+    topic: str
+    positions: dict[int, int] | None
+    filter: str | None = None
+    _left: threading.Event = field(default_factory=threading.Event)
+    # Batches that may still be handed over before the client takes one.
+    _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(QUEUE_BATCHES))
+
+    def __post_init__(self) -> None:
+        limit = limit_of("live_tails", organization_id=self.actor.organization_id)
+        with _lock:
+            used = _open[self.actor.organization_id]
+            if used >= limit:
+                quota = Quota("live_tails", limit, used)
+                raise TooManyStreams(quota=quota, retry_after_s=5)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """The events, until the client goes, the brokers go, or the time is over."""
+        with _lock:
+            _open[self.actor.organization_id] += 1
+        queue: asyncio.Queue[kafka.TailBatch | str] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(
+            target=self._read, args=(loop, queue), name="live-tail", daemon=True
+        )
+        thread.start()
+        try:
+            yield b": live\n\n"
+            async for event in self._shown(queue):
+                yield event
+        finally:
+            self._left.set()
+            with _lock:
+                _open[self.actor.organization_id] -= 1
+
+    async def _shown(self, queue: asyncio.Queue[kafka.TailBatch | str]) -> AsyncIterator[bytes]:
+        # It lasts for minutes: others need the database's connection that its request was given.
+        await sync_to_async(close_old_connections)()
+        loop = asyncio.get_running_loop()
+        looked_at = loop.time()
+        progress = Progress()
+        while True:
+            batch = await queue.get()
+            self._room.release()
+            if isinstance(batch, str):
+                yield event("end", {"reason": batch})
+                return
+            if loop.time() - looked_at >= LOOK_EVERY_S:
+                over = await sync_to_async(self._why_over)()
+                if over is not None:
+                    yield event("end", {"reason": over})
+                    return
+                looked_at = loop.time()
+                # A comment: so that a client that is gone is noticed.
+                yield b": still live\n\n"
+            for shown in events_of(batch):
+                yield shown
+            if self.filter is not None:
+                for shown in progress.events(batch):
+                    yield shown
+
+    def _read(
+        self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[kafka.TailBatch | str]
+    ) -> None:
+        reason = "time"
+        try:
+            watched = kafka.tail(
+                self.access,
+                self.topic,
+                positions=self.positions,
+                stopped=self._left.is_set,
+                seconds_max=SECONDS_MAX,
+                filter=self.filter,
+            )
+            with contextlib.closing(watched):
+                for batch in watched:
+                    if not self._hand_over(loop, queue, batch):
+                        return
+        except kafka.UnknownPartitionError:
+            reason = "topic_gone"
+        except (kafka.UndecodableError, kafka.WorkerDiedError):
+            # A record that ends the reader would end it again: whoever asks again begins later.
+            reason = "unreadable"
+        except kafka.KafkaCallError:
+            reason = "brokers_away"
+        except Exception:
+            # The client must hear of the end, whatever it was: else it waits for ever.
+            logger.exception("live_tail.failed")
+            reason = "failed"
+        self._hand_over(loop, queue, reason)
+
+    def _hand_over(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: asyncio.Queue[kafka.TailBatch | str],
+        batch: kafka.TailBatch | str,
+    ) -> bool:
+        """Waits while the client does not read; False once it is gone."""
+        while not self._room.acquire(timeout=0.2):
+            if self._left.is_set():
+                return False
+        try:
+            loop.call_soon_threadsafe(queue.put_nowait, batch)
+        except RuntimeError:
+            return False  # the loop is closed
+        return not self._left.is_set()
+
+    def _why_over(self) -> str | None:
+        """Why the tail must not go on; None if it may."""
+        try:
+            actor = renew_actor(self.actor)
+            if actor is None or not self._readable(actor):
+                return "access_ended"
+            return None if self._still_there() else "brokers_changed"
+        finally:
+            close_old_connections()
+
+    def _readable(self, actor: Actor) -> bool:
+        """Whether the actor may still see the cluster, in the project where it is now."""
+        with organization_scope(actor.organization_id):
+            return Cluster.objects.readable(actor).active().filter(pk=self.cluster.pk).exists()
+
+    def _still_there(self) -> bool:
+        observation = observe_cluster(self.cluster)
+        if not serving(observation) or observation.cell is None:
+            return False
+        brokers = ",".join(broker.kafka for broker in observation.cell.brokers)
+        return brokers == self.access.connection.bootstrap
+
+
+@dataclass
+class Progress:
+    """How many records were looked at, told after every fourth batch: about once a second."""
+
+    records: int = 0
+    scanned_bytes: int = 0
+    _batches: int = 0
+
+    def events(self, batch: kafka.TailBatch) -> list[bytes]:
+        """The event, where it is time for one. Its id lets a later stream go on behind it."""
+        self.records += batch.records_read
+        self.scanned_bytes += batch.bytes_read
+        self._batches += 1
+        if self._batches % TOLD_EVERY_BATCHES:
+            return []
+        told: dict[str, object] = {"records": self.records, "bytes": self.scanned_bytes}
+        return [event("progress", told, batch.positions)]
+
+
+def events_of(batch: kafka.TailBatch) -> list[bytes]:
+    """A batch's events. Each has the positions behind it as its id."""
+    positions = dict(batch.positions)
+    for record in reversed(batch.records):
+        positions[record["partition"]] = min(
+            positions.get(record["partition"], record["offset"]), record["offset"]
+        )
+    shown = []
+    for record in batch.records:
+        positions[record["partition"]] = record["offset"] + 1
+        shown.append(event("message", dict(record), positions))
+    if batch.skipped:
+        shown.append(event("skipped", {"count": batch.skipped}, batch.positions))
+    return shown
+
+
+def event(kind: str, data: dict[str, object], positions: dict[int, int] | None = None) -> bytes:
+    """One event. JSON has no raw line breaks, so it is one `data` line."""
+    name = "" if positions is None else f"id: {write_id(positions)}\n"
+    return f"{name}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+def write_id(positions: dict[int, int]) -> str:
+    """Positions as an event's id."""
+    text = json.dumps({str(n): at for n, at in positions.items()}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def positions_of(last_event_id: str | None) -> dict[int, int] | None:
+    """Positions that an id names; None where it names none, and the tail begins at the end."""
+    if not last_event_id:
+        return None
+    try:
+        padded = last_event_id + "=" * (-len(last_event_id) % 4)
+        decoded = json.loads(base64.urlsafe_b64decode(padded))
+        return {int(number): int(offset) for number, offset in decoded.items()}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None

@@ -1,0 +1,171 @@
+"""Endpoints of topics. None of them wakes the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.common.api import etags
+from provisioning.administration.api import topic_serializers as shapes
+from provisioning.administration.services import topics
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.clusters.api import examples
+from provisioning.clusters.api.bases import ClusterViewSet
+
+# A list is one read of the metadata store however long it is, so that tools read all at once.
+LIST_LIMIT_MAX = 2_000
+
+
+class TopicViewSet(ClusterViewSet):
+    """Topics of a cluster, whether it sleeps or runs."""
+
+    serializer_class = shapes.TopicSerializer
+    input_serializers = {
+        "create": shapes.TopicCreateSerializer,
+        "partial_update": shapes.TopicUpdateSerializer,
+        "add_partitions": shapes.PartitionsSerializer,
+        "delete_records": shapes.DeleteRecordsSerializer,
+    }
+    output_serializers = {"list_partitions": shapes.PartitionSerializer}
+    query_serializers = {
+        "list": shapes.TopicListQuerySerializer,
+        "delete_records": shapes.DeleteRecordsQuerySerializer,
+    }
+    responses = {
+        "create": {201: shapes.TOPIC_OR_TOPICS},
+        "delete_records": {200: shapes.RecordsDeletedSerializer},
+    }
+    validates = ("create", "partial_update", "destroy", "add_partitions", "delete_records")
+    lists = ("list_partitions",)
+    examples = examples.TOPICS
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """Topics by name. `limit` may be up to 2000: all of them cost one read."""
+        del request, kwargs
+        query = self.query()
+        found = topics.list_topics(
+            cluster=self.cluster, internal=query["internal"], full=query["view"] == "full"
+        )
+        part = query.get("name_contains", "")
+        found = [shown for shown in found if part in shown.topic.name]
+        return self.page(found, key=lambda shown: shown.topic.name, limit_max=LIST_LIMIT_MAX)
+
+    def create(self, request: Request, **kwargs: Any) -> Response:
+        """Creates a topic, or several as `items`.
+
+        On a running cluster brokers serve it when this returns, or its condition says when.
+        """
+        del request, kwargs
+        data = self.validated_input()
+        if "items" in data:
+            return self._create_several(data["items"])
+        shown = topics.create_topic(
+            actor=self.actor,
+            cluster=self.cluster,
+            wanted=topics.NewTopic(**data),
+            validate_only=self.validate_only,
+        )
+        if self.validate_only:
+            return Response({"valid": True, **self._shown(shown)})
+        place = {"Location": f"{self.request.path}/{shown.topic.name}"}
+        return self.answer(shown, status=status.HTTP_201_CREATED, headers=place)
+
+    def retrieve(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """A topic with every config."""
+        del request, kwargs
+        return self.answer(topics.get_topic(cluster=self.cluster, name=name))
+
+    def partial_update(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Changes configs."""
+        del request, kwargs
+        self._hold(name)
+        shown = topics.update_topic(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=name,
+            configs=self.validated_input()["configs"],
+            validate_only=self.validate_only,
+        )
+        return self.answer(shown)
+
+    def destroy(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Deletes a topic. It can be restored from `deleted-topics` for seven days."""
+        del request, kwargs
+        self._hold(name)
+        if self.validate_only:
+            topics.get_topic(cluster=self.cluster, name=name, full=False)
+            return Response({"valid": True})
+        topics.delete_topic(actor=self.actor, cluster=self.cluster, name=name)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def list_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Partitions of a topic, with their leaders."""
+        del request, kwargs
+        with metadata_errors():
+            found = cluster_store(self.cluster.pk).partitions(name)
+        return self.page(
+            found, key=lambda facts: f"{facts.partition:010}", limit_max=LIST_LIMIT_MAX
+        )
+
+    def add_partitions(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Raises the number of partitions; it cannot go down."""
+        del request, kwargs
+        self._hold(name)
+        return self.answer(
+            topics.add_partitions(
+                actor=self.actor,
+                cluster=self.cluster,
+                name=name,
+                count=self.validated_input()["count"],
+                validate_only=self.validate_only,
+            )
+        )
+
+    def delete_records(self, request: Request, name: str, **kwargs: Any) -> Response:
+        """Deletes the oldest records of partitions, before an offset of each.
+
+        With `validate_only` it tells what would go.
+        """
+        del request, kwargs
+        wanted = self.validated_input()["partitions"]
+        left = topics.delete_records(
+            actor=self.actor,
+            cluster=self.cluster,
+            name=name,
+            before={each["partition"]: each["before_offset"] for each in wanted},
+            wake=self.query()["wake"],
+            validate_only=self.validate_only,
+        )
+        return Response({"items": left})
+
+    def _hold(self, name: str) -> None:
+        """Keeps other requests from the topic; refuses a change of another state of it than named.
+
+        What Kafka's tools change in between is not seen.
+        """
+        topics.hold_topic(cluster=self.cluster, name=name)
+        if "If-Match" in self.request.headers:
+            there = topics.get_topic(cluster=self.cluster, name=name, full=False)
+            etags.check_if_match(self.request, there)
+
+    def _create_several(self, items: Sequence[dict[str, Any]]) -> Response:
+        """All are checked before the first is made."""
+        made = topics.create_topics(
+            actor=self.actor,
+            cluster=self.cluster,
+            wanted=[topics.NewTopic(**each) for each in items],
+            validate_only=self.validate_only,
+        )
+        data = [self._shown(each) for each in made]
+        page = {"items": data, "next_cursor": None}
+        if self.validate_only:
+            return Response({"valid": True, **page})
+        return Response(page, status=status.HTTP_201_CREATED)
+
+    @staticmethod
+    def _shown(shown: topics.ShownTopic) -> dict[str, Any]:
+        return dict(shapes.TopicSerializer(shown).data)

@@ -1,0 +1,15 @@
+"""Where it shows whether an announced deletion was done."""
+
+from __future__ import annotations
+
+from provisioning.administration.services import acls, credentials, deleted_topics, groups, quotas
+from provisioning.administration.services.announcing import register_check
+
+
+def register() -> None:
+    """Tells `announcing` how to find out about each kind."""
+    register_check(acls.DELETED, acls.are_gone)
+    register_check(quotas.REMOVED, quotas.is_gone)
+    register_check(deleted_topics.PURGED, deleted_topics.is_gone)
+    register_check(credentials.DELETED, credentials.is_ended)
+    register_check(groups.DELETED, groups.is_gone)

@@ -1,0 +1,43 @@
+"""Notes when credentials were last used, from what was metered of their principals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import connection
+
+from console.base.common.tenancy import system_scope
+
+USER = "User:"
+# Whoever changes a credential at this moment is not waited for: its next use tells anew.
+NOTE = """
+WITH used AS (
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS u (cluster_id, id, at)
+), free AS (
+    SELECT known.id, used.at FROM provisioning_credential AS known
+    JOIN used ON used.id = known.id AND used.cluster_id = known.cluster_id
+    WHERE known.last_used_at IS NULL OR known.last_used_at < used.at
+    FOR UPDATE OF known SKIP LOCKED
+)
+UPDATE provisioning_credential AS known SET last_used_at = free.at
+FROM free WHERE known.id = free.id
+"""
+
+
+def note_credential_uses(*, used: Mapping[tuple[str, str], datetime], **_: object) -> int:
+    """Writes the minutes that are later than what is known; gives of how many credentials.
+
+    Receives `principals_used`. Principals that are no credentials are left out.
+    """
+    rows = [
+        (cluster_id, principal.removeprefix(USER), at)
+        for (cluster_id, principal), at in used.items()
+        if principal.startswith(USER)
+    ]
+    if not rows:
+        return 0
+    with system_scope(), connection.cursor() as cursor:
+        cursor.execute(NOTE, [list(column) for column in zip(*rows, strict=True)])
+        noted: int = cursor.rowcount
+    return noted

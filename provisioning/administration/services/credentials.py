@@ -1,0 +1,250 @@
+"""Credentials of Kafka clients: a row with a name, and a user with ACLs in the metadata store.
+
+The password is made here (or by a caller that keeps secrets itself), shown once, and kept by
+nobody: the store holds what verifies it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from brokers.errors import MetadataError
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Acl, Mechanism
+from console.base.common import locks
+from console.base.common.actor import Actor
+from console.base.common.audit import record_audit
+from console.base.common.clock import now
+from console.base.common.errors import AppError, FieldError, Unavailable, ValidationFailed
+from console.base.common.models import AuditEntry
+from console.base.common.names import require_free_name
+from console.base.limits import services as limits
+from provisioning.administration.acl_templates import acls_of_role
+from provisioning.administration.services.acls import require_room
+from provisioning.administration.services.announcing import announced
+from provisioning.administration.services.effect import Effect, wait_effect
+from provisioning.administration.services.quotas import remove_quotas_of
+from provisioning.administration.services.repeating import repeat_unknown
+from provisioning.administration.services.topics import writable_store
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.choices import CredentialRole
+from provisioning.clusters.services.clusters import enqueue_reconcile
+from provisioning.errors import (
+    CredentialReplaced,
+    OutcomeUnknown,
+)
+from provisioning.models import Cluster, Credential
+
+DELETED = "credential.delete"
+PASSWORD_BYTES = 24
+SCRAM_SHA_512: Mechanism = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True)
+class CreatedCredential:
+    """A new credential, and its password: the only time that it is known."""
+
+    credential: Credential
+    password: str
+    effect: Effect
+
+
+def create_credential(  # noqa: PLR0913 (what a credential consists of)
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    name: str,
+    role: str,
+    mechanism: Mechanism = SCRAM_SHA_512,
+    password: str | None = None,
+    expires_at: datetime | None = None,
+    validate_only: bool = False,
+) -> CreatedCredential:
+    """Makes a user with the ACLs of a role. Raises `LimitReached`, `NameTaken`, `OutcomeUnknown`.
+
+    Where the metadata store's answer is lost there is no row, and the sweep removes the user. With
+    `validate_only` the store is left alone, and the caller takes the row back.
+    """
+    store = writable_store(cluster)
+    # The sweep holds it too: it takes a user without a row for a leftover.
+    locks.lock("cluster", cluster.pk)
+    require_room_for_credential(cluster=cluster)
+    _require_free_name(cluster, name)
+    require_future(expires_at)
+    credential = Credential.objects.create(
+        organization_id=cluster.organization_id,
+        cluster=cluster,
+        name=name,
+        role=role,
+        mechanism=mechanism,
+        expires_at=expires_at,
+    )
+    acls = acls_of_role(role=CredentialRole(role), principal=credential.principal)
+    created = make_user(
+        store=store,
+        credential=credential,
+        acls=acls,
+        password=password,
+        validate_only=validate_only,
+    )
+    if not validate_only:
+        detail = {"name": name, "role": role, "expires_at": shown_moment(expires_at)}
+        audit_credential(actor, credential, "credential.create", detail)
+    return created
+
+
+def make_user(
+    *,
+    store: ClusterStore,
+    credential: Credential,
+    acls: Sequence[Acl],
+    password: str | None,
+    validate_only: bool,
+) -> CreatedCredential:
+    """Makes a new credential's user and ACLs in the metadata store, and waits for brokers."""
+    password = password or secrets.token_urlsafe(PASSWORD_BYTES)
+    mechanism = cast("Mechanism", credential.mechanism)
+    with metadata_errors():
+        require_room(cluster=credential.cluster, there=set(store.list_acls()), new=set(acls))
+        if validate_only:
+            return CreatedCredential(credential, password, Effect(()))
+        # ACLs first: a user that authenticates can do what it may.
+        repeat_unknown(lambda: store.add_acls(acls))
+        repeat_unknown(lambda: store.set_user(credential.username, password, mechanism))
+    effect = wait_effect(cluster=credential.cluster, acls=acls, user=credential.username)
+    return CreatedCredential(credential, password, effect)
+
+
+def update_credential(
+    *, actor: Actor, credential: Credential, changes: Mapping[str, Any]
+) -> Credential:
+    """Changes name or expiry of a credential whose row is locked.
+
+    Raises `NameTaken`, `ValidationFailed`, `CredentialReplaced` (it has no name of its own, and
+    must end).
+    """
+    changed = {name: value for name, value in changes.items() if getattr(credential, name) != value}
+    if not changed:
+        return credential
+    if credential.replaced_at is not None and (
+        "name" in changed or changed.get("expires_at", now()) is None
+    ):
+        raise CredentialReplaced("Only when it ends can be changed.")
+    if "name" in changed:
+        locks.lock("cluster", credential.cluster_id)
+        _require_free_name(credential.cluster, changed["name"])
+    require_future(changed.get("expires_at"))
+    for name, value in changed.items():
+        setattr(credential, name, value)
+    credential.generation += 1
+    credential.save(update_fields=[*changed, "generation"])
+    detail = {name: shown_moment(value) for name, value in changed.items()}
+    audit_credential(actor, credential, "credential.update", detail)
+    return credential
+
+
+def delete_credential(*, actor: Actor, credential: Credential) -> AppError | None:
+    """Ends a credential: its user, whose connections close within seconds, and its role's ACLs.
+
+    Gives the error to answer with where the metadata store did not confirm it; the removal then
+    goes on by itself, so the change must be kept.
+    """
+    locks.lock("cluster", credential.cluster_id)
+    with announced(
+        actor=actor,
+        cluster=credential.cluster,
+        action=DELETED,
+        target=("credential", credential.pk),
+        detail={"name": credential.name, "cluster_id": credential.cluster_id},
+    ):
+        if end_credential(credential=credential):
+            return None
+        return OutcomeUnknown("The removal has begun and goes on by itself.")
+
+
+def is_ended(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced end has begun: where the user is gone, the rest goes too.
+
+    Raises `Unavailable` while somebody is at the cluster, whom no sweep waits for.
+    """
+    if not locks.try_lock("cluster", cluster_id):
+        raise Unavailable("The cluster is being looked at.")
+    if entry.target_id in {user.user for user in cluster_store(cluster_id).list_users()}:
+        return False
+    row = Credential.objects.select_related("cluster").filter(pk=entry.target_id).first()
+    if row is not None:
+        end_credential(credential=row)
+    return True
+
+
+def end_credential(*, credential: Credential) -> bool:
+    """Removes user, ACLs and row; tells whether it is done. Otherwise the sweep goes on with it.
+
+    The caller holds the cluster's lock.
+    """
+    cluster = credential.cluster
+    credential.removed_at = now()
+    credential.save(update_fields=["removed_at"])
+    store = cluster_store(cluster.pk)
+    try:
+        repeat_unknown(lambda: store.remove_user(credential.username))
+        going = acls_to_end(store=store, credential=credential)
+        repeat_unknown(lambda: store.remove_acls(going))
+        remove_quotas_of(store=store, user=credential.username)
+    except MetadataError:
+        enqueue_reconcile(cluster=cluster)
+        return False
+    credential.delete()
+    return True
+
+
+def acls_to_end(*, store: ClusterStore, credential: Credential) -> list[Acl]:
+    """Its role's entries; of one that was replaced all, which its successor has too."""
+    role = CredentialRole(credential.role)
+    going = set(acls_of_role(role=role, principal=credential.principal))
+    if credential.replaced_at is not None:
+        going |= {entry for entry in store.list_acls() if entry.principal == credential.principal}
+    return sorted(going)
+
+
+def require_room_for_credential(*, cluster: Cluster) -> None:
+    """Raises `LimitReached`. What a rotation leaves for a while does not count."""
+    limits.require_room(
+        "credentials",
+        organization_id=cluster.organization_id,
+        cluster_id=cluster.pk,
+        used=cluster.credentials.named().count(),
+    )
+
+
+def require_future(expires_at: datetime | None) -> None:
+    """Raises `ValidationFailed` for an expiry that is over."""
+    if expires_at is not None and expires_at <= now():
+        detail = "It lies in the past."
+        raise ValidationFailed(errors=[FieldError("/expires_at", "invalid", detail)])
+
+
+def shown_moment(value: object) -> object:
+    """A moment as text, for the audit log; anything else as it is."""
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _require_free_name(cluster: Cluster, name: str) -> None:
+    require_free_name(cluster.credentials.named(), name, "A credential of this cluster")
+
+
+def audit_credential(
+    actor: Actor, credential: Credential, action: str, detail: Mapping[str, object]
+) -> None:
+    """Adds an entry about a credential to the audit log."""
+    record_audit(
+        actor=actor,
+        action=action,
+        target_type="credential",
+        target_id=credential.pk,
+        detail={**detail, "cluster_id": credential.cluster_id},
+    )

@@ -1,0 +1,57 @@
+"""Whether what was written holds at the brokers when a call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brokers.metadata_records import Acl
+from provisioning.cells import broker_access
+from provisioning.clusters.services.brokers import serving
+from provisioning.clusters.services.observation import Condition, observe_cluster
+from provisioning.kafka import wait_acls, wait_topic, wait_user
+from provisioning.models import Cluster
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Since when something holds, as conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+def wait_effect(*, cluster: Cluster, acls: Sequence[Acl] = (), user: str | None = None) -> Effect:
+    """Waits, for at most some seconds, until running brokers have ACLs and a user."""
+    observation = observe_cluster(cluster)
+    if not serving(observation) or observation.cell is None:
+        return _effect("true", "Stored", "Brokers have it as soon as the cluster runs.")
+    access = broker_access(cluster.pk, observation.cell)
+    fields = [
+        (
+            acl.resource_type,
+            acl.resource_name,
+            acl.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission,
+        )
+        for acl in acls
+    ]
+    if wait_acls(access, fields) and (user is None or wait_user(access, user)):
+        return _effect("true", "Effective", "The brokers have it.")
+    return _effect("unknown", "Pending", "The brokers did not confirm it yet.")
+
+
+def wait_topic_known(*, cluster: Cluster, name: str) -> None:
+    """Waits, for at most some seconds, until running brokers know a topic that came back.
+
+    It has the leaders that it had, so waiting for leaders alone would wait for nothing.
+    """
+    observation = observe_cluster(cluster)
+    if serving(observation) and observation.cell is not None:
+        wait_topic(broker_access(cluster.pk, observation.cell), name)
+
+
+def _effect(status: str, reason: str, message: str) -> Effect:
+    return Effect((Condition(type="Ready", status=status, reason=reason, message=message),))

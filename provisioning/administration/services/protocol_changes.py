@@ -1,0 +1,99 @@
+"""Changes that clients made over the Kafka protocol, taken into the audit log.
+
+Brokers write them into the cluster's metadata, in the transaction of the change itself. They are
+copied here and then forgotten there. An entry's id is a digest of what it tells of, so a change
+that is read again (a worker died between the two, or the cell was restored from a backup) is the
+entry that is there already: each is in the log once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+from brokers.errors import MetadataError
+from brokers.metadata_records import ProtocolChange
+from console.base.common.actor import ActorKind
+from console.base.common.ids import RANDOM_CHARS
+from console.base.common.models import AuditEntry
+from console.base.common.models.audit import ACTION_CHARS_MAX, ACTOR_CHARS_MAX, TARGET_CHARS_MAX
+from console.base.common.tenancy import organization_scope
+from provisioning.cells import cluster_store
+from provisioning.models import Credential
+
+logger = logging.getLogger(__name__)
+
+PAGE_CHANGES = 500
+# A cluster whose clients never stop changing things does not keep the sweep from the others.
+PAGES_MAX = 20
+NO_REQUEST = "-"
+ADDRESS_CHARS_MAX = 64
+# Kafka's name of who a principal is.
+USER = "User:"
+
+
+def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
+    """Takes in what a cluster's clients changed; gives how many changes were read.
+
+    Never raises for a cell that does not answer: the sweep comes back.
+    """
+    store, read = cluster_store(cluster_id), 0
+    try:
+        for _ in range(PAGES_MAX):
+            changes = store.changes(after=0, limit=PAGE_CHANGES)
+            if not changes:
+                break
+            with organization_scope(organization_id):
+                entries = [entry_of(organization_id, cluster_id, each) for each in changes]
+                AuditEntry.objects.bulk_create(entries, ignore_conflicts=True)
+            # Committed: only now may the cell forget them.
+            store.forget_changes(changes[-1].sequence)
+            read += len(changes)
+            if len(changes) < PAGE_CHANGES:
+                break
+    except MetadataError as error:
+        logger.warning("changes.later", extra={"cluster": cluster_id, "error": str(error)})
+    return read
+
+
+def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> AuditEntry:
+    """The entry of a change. Pure: the same change gives the same entry, id and all."""
+    target = change.target
+    if change.target_type == "cluster":
+        target = cluster_id
+    elif not target.startswith(f"{cluster_id}/"):
+        target = f"{cluster_id}/{target}"
+    detail = {**change.detail, "client_id": change.client_id, "cluster_id": cluster_id}
+    return AuditEntry(
+        id=_id_of(cluster_id, change),
+        organization_id=organization_id,
+        created_at=datetime.fromtimestamp(change.at_ms / 1000, UTC),
+        action=change.action[:ACTION_CHARS_MAX],
+        actor_kind=ActorKind.KAFKA,
+        actor_id=change.principal[:ACTOR_CHARS_MAX],
+        target_type=change.target_type,
+        target_id=target[:TARGET_CHARS_MAX],
+        request_id=change.connection or NO_REQUEST,
+        address=change.address[:ADDRESS_CHARS_MAX],
+        detail=detail,
+    )
+
+
+def names_of_principals(principals: Collection[str]) -> Mapping[str, str]:
+    """Names of the credentials that principals are. In the caller's tenancy scope."""
+    ids = {each.removeprefix(USER): each for each in principals}
+    found = Credential.objects.filter(pk__in=ids).values_list("pk", "name")
+    return {ids[pk]: name for pk, name in found}
+
+
+def _id_of(cluster_id: str, change: ProtocolChange) -> str:
+    """Of the shape of every id. After a restore another change may have the same sequence."""
+    parts: Sequence[object] = (
+        *(cluster_id, change.sequence, change.at_ms, change.principal),
+        *(change.action, change.target_type, change.target),
+    )
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return f"aud_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"

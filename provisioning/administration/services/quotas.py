@@ -1,0 +1,167 @@
+"""Quotas of a cluster's clients, in its metadata: the same ones that Kafka's tools see."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, replace
+
+from brokers.metadata import ClusterStore
+from brokers.metadata_records import Quota, QuotaEntity
+from console.base.common import locks
+from console.base.common.actor import Actor
+from console.base.common.audit import record_audit
+from console.base.common.errors import AppError, FieldError, NotFound, ValidationFailed
+from console.base.common.ids import RANDOM_CHARS
+from console.base.common.models import AuditEntry
+from console.base.limits.services import require_room
+from provisioning.administration.services.announcing import announced, tell_done
+from provisioning.administration.services.repeating import repeat_unknown
+from provisioning.administration.services.topics import writable_store
+from provisioning.cells import cluster_store, metadata_errors
+from provisioning.models import Cluster
+
+REMOVED = "quota.remove"
+# Our names of values → Kafka's; `max_connections` is this service's own.
+KAFKA_NAMES = {
+    "produce_bytes_per_second": "producer_byte_rate",
+    "fetch_bytes_per_second": "consumer_byte_rate",
+    "request_percentage": "request_percentage",
+    "connections": "max_connections",
+    "connections_per_second": "connection_creation_rate",
+}
+POINTERS = {kafka: name for name, kafka in KAFKA_NAMES.items()} | {
+    "client-id": "client_id",
+    "entity": "user",
+}
+
+
+@dataclass(frozen=True)
+class ShownQuota:
+    """The quotas of an entity, as the API shows them."""
+
+    entity: QuotaEntity
+    values: Mapping[str, float]
+
+    @property
+    def id(self) -> str:
+        """`qta_` and 100 bits of the SHA-256 of the entity: the same for the same entity."""
+        digest = hashlib.sha256(json.dumps(astuple(self.entity)).encode()).digest()
+        return f"qta_{base64.b32encode(digest).decode().lower()[:RANDOM_CHARS]}"
+
+    def value(self, name: str) -> float | None:
+        """One of them by our name; None where it is not set."""
+        return self.values.get(KAFKA_NAMES[name])
+
+
+def list_quotas(*, cluster: Cluster) -> list[ShownQuota]:
+    """All of them, from one read of the metadata store."""
+    with metadata_errors():
+        return [_shown(quota) for quota in cluster_store(cluster.pk).quotas()]
+
+
+def get_quota(*, cluster: Cluster, quota: str) -> ShownQuota:
+    """The quotas with an id. Raises `NotFound`."""
+    for found in list_quotas(cluster=cluster):
+        if found.id == quota:
+            return found
+    raise NotFound
+
+
+def set_quota(
+    *,
+    actor: Actor,
+    cluster: Cluster,
+    entity: QuotaEntity,
+    values: Mapping[str, float],
+    validate_only: bool = False,
+) -> ShownQuota:
+    """Gives an entity these values, by our names, and no others. Running brokers keep to them.
+
+    Raises `ValidationFailed`, `LimitReached`, `OutcomeUnknown`.
+    """
+    store = writable_store(cluster)
+    # Of two requests at once the second counts the first's.
+    locks.lock("quotas", cluster.pk)
+    told = {KAFKA_NAMES[name]: value for name, value in values.items()}
+    with metadata_errors():
+        there = {quota.entity for quota in store.quotas()}
+    if entity not in there:
+        require_room(
+            "quotas",
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+            used=len(there),
+        )
+    if not validate_only:
+        try:
+            with metadata_errors():
+                tell_done(cluster=cluster, action=REMOVED)
+                repeat_unknown(lambda: store.set_quota(entity, told))
+        except AppError as error:
+            raise _pointed(error) from error
+        record_audit(
+            actor=actor,
+            action="quota.set",
+            target_type="cluster",
+            target_id=cluster.pk,
+            detail={"entity": asdict(entity), "values": dict(values)},
+        )
+    return ShownQuota(entity, told)
+
+
+def remove_quota(*, actor: Actor, cluster: Cluster, entity: QuotaEntity) -> None:
+    """Removes the quotas of an entity. Raises `NotFound`."""
+    store = writable_store(cluster)
+    locks.lock("quotas", cluster.pk)
+    with metadata_errors():
+        if entity not in {quota.entity for quota in store.quotas()}:
+            raise NotFound
+    with (
+        announced(
+            actor=actor,
+            cluster=cluster,
+            action=REMOVED,
+            target=("cluster", cluster.pk),
+            detail={"entity": asdict(entity), "values": {}},
+        ),
+        metadata_errors(),
+    ):
+        repeat_unknown(lambda: store.remove_quota(entity))
+
+
+def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
+    """Whether an announced removal was done."""
+    there = {quota.entity for quota in cluster_store(cluster_id).quotas()}
+    return QuotaEntity(**entry.detail["entity"]) not in there
+
+
+def copy_quotas(*, store: ClusterStore, of: str, to: str) -> None:
+    """Gives one user what another has. Raises `MetadataError`."""
+    for quota in store.quotas():
+        if quota.entity.user == of:
+            store.set_quota(replace(quota.entity, user=to), quota.values)
+
+
+def remove_quotas_of(*, store: ClusterStore, user: str) -> None:
+    """Removes those of a user that is no more. Raises `MetadataError`."""
+    for quota in store.quotas():
+        if quota.entity.user == user:
+            store.remove_quota(quota.entity)
+
+
+def _shown(quota: Quota) -> ShownQuota:
+    return ShownQuota(quota.entity, quota.values)
+
+
+def _pointed(error: AppError) -> AppError:
+    """The metadata store names fields as Kafka does."""
+    if isinstance(error, ValidationFailed):
+        error.errors = tuple(
+            FieldError(f"/{POINTERS.get(name, name)}", each.code, each.detail)
+            for each in error.errors
+            for name in [each.pointer.removeprefix("/")]
+        )
+    return error

@@ -1,0 +1,407 @@
+"""The objects of a cluster in Kubernetes: pure functions of its plan.
+
+Written as the API server gives them back, so that what it was told and what it has can be compared:
+quantities in their shortest form, numbers as numbers, no empty lists.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from brokers.config import toml_value
+from provisioning.cell.drivers.base import BrokerPlan, ClusterPlan
+from provisioning.cell.drivers.kubernetes.options import CLUSTER_PLACE, KubernetesOptions
+
+Manifest = dict[str, Any]
+
+# Who manages the fields, and whose objects these are.
+MANAGER = "freshet-keeper"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+CELL = "freshet.dev/cell"
+CLUSTER = "freshet.dev/cluster"
+# The namespace holds records that nobody may delete by deleting it.
+LIVE_DATA = "freshet.dev/live-data"
+SLOT = "freshet.dev/slot"
+PART = "app.kubernetes.io/component"
+BROKER = "broker"
+
+BROKERS = "brokers"
+SETTINGS_FOLDER = "/etc/freshet"
+SETTINGS_FILE = "broker.toml"
+DFS = "dfs"
+DFS_FOLDER = "/dfs"
+# A variable of the container's: the address that its pod has.
+POD_IP = "POD_IP"
+SCRATCH_FOLDER = "/tmp"  # noqa: S108 (an empty volume of the pod)
+# Of a volume that is shared already: nothing is reserved, the number only has to be the same.
+DFS_CAPACITY = "1Ti"
+PROBE_PERIOD_S = 2
+
+
+def namespace_of(cluster_id: str) -> str:
+    """The namespace of a cluster: its id, by the rules of a DNS label.
+
+    Raises `ValueError` for what no id of a cluster is.
+    """
+    name = "freshet-" + cluster_id.lower().replace("_", "-")
+    if len(name) > 63 or not name.replace("-", "").isalnum() or not name.isascii():
+        message = f"{cluster_id!r} makes no name of a namespace"
+        raise ValueError(message)
+    return name
+
+
+def manifests(plan: ClusterPlan, options: KubernetesOptions) -> list[Manifest]:
+    """All objects of a cluster that runs, in the order in which they are made."""
+    return [
+        *surroundings(plan.cluster_id, len(plan.brokers), options),
+        *(settings_secret(broker, options) for broker in plan.brokers),
+        *(deployment(plan.cluster_id, broker.slot, 1, options) for broker in plan.brokers),
+    ]
+
+
+def surroundings(cluster_id: str, brokers: int, options: KubernetesOptions) -> list[Manifest]:
+    """What a cluster has whether it sleeps or runs."""
+    return [
+        namespace(cluster_id, options),
+        claim(cluster_id, options),
+        volume(cluster_id, options),
+        resource_quota(brokers, cluster_id, options),
+        service_account(cluster_id, options),
+        network_policy(cluster_id, options),
+        disruption_budget(brokers, cluster_id, options),
+    ]
+
+
+def broker_name(slot: int) -> str:
+    """The name of a broker's Deployment and of its settings."""
+    return f"{BROKER}-{slot}"
+
+
+def selector(options: KubernetesOptions) -> str:
+    """The labels of all that is the cell's."""
+    return f"{MANAGED_BY}={MANAGER},{CELL}={options.cell}"
+
+
+def metadata(
+    cluster_id: str, options: KubernetesOptions, name: str, **labels: str
+) -> dict[str, Any]:
+    """What names an object of a cluster."""
+    return {
+        "name": name,
+        "namespace": namespace_of(cluster_id),
+        "labels": {
+            MANAGED_BY: MANAGER,
+            CELL: options.cell,
+            CLUSTER: cluster_id,
+            **labels,
+        },
+    }
+
+
+def namespace(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """One tenant's cluster. Nothing in it may do more than *restricted* allows."""
+    named = metadata(
+        cluster_id,
+        options,
+        namespace_of(cluster_id),
+        **{
+            LIVE_DATA: "true",
+            "pod-security.kubernetes.io/enforce": "restricted",
+            "pod-security.kubernetes.io/warn": "restricted",
+        },
+    )
+    del named["namespace"]
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": named}
+
+
+def resource_quota(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """No more pods than brokers, and one more for each while it is replaced."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata(cluster_id, options, BROKERS),
+        "spec": {"hard": {"pods": str(2 * brokers), "services": "0"}},
+    }
+
+
+def service_account(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """Brokers have no business with the API server."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(cluster_id, options, BROKERS),
+        "automountServiceAccountToken": False,
+    }
+
+
+def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """In: the service's own parts, on the brokers' ports. Out: DNS, metadata and storage."""
+    own = {
+        "namespaceSelector": {
+            "matchLabels": {"kubernetes.io/metadata.name": options.system_namespace}
+        }
+    }
+    ports = [options.kafka_port, options.link_port, options.metrics_port]
+    dns = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
+    egress = [
+        {"to": [{"ipBlock": {"cidr": cidr}}], **({"ports": _tcp(ports)} if ports else {})}
+        for cidr, ports in options.egress
+    ]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(cluster_id, options, BROKERS),
+        "spec": {
+            "podSelector": {},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [own], "ports": _tcp(ports)}],
+            "egress": [dns, {"to": [own]}, *egress],
+        },
+    }
+
+
+def _tcp(ports: tuple[int, ...] | list[int]) -> list[dict[str, Any]]:
+    return [{"port": port, "protocol": "TCP"} for port in ports]
+
+
+# What a volume and its claim have to agree on.
+SHARED = {"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}
+
+
+def claim(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """By which pods name the cluster's volume.
+
+    It names no volume itself: then Kubernetes binds it as soon as there is one for it. Of a claim
+    and a volume that name each other two of its workers take one half each, and the one that comes
+    second begins again 15 s later.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(cluster_id, options, DFS),
+        "spec": {
+            **SHARED,
+            # None, where leaving it out means the default one.
+            "storageClassName": "",
+            "selector": {"matchLabels": {CELL: options.cell, CLUSTER: cluster_id}},
+            "resources": {"requests": {"storage": DFS_CAPACITY}},
+        },
+    }
+
+
+def volume(cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """The cluster's folder of the shared file system; see `reserved`."""
+    name = namespace_of(cluster_id)
+    named = metadata(cluster_id, options, name)
+    del named["namespace"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": named,
+        "spec": {
+            **SHARED,
+            **_placed(options.dfs, cluster_id),
+            "capacity": {"storage": DFS_CAPACITY},
+            "claimRef": {"name": DFS, "namespace": name},
+            # Records are never Kubernetes' to delete.
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
+
+
+def reserved(volume: Manifest, claim_uid: str) -> Manifest:
+    """A volume for this one claim, and not for an earlier one of the same name."""
+    spec = volume["spec"]
+    return {**volume, "spec": {**spec, "claimRef": {**spec["claimRef"], "uid": claim_uid}}}
+
+
+def _placed(source: Any, cluster_id: str) -> Any:  # noqa: ANN401 (JSON)
+    if isinstance(source, str):
+        return source.replace(CLUSTER_PLACE, cluster_id)
+    if isinstance(source, Mapping):
+        return {name: _placed(value, cluster_id) for name, value in source.items()}
+    if isinstance(source, list | tuple):
+        return [_placed(value, cluster_id) for value in source]
+    return source
+
+
+def settings_secret(broker: BrokerPlan, options: KubernetesOptions) -> Manifest:
+    """What a broker reads at its start. It holds secrets of the cluster."""
+    files = {**broker.files, SETTINGS_FILE: settings_toml(broker, options).encode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(
+            broker.cluster_id, options, broker_name(broker.slot), **{SLOT: str(broker.slot)}
+        ),
+        "type": "Opaque",
+        "data": {name: base64.b64encode(files[name]).decode() for name in sorted(files)},
+    }
+
+
+def settings_toml(broker: BrokerPlan, options: KubernetesOptions) -> str:
+    """A broker's settings as a file, with the addresses and the folder that its pod has."""
+    sections = {name: dict(values) for name, values in broker.settings.items()}
+    sections["storage"]["dfs"] = DFS_FOLDER
+    sections["listener"] |= {
+        "kafka": f"0.0.0.0:{options.kafka_port}",
+        "link": f"0.0.0.0:{options.link_port}",
+        "metrics": f"0.0.0.0:{options.metrics_port}",
+        # What is not on loopback has no TLS: no password passes there.
+        "sasl": ["SCRAM-SHA-512"],
+    }
+    lines = []
+    for name, values in sections.items():
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def disruption_budget(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:
+    """One broker at a time may be evicted, and none while another is not ready.
+
+    Said as how many stay: how many there should be Kubernetes counts by the pods that it finds, and
+    misses a Deployment whose only pod is gone and not made again yet.
+    """
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(cluster_id, options, BROKERS),
+        "spec": {
+            "minAvailable": brokers - 1,
+            "selector": {"matchLabels": {PART: BROKER}},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def deployment(cluster_id: str, slot: int, replicas: int, options: KubernetesOptions) -> Manifest:
+    """One broker. Its slot is its own, so that who goes, and in which order, is said and not hoped;
+    the pod may be any."""
+    labels = {PART: BROKER, SLOT: str(slot)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(cluster_id, options, broker_name(slot), **labels),
+        "spec": {
+            "replicas": replicas,
+            "revisionHistoryLimit": 1,
+            "selector": {"matchLabels": labels},
+            # A new broker takes over from the old one of its slot: no reason to have both.
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            },
+            "template": {
+                "metadata": {
+                    "labels": {
+                        **labels,
+                        MANAGED_BY: MANAGER,
+                        CELL: options.cell,
+                        CLUSTER: cluster_id,
+                    }
+                },
+                "spec": _pod(options, cluster_id, slot),
+            },
+        },
+    }
+
+
+def _pod(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {PART: BROKER}},
+    }
+    pod: Manifest = {
+        "serviceAccountName": BROKERS,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": options.stop_timeout_s,
+        "topologySpreadConstraints": [spread],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": options.user,
+            "runAsGroup": options.user,
+            "fsGroup": options.user,
+            # A shared file system is not walked through at each start.
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(options, cluster_id)],
+        "volumes": [
+            {"name": "settings", "secret": {"secretName": broker_name(slot), "defaultMode": 0o440}},
+            {"name": DFS, "persistentVolumeClaim": {"claimName": DFS}},
+            {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
+    }
+    if options.node_selector:
+        pod["nodeSelector"] = dict(options.node_selector)
+    if options.tolerations:
+        pod["tolerations"] = [dict(each) for each in options.tolerations]
+    if options.priority_class:
+        pod["priorityClassName"] = options.priority_class
+    if options.runtime_class:
+        pod["runtimeClassName"] = options.runtime_class
+    return pod
+
+
+def _container(options: KubernetesOptions, cluster_id: str) -> Manifest:
+    resources = options.resources
+    ports = [
+        {"name": name, "containerPort": port, "protocol": "TCP"}
+        for name, port in (
+            ("kafka", options.kafka_port),
+            ("link", options.link_port),
+            ("metrics", options.metrics_port),
+        )
+    ]
+    healthy = {"path": "/healthz", "port": "metrics", "scheme": "HTTP"}
+    probe = {"httpGet": healthy, "periodSeconds": PROBE_PERIOD_S, "successThreshold": 1}
+    return {
+        "name": BROKER,
+        "image": options.image,
+        "imagePullPolicy": options.image_pull_policy,
+        "command": [
+            *options.command,
+            "--config",
+            f"{SETTINGS_FOLDER}/{SETTINGS_FILE}",
+            # Kafka clients of the cell (keeper and control plane) are told to connect there.
+            f'--set=listener.advertised="$({POD_IP}):{options.kafka_port}"',
+        ],
+        "env": [
+            {
+                "name": POD_IP,
+                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}},
+            }
+        ],
+        "ports": ports,
+        "resources": {
+            "requests": {"cpu": resources.cpu, "memory": resources.memory},
+            "limits": {"cpu": resources.cpu_max, "memory": resources.memory_max},
+        },
+        # A broker that still reads its partitions is not ready and not dead: nobody kills it for
+        # that. The process in the pod that restarts brokers tells by itself when one hangs.
+        "readinessProbe": {**probe, "failureThreshold": 2, "timeoutSeconds": 2},
+        "startupProbe": {
+            **probe,
+            "periodSeconds": 1,
+            "failureThreshold": options.start_timeout_s,
+            "timeoutSeconds": 2,
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "settings", "mountPath": SETTINGS_FOLDER, "readOnly": True},
+            {"name": DFS, "mountPath": f"{DFS_FOLDER}/{cluster_id}"},
+            {"name": "scratch", "mountPath": SCRATCH_FOLDER},
+        ],
+    }

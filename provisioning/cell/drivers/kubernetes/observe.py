@@ -1,0 +1,145 @@
+"""Pods and Deployments of a cluster as what the keeper wants to know: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from provisioning.cell.drivers.base import BrokerObservation, BrokerState, Endpoints
+from provisioning.cell.drivers.kubernetes.manifests import SLOT, Manifest
+from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
+
+# The exit status of a broker that refuses its settings, see `brokers/__main__.py`.
+EXIT_USAGE = 2
+FINISHED = {"Succeeded", "Failed"}
+
+
+def _never(_node: str) -> bool:
+    return False
+
+
+def observe(
+    deployments: Sequence[Manifest],
+    pods: Sequence[Manifest],
+    options: KubernetesOptions,
+    is_lost: Callable[[str], bool] = _never,
+) -> tuple[BrokerObservation, ...]:
+    """The brokers that are there, by slot. `is_lost`: of a node, by its name."""
+    wanted = {slot_of(each): int(each["spec"]["replicas"]) for each in deployments}
+    by_slot: dict[int, list[Manifest]] = {slot: [] for slot in wanted}
+    for pod in pods:
+        if pod["status"].get("phase") not in FINISHED:
+            by_slot.setdefault(slot_of(pod), []).append(pod)
+    failures = {slot_of(each): _replica_failure(each) for each in deployments}
+    found = (
+        _broker(slot, wanted.get(slot, 0), by_slot[slot], failures.get(slot, ""), options)
+        for slot in sorted(by_slot)
+    )
+    return tuple(
+        replace(broker, lost=bool(broker.machine) and is_lost(broker.machine))
+        for broker in found
+        if broker is not None
+    )
+
+
+def slot_of(found: Manifest) -> int:
+    """Of a broker's Deployment or pod."""
+    return int(found["metadata"]["labels"][SLOT])
+
+
+def instance_of(pod: Manifest) -> str:
+    """A pod, and which start of its container; what is not the same has lost its memory."""
+    return f"{pod['metadata']['name']}.{_container(pod).get('restartCount', 0)}"
+
+
+def is_ending(pod: Manifest) -> bool:
+    """Whether somebody has asked for its end."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def is_node_ready(node: Manifest) -> bool:
+    """Whether a node answers, and nobody has asked for its end."""
+    return _condition(node, "Ready").get("status") == "True" and not is_ending(node)
+
+
+def _broker(
+    slot: int,
+    replicas: int,
+    pods: Sequence[Manifest],
+    failure: str,
+    options: KubernetesOptions,
+) -> BrokerObservation | None:
+    if not replicas:
+        if not pods:
+            return None
+        return BrokerObservation(
+            slot, BrokerState.STOPPING, instance_of(pods[0]), machine=_node_of(pods[0])
+        )
+    live = [pod for pod in pods if not is_ending(pod)]
+    if not live:
+        return BrokerObservation(slot, BrokerState.WAITING, message=failure)
+    pod = max(live, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+    container = _container(pod)
+    restarts = int(container.get("restartCount", 0))
+    name, node = instance_of(pod), _node_of(pod)
+    if _is_ready(pod):
+        return BrokerObservation(
+            slot, BrokerState.RUNNING, name, endpoints=_endpoints(pod, options), machine=node
+        )
+    last = container.get("lastState", {}).get("terminated") or container.get("state", {}).get(
+        "terminated", {}
+    )
+    message = str(last.get("message", "")).strip()
+    if last.get("exitCode") == EXIT_USAGE:
+        return BrokerObservation(
+            slot, BrokerState.FAILED, name, None, restarts, message, machine=node
+        )
+    waiting = container.get("state", {}).get("waiting", {})
+    state = BrokerState.WAITING if restarts and waiting else BrokerState.STARTING
+    reasons = [waiting.get("message", ""), message, _unscheduled(pod)]
+    text = next((reason for reason in reasons if reason), "")
+    return BrokerObservation(slot, state, name, None, restarts, text, machine=node)
+
+
+def _node_of(pod: Manifest) -> str:
+    return str(pod.get("spec", {}).get("nodeName", ""))
+
+
+def _endpoints(pod: Manifest, options: KubernetesOptions) -> Endpoints:
+    address = pod["status"]["podIP"]
+    if ":" in address:
+        address = f"[{address}]"
+    return Endpoints(
+        kafka=f"{address}:{options.kafka_port}",
+        metrics=f"{address}:{options.metrics_port}",
+        link=f"{address}:{options.link_port}",
+    )
+
+
+def _container(pod: Manifest) -> dict[str, Any]:
+    statuses = pod["status"].get("containerStatuses") or [{}]
+    found: dict[str, Any] = statuses[0]
+    return found
+
+
+def _is_ready(pod: Manifest) -> bool:
+    return _condition(pod, "Ready").get("status") == "True" and bool(pod["status"].get("podIP"))
+
+
+def _unscheduled(pod: Manifest) -> str:
+    condition = _condition(pod, "PodScheduled")
+    return str(condition.get("message", "")) if condition.get("status") == "False" else ""
+
+
+def _replica_failure(deployment: Manifest) -> str:
+    condition = _condition(deployment, "ReplicaFailure")
+    return str(condition.get("message", "")) if condition.get("status") == "True" else ""
+
+
+def _condition(found: Manifest, kind: str) -> dict[str, Any]:
+    for condition in found["status"].get("conditions") or []:
+        if condition["type"] == kind:
+            named: dict[str, Any] = condition
+            return named
+    return {}

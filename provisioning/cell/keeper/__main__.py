@@ -1,0 +1,234 @@
+"""`python -m provisioning.cell.keeper --config keeper.toml`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from brokers.backoff import Backoff
+from brokers.etcd import Etcd
+from brokers.locations import metadata_location
+from brokers.secrets import read_cell_secret
+from console.base.runtime.clock import Clock, SteadyClock
+from console.base.runtime.pages import Pages
+from console.base.runtime.program import (
+    EXIT_NOT_STARTED,
+    EXIT_STOPPED,
+    Program,
+    main,
+    say_ready,
+)
+from provisioning.cell.drivers.base import Driver
+from provisioning.cell.drivers.local import LocalDriver
+from provisioning.cell.drivers.logs import LogLimits
+from provisioning.cell.drivers.slot import LocalOptions
+from provisioning.cell.keeper.cellstore import CellRecords
+from provisioning.cell.keeper.cluster import Cell
+from provisioning.cell.keeper.groups import sample_groups
+from provisioning.cell.keeper.keeper import Keeper
+from provisioning.cell.keeper.kubernetes import BrokerFiles, KubernetesSettings, make_driver
+from provisioning.cell.keeper.lease import KeeperLease, LeaseLostError
+from provisioning.cell.keeper.lock import KeeperLock
+from provisioning.cell.keeper.maintenance import EtcdMaintenance
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.settings import DriverSettings, KeeperSettings, load_settings
+from provisioning.cell.keeper.store import AsyncStore
+
+LOGGER = logging.getLogger("provisioning.cell.keeper")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a keeper starts with."""
+
+    settings: KeeperSettings
+    secret: bytes
+
+
+def load(path: str, overrides: Sequence[str]) -> Given:
+    """Reads settings and the cell's secret, and makes the keeper's folder.
+
+    Raises `SettingsError`, `ConfigError`, `OSError`.
+    """
+    settings = load_settings(path, overrides)
+    secret = read_cell_secret(settings.cell.secret)
+    settings.keeper.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Given(settings, secret)
+
+
+async def run(given: Given, stop: asyncio.Event) -> int:
+    """Keeps the cell until `stop` is set; gives the exit status."""
+    try:
+        return await keep(given.settings, given.secret, stop)
+    except LeaseLostError as error:
+        LOGGER.error("this keeper ends, brokers go on: the lease of the cell is lost, %s", error)
+        return EXIT_NOT_STARTED
+
+
+PROGRAM = Program(
+    module="provisioning.cell.keeper",
+    description="Starts, wakes and replaces the brokers of a cell until SIGTERM or SIGINT.",
+    load=load,
+    log_level=lambda given: given.settings.keeper.log_level,
+    run=run,
+)
+
+
+async def keep(settings: KeeperSettings, secret: bytes, stop: asyncio.Event) -> int:
+    """Keeps the cell until a signal; first waits for another keeper's end, where there is one."""
+    metrics = Metrics()
+    keeper: Keeper | None = None
+    pages = Pages(metrics.render, lambda: keeper.unwell() if keeper else None)
+    address = await pages.start(settings.keeper.metrics)
+    lock = KeeperLock(settings.keeper.folder / "keeper.lock")
+    lease = lease_of(settings)
+    try:
+        for each in (lock,) if lease is None else (lock, lease):
+            if not await lead(each, settings, stop):
+                return EXIT_STOPPED if stop.is_set() else EXIT_NOT_STARTED
+        metrics.leading = True
+        keeper = Keeper(cell(settings, secret, metrics, lease))
+        metrics.phases, metrics.brokers = keeper.phases, keeper.broker_states
+        # Kept from here on: a start may take a while.
+        keeping = asyncio.create_task(kept(lease))
+        try:
+            await keeper.start()
+            say_ready(address)
+            await until_stopped(keeper, stop, keeping)
+        finally:
+            keeping.cancel()
+        return EXIT_STOPPED
+    finally:
+        await pages.close()
+        if lease is not None:
+            await asyncio.to_thread(lease.release)
+        lock.release()
+
+
+def lease_of(settings: KeeperSettings) -> KeeperLease | None:
+    """What keepers of different machines agree by; None of a cell of one machine."""
+    location = metadata_location(settings.cell.metadata)
+    if isinstance(location, Path):
+        return None
+    timeout_s = settings.keeper.lease_ttl_s / 5
+    return KeeperLease(Etcd(location, timeout_s=timeout_s), settings.keeper.lease_ttl_s)
+
+
+async def kept(lease: KeeperLease | None) -> None:
+    """Keeps the lease, where there is one, until it is cancelled. Raises `LeaseLostError`."""
+    if lease is None:
+        await asyncio.Event().wait()
+    else:
+        await lease.keep()
+
+
+async def lead(
+    lock: KeeperLock | KeeperLease, settings: KeeperSettings, stop: asyncio.Event
+) -> bool:
+    """Takes the lock. False where another keeper has it, and we do not wait or no longer.
+
+    Raises `MetadataError`, `OSError`.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    holder = await asyncio.to_thread(lock.try_acquire, now)
+    if holder is None:
+        return True
+    if not settings.keeper.standby:
+        sys.stderr.write(f"{holder.description} keeps this cell\n")
+        return False
+    LOGGER.warning("%s keeps this cell; standing by", holder.description)
+    acquiring = asyncio.create_task(lock.acquire(now))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if acquiring.done():
+        await acquiring
+        LOGGER.warning("taking over the cell")
+        return True
+    acquiring.cancel()
+    return False
+
+
+async def until_stopped(keeper: Keeper, stop: asyncio.Event, keeping: asyncio.Task[None]) -> None:
+    """Runs it until it is asked to stop; raises what ended it before, as a lost lease does."""
+    running = asyncio.create_task(keeper.run())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({running, stopping, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        for ended in (running, keeping):
+            if ended.done():
+                await ended
+    finally:
+        running.cancel()
+        stopping.cancel()
+        await asyncio.wait({running, stopping})
+        # Still kept while brokers stop.
+        await keeper.close(leads=not keeping.done())
+
+
+def cell(
+    settings: KeeperSettings, secret: bytes, metrics: Metrics, lease: KeeperLease | None = None
+) -> Cell:
+    """What all clusters share. Raises `SettingsError`."""
+    own = settings.driver
+    driver: Driver
+    if isinstance(own, KubernetesSettings):
+        driver, files = make_driver(own), BrokerFiles(own.broker_files)
+    else:
+        driver, files = LocalDriver(settings.keeper.folder / "run", local(own)), BrokerFiles()
+    records = CellRecords(settings.cell.metadata, lease.held if lease else lambda: True)
+    clock = SteadyClock()
+    return Cell(
+        settings=settings,
+        secret=secret,
+        driver=driver,
+        store=AsyncStore(records, metrics),
+        clock=clock,
+        metrics=metrics,
+        sample_groups=partial(sample_groups, limit_s=settings.keeper.sample_timeout_ms / 1000),
+        files=files,
+        maintenance=maintenance_of(settings, metrics, clock, lease),
+    )
+
+
+def maintenance_of(
+    settings: KeeperSettings, metrics: Metrics, clock: Clock, lease: KeeperLease | None
+) -> EtcdMaintenance | None:
+    """What keeps etcd's database small; None of a cell in SQLite."""
+    location = metadata_location(settings.cell.metadata)
+    if lease is None or isinstance(location, Path):
+        return None
+    return EtcdMaintenance(
+        location,
+        metrics,
+        clock,
+        leads=lease.held,
+        interval_ms=settings.keeper.etcd_compaction_interval_ms,
+        quota_bytes=settings.keeper.etcd_quota_bytes,
+    )
+
+
+def local(own: DriverSettings) -> LocalOptions:
+    """How brokers run as processes of this machine."""
+    return LocalOptions(
+        backoff=Backoff(
+            first_s=own.backoff_first_ms / 1000,
+            max_s=own.backoff_max_ms / 1000,
+            served_max_s=own.backoff_served_max_ms / 1000,
+            quiet_s=own.backoff_quiet_ms / 1000,
+        ),
+        log=LogLimits(bytes_max=own.log_bytes_max, files=own.log_files),
+        start_timeout_s=own.start_timeout_ms / 1000,
+        stop_timeout_s=own.stop_timeout_ms / 1000,
+        stop_timeout_awaited_s=own.stop_timeout_awaited_ms / 1000,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(PROGRAM))

@@ -1,0 +1,111 @@
+"""What the keeper tells Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import TypeVar
+
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from brokers.etcd import MemberStatus
+from console.base.runtime.metrics import ProcessMetrics
+from provisioning.cell.drivers.base import BrokerState
+from provisioning.cell.keeper.records import Phase
+
+PREFIX = "freshet_keeper"
+COUNTERS = {
+    "wakes": "Clusters that were woken by a request",
+    "sleeps": "Clusters that were put to sleep for want of clients",
+    "restarts": "Brokers that ended by themselves",
+    "replacements": "Brokers that were replaced because they did not answer",
+    "scrapes": "Looks at a broker's metrics",
+    "scrape_failures": "Looks that were not answered in time",
+    "samples": "Samples that were taken and stored",
+    "sample_failures": "Samples that were not taken or not stored",
+    "store_failures": "Calls of the metadata store that failed",
+    "driver_unknown": "Requests to the driver whose outcome is unknown",
+    "etcd_compactions": "Compactions of etcd's history",
+    "etcd_compaction_failures": "Attempts to compact etcd's history that failed",
+}
+ETCD_SIZES = {
+    "file": "Size of the database file of etcd's fullest member",
+    "in_use": "What is in use of that file",
+    "quota": "Size of the file at which etcd refuses all writes",
+}
+WAKE_BUCKETS_S = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+State = TypeVar("State", Phase, BrokerState)
+
+
+class Metrics(ProcessMetrics):
+    """Counts; nothing decides by it."""
+
+    def __init__(self) -> None:
+        super().__init__(PREFIX)
+        self._counts: Counter[str] = Counter()
+        self._wakes_s: list[int] = [0] * (len(WAKE_BUCKETS_S) + 1)
+        self._wakes_sum_s = 0.0
+        self.leading = False
+        # Of etcd's fullest member; None where it is not known, as of a cell in SQLite.
+        self.etcd: MemberStatus | None = None
+        # How many clusters and brokers are in each state: tells a keeper that leads.
+        self.phases: Callable[[], Mapping[Phase, int]] = dict
+        self.brokers: Callable[[], Mapping[BrokerState, int]] = dict
+        self.families(self._families)
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Adds to a counter of `COUNTERS`."""
+        self._counts[name] += by
+
+    def woke(self, seconds: float) -> None:
+        """A cluster serves so long after the request that woke it."""
+        bucket = sum(seconds > bound for bound in WAKE_BUCKETS_S)
+        self._wakes_s[bucket] += 1
+        self._wakes_sum_s += seconds
+
+    def _families(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            self.name("leading"), "1 where this keeper has the cell, 0 on standby", self.leading
+        )
+        yield self._states("clusters", "Clusters by phase", "phase", Phase, self.phases())
+        yield self._states("brokers", "Brokers by state", "state", BrokerState, self.brokers())
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(self.name(name), text, self._counts[name])
+        for name, text in ETCD_SIZES.items():
+            # Without a value where it is not known, or where there is no quota.
+            size = getattr(self.etcd, f"{name}_bytes", 0)
+            yield GaugeMetricFamily(
+                self.name(f"etcd_{name}_bytes"), text, size if size > 0 else None
+            )
+        yield HistogramMetricFamily(
+            self.name("wake_seconds"),
+            "From a wake request until a broker serves",
+            self._wakes(),
+            self._wakes_sum_s,
+        )
+
+    def _states(
+        self,
+        name: str,
+        text: str,
+        label: str,
+        states: Iterable[State],
+        counted: Mapping[State, int],
+    ) -> Metric:
+        family = GaugeMetricFamily(self.name(name), text, labels=[label])
+        for state in states:
+            family.add_metric([state], counted.get(state, 0))
+        return family
+
+    def _wakes(self) -> list[tuple[str, float]]:
+        """How many wakes took at most as long as each bound."""
+        bounds = [str(bound) for bound in WAKE_BUCKETS_S]
+        return list(zip([*bounds, "+Inf"], accumulate(self._wakes_s), strict=True))

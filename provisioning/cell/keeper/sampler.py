@@ -1,0 +1,170 @@
+"""Takes samples of a cluster's groups, in a thread, one at a time, and never for long.
+
+A sample is what people see of a cluster that sleeps, its groups with their lag as they were, and
+what its metrics are made from: `topics` has each topic's bytes in, bytes out and records in since
+its broker started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from console.base.runtime.clock import Clock
+from provisioning.cell.keeper.metrics import Metrics
+from provisioning.cell.keeper.records import StoreError
+from provisioning.cell.keeper.store import AsyncStore
+
+LOGGER = logging.getLogger(__name__)
+
+# Bootstrap servers, user name and password in; groups as JSON out. May raise anything, and wait.
+SampleGroups = Callable[[str, str, str], Sequence[Mapping[str, object]]]
+
+# A metadata record takes 768 KiB.
+CONTENT_BYTES_MAX = 700 * 1024
+# Sampling takes at most this share of the time, on a cluster where it is slow.
+PAUSE_PER_DURATION = 10
+# Samples of all clusters that are on their way. More only wait for the same processor, and for a
+# keeper that has just begun they would take it from all that it keeps.
+AT_ONCE = 16
+# Counters change all the time: where nothing else did, they are written no more often.
+COUNTERS_EVERY_MS = 15_000
+
+Topics = Mapping[str, Sequence[int]]
+
+
+class Sampler:
+    """Samples one cluster, in its turn. `done` is called after each attempt."""
+
+    def __init__(  # noqa: PLR0913 (its surroundings, all of them needed)
+        self,
+        cluster_id: str,
+        take: Callable[[str], Sequence[Mapping[str, object]]],
+        *,
+        topics: Callable[[], Awaitable[Topics]],
+        store: AsyncStore,
+        clock: Clock,
+        metrics: Metrics,
+        timeout_s: float,
+        turns: asyncio.Semaphore,
+        done: Callable[[], None],
+    ) -> None:
+        # When the last finished attempt began, and the earliest time for the next unasked one.
+        self.attempted_ms = 0
+        self.next_ms = 0
+        self._cluster_id = cluster_id
+        self._take = take
+        self._topics = topics
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._timeout_s = timeout_s
+        self._turns = turns
+        self._done = done
+        self._task: asyncio.Task[None] | None = None
+        self._thread: threading.Thread | None = None
+        self._stored: Mapping[str, object] | None = None
+        self._stored_ms = 0
+
+    def start(self, bootstrap: str, *, last: bool = False) -> None:
+        """Begins a sample, unless one is on its way.
+
+        The `last` one before its cluster sleeps is written wherever anything changed.
+        """
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._attempt(bootstrap, last=last))
+
+    async def close(self) -> None:
+        """Waits for nobody."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _attempt(self, bootstrap: str, *, last: bool) -> None:
+        began_ms = self._clock.now_ms()
+        try:
+            async with self._turns:
+                began_ms = self._clock.now_ms()
+                async with asyncio.timeout(self._timeout_s):
+                    groups = await self._in_thread(bootstrap)
+                topics = await self._topics()
+            content = bounded({"groups": list(groups), "topics": dict(topics)})
+            if self._is_news(content, began_ms, last=last):
+                await self._store.put_sample(self._cluster_id, began_ms, content)
+                self._stored, self._stored_ms = content, began_ms
+            self._metrics.count("samples")
+        except StoreError:
+            self._metrics.count("sample_failures")
+        except Exception as error:  # a Kafka client's errors are of many kinds
+            self._metrics.count("sample_failures")
+            LOGGER.info("%s: no sample: %s", self._cluster_id, str(error) or type(error).__name__)
+        finally:
+            took_ms = self._clock.now_ms() - began_ms
+            self.next_ms = self._clock.now_ms() + PAUSE_PER_DURATION * took_ms
+            self.attempted_ms = began_ms
+            self._done()
+
+    def _is_news(self, content: Mapping[str, object], now_ms: int, *, last: bool) -> bool:
+        if self._stored is None or content["groups"] != self._stored["groups"]:
+            return True
+        stale = last or now_ms - self._stored_ms >= COUNTERS_EVERY_MS
+        return stale and content["topics"] != self._stored["topics"]
+
+    async def _in_thread(self, bootstrap: str) -> Sequence[Mapping[str, object]]:
+        """In a thread that may outlive the wait and the keeper, unlike a pool's."""
+        if self._thread is not None and self._thread.is_alive():
+            message = "the one before hangs"
+            raise TimeoutError(message)
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Sequence[Mapping[str, object]]] = loop.create_future()
+
+        def settle(set_it: Callable[[], None]) -> None:
+            if not result.done():
+                set_it()
+
+        def take() -> None:
+            try:
+                groups = self._take(bootstrap)
+            except Exception as error:  # handed over to whoever waits
+                failure = error
+                then = lambda: result.set_exception(failure)  # noqa: E731
+            else:
+                then = lambda: result.set_result(groups)  # noqa: E731
+            with contextlib.suppress(RuntimeError):  # the loop has closed
+                loop.call_soon_threadsafe(settle, then)
+
+        name = f"sample-{self._cluster_id}"
+        self._thread = threading.Thread(target=take, name=name, daemon=True)
+        self._thread.start()
+        return await result
+
+
+def bounded(content: Mapping[str, object]) -> Mapping[str, object]:
+    """The content with as much as a record takes; `truncated` tells of the rest.
+
+    Topics may have half of it, the first by name, and groups what is left.
+    """
+    groups, topics = content["groups"], content["topics"]
+    if not isinstance(groups, list) or not isinstance(topics, dict):
+        return content
+    if len(json.dumps(content)) <= CONTENT_BYTES_MAX:
+        return content
+    left = CONTENT_BYTES_MAX - 1024
+    shown = dict(_fitting(sorted(topics.items()), left // 2))
+    kept = _fitting(groups, left - len(json.dumps(shown)))
+    return {**content, "groups": kept, "topics": shown, "truncated": True}
+
+
+def _fitting(items: list[Any], bytes_max: int) -> list[Any]:
+    """The first items whose JSON is no longer than a bound."""
+    size = 0
+    for place, item in enumerate(items):
+        size += len(json.dumps(item)) + 2
+        if size > bytes_max:
+            return items[:place]
+    return items

@@ -1,0 +1,95 @@
+"""Bases of the endpoints below `/clusters/{cluster_id}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+
+from console.base.common.actor import require
+from console.base.common.api.permissions import needed_permission
+from console.base.common.api.schema import Schema
+from console.base.common.api.views import ApiViewSet, SerializerType
+from console.base.common.errors import NotFound
+from provisioning.models import Cluster
+
+PATH_PARAMETERS = {
+    "cluster_id": "The cluster's id.",
+    "name": "The topic's name.",
+    "topic": "The topic's id, as Kafka writes it.",
+    "group": (
+        "The group's name, percent-encoded: `a/b` is `a%2Fb`. The names `.` and `..`, which would "
+        "be steps in the path, have a `~` before them, and so have names that are only `~` before "
+        "one of these: `..` is `~..`, `~..` is `~~..`."
+    ),
+}
+VALIDATE_ONLY = OpenApiParameter(
+    "validate_only", OpenApiTypes.BOOL, description="Check everything, change nothing."
+)
+
+
+class ClusterSchema(Schema):
+    """Adds the parameters of the address, and those that `query_serializers` describe."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """Path, query and header parameters."""
+        parameters = super().get_override_parameters()
+        for name, description in PATH_PARAMETERS.items():
+            if f"{{{name}}}" in self.path:
+                parameters.append(
+                    OpenApiParameter(name, OpenApiTypes.STR, "path", description=description)
+                )
+        queries = getattr(self.view, "query_serializers", {})
+        if self._key() in queries:
+            parameters.append(queries[self._key()])
+        if self._key() in getattr(self.view, "validates", ()):
+            parameters.append(VALIDATE_ONLY)
+        return parameters
+
+    def get_response_serializers(self) -> Any:
+        """A view may name its statuses: `responses = {"create": {202: …}}`."""
+        named = getattr(self.view, "responses", {}).get(self._key())
+        return named if named is not None else super().get_response_serializers()
+
+    def get_operation_id(self) -> str:
+        """Of two DELETEs, on a collection and on an item, the view names one."""
+        named: str | None = getattr(self.view, "operation_ids", {}).get(self._key())
+        return named or str(super().get_operation_id())
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        if self._key() in getattr(self.view, "single", ()):
+            return False
+        listed = self._key() in getattr(self.view, "lists", ())
+        return listed or bool(super()._is_list_view(serializer))
+
+
+class ClusterViewSet(ApiViewSet):
+    """What lies in a cluster. The address has its id as `cluster_id`."""
+
+    schema = ClusterSchema()
+    in_projects = True
+    # Action → serializer of the query parameters.
+    query_serializers: ClassVar[Mapping[str, SerializerType]] = {}
+
+    def check_permissions(self, request: Request) -> None:
+        """In the cluster's project, before anything else is done with it."""
+        super().check_permissions(request)
+        needed = needed_permission(request.method or "", self)
+        require(self.actor, needed, self.cluster.project_id)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster of the address, if the actor may see it. Raises `NotFound`."""
+        clusters = Cluster.objects.readable(self.actor).not_purged()
+        found = clusters.filter(pk=self.kwargs["cluster_id"]).first()
+        if found is None:
+            raise NotFound
+        return found
+
+    def query(self) -> dict[str, Any]:
+        """The query parameters of this action."""
+        return self.validated_query(self.query_serializers[self._action()])

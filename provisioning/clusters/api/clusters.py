@@ -1,0 +1,204 @@
+"""Endpoints of clusters, operations and regions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.base.accounts.services import renew_actor
+from console.base.common.actor import Permission
+from console.base.common.api.views import (
+    ApiView,
+    CreateAction,
+    DestroyAction,
+    ListAction,
+    RetrieveAction,
+    UpdateAction,
+)
+from console.base.common.conf import config
+from provisioning.clusters.api import cluster_serializers as shapes
+from provisioning.clusters.api import examples
+from provisioning.clusters.api.bases import ClusterSchema
+from provisioning.clusters.services import clusters
+from provisioning.models import Cluster, Operation
+
+LOOK_EVERY_S = 0.1
+RENEW_EVERY_S = 3.0
+ACCEPTED = {202: shapes.OperationSerializer}
+
+
+class ClusterResourceViewSet(ListAction, RetrieveAction, CreateAction, UpdateAction, DestroyAction):
+    """Clusters. Creating, deleting, waking and putting to sleep answer with an operation."""
+
+    schema = ClusterSchema()
+    in_projects = True
+    project_field = "project_id"
+    queryset = Cluster.objects.not_purged().select_related("cell")
+    serializer_class = shapes.ClusterSerializer
+    input_serializers = {
+        "create": shapes.ClusterCreateSerializer,
+        "partial_update": shapes.ClusterUpdateSerializer,
+        "undelete": shapes.UndeleteSerializer,
+    }
+    query_serializers = {
+        "list": shapes.ClusterListQuerySerializer,
+        "destroy": shapes.DeleteQuerySerializer,
+    }
+    responses = dict.fromkeys(
+        ["create", "destroy", "undelete", "wake", "sleep", "suspend", "resume"], ACCEPTED
+    )
+    validates = (
+        *("create", "partial_update", "destroy", "undelete"),
+        *("wake", "sleep", "suspend", "resume"),
+    )
+    examples = examples.CLUSTERS
+    lookup_value_regex = "cl_[a-z2-7]+"
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One page of clusters, each with its status at this moment."""
+        del request, args, kwargs
+        wanted = self.validated_query(shapes.ClusterListQuerySerializer)
+        rows = self.paginate_queryset(self.get_queryset().filter(**wanted)) or []
+        shown = [shapes.show_cluster(row) for row in rows]
+        return self.get_paginated_response(shapes.ClusterSerializer(shown, many=True).data)
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One cluster, with its status at this moment."""
+        del request, args, kwargs
+        return self.answer(shapes.show_cluster(self.get_object()))
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Creates a cluster: 202 with the operation, whose `resource_id` is the new cluster."""
+        return super().create(request, *args, **kwargs)
+
+    def perform_create(self, data: dict[str, Any]) -> Response:
+        """Wants a cluster."""
+        return accepted(clusters.create_cluster(actor=self.actor, **data))
+
+    def perform_update(self, instance: Cluster, data: dict[str, Any]) -> object:
+        """Changes what is wanted."""
+        changed = clusters.update_cluster(actor=self.actor, cluster=instance, changes=data)
+        return shapes.show_cluster(changed)
+
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Deletes a cluster: it can be restored for seven days.
+
+        Needs its name (in the query or the body), and deletion protection switched off.
+        """
+        return super().destroy(request, *args, **kwargs)
+
+    def perform_destroy(self, instance: Cluster) -> Response:
+        """Wants it gone."""
+        body = self.request.data if isinstance(self.request.data, dict) else {}
+        name = self.request.query_params.get("name") or body.get("name")
+        return self._begin(
+            lambda: clusters.delete_cluster(actor=self.actor, cluster=instance, name=name)
+        )
+
+    def undelete(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Restores a deleted cluster."""
+        del request, args, kwargs
+        instance, data = self.get_object(), self.validated_input()
+        name = data.get("name")
+        return self._begin(
+            lambda: clusters.undelete_cluster(actor=self.actor, cluster=instance, name=name)
+        )
+
+    def wake(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Starts brokers now, as a client that connects does."""
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.wake_cluster(actor=self.actor, cluster=instance))
+
+    def sleep(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Stops brokers as soon as nobody is connected, without waiting for the idle time."""
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.sleep_cluster(actor=self.actor, cluster=instance))
+
+    def suspend(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Stops the cluster and keeps its data: it does not run, whoever connects, until resumed.
+
+        What it stores is still billed.
+        """
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.suspend_cluster(actor=self.actor, cluster=instance))
+
+    def resume(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Lets a suspended cluster run again; it wakes up when a client connects."""
+        del request, args, kwargs
+        instance = self.get_object()
+        return self._begin(lambda: clusters.resume_cluster(actor=self.actor, cluster=instance))
+
+    def _begin(self, change: Callable[[], Operation]) -> Response:
+        """Begins what a service wants, or only checks it."""
+        return self.validated(change) if self.validate_only else accepted(change())
+
+
+class OperationViewSet(ListAction, RetrieveAction):
+    """Operations."""
+
+    schema = ClusterSchema()
+    in_projects = True
+    project_field = "cluster__project_id"
+    queryset = Operation.objects.all()
+    serializer_class = shapes.OperationSerializer
+    query_serializers = {
+        "list": shapes.OperationListQuerySerializer,
+        "retrieve": shapes.OperationQuerySerializer,
+    }
+    examples = examples.OPERATIONS
+    lookup_value_regex = "op_[a-z2-7]+"
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Those of one cluster, if the query names it."""
+        wanted = self.validated_query(shapes.OperationListQuerySerializer)
+        resource_id = wanted.get("resource_id")
+        return queryset.filter(cluster_id=resource_id) if resource_id else queryset
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One operation; with `wait` as soon as it is finished, or when the time is over."""
+        del args, kwargs
+        deadline = time.monotonic() + self.validated_query(shapes.OperationQuerySerializer)["wait"]
+        operation = self.get_object()
+        renew_at = time.monotonic() + RENEW_EVERY_S
+        while not operation.finished and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
+            if time.monotonic() >= renew_at:
+                # A key, session or role that has ended meanwhile shows nothing more.
+                request.auth = renew_actor(self.actor)
+                renew_at = time.monotonic() + RENEW_EVERY_S
+            operation = self.get_object()
+        return self.answer(operation)
+
+
+class RegionView(ApiView):
+    """Regions that clusters can be created in."""
+
+    schema = ClusterSchema()
+    permissions_required = {"GET": Permission.BELONG}
+    serializer_class = shapes.RegionListSerializer
+    examples = examples.REGIONS
+
+    def get(self, request: Request) -> HttpResponseBase:
+        """All of them, in one page."""
+        del request
+        name = config().cell.region
+        items = [{"id": name, "name": name}]
+        return Response({"items": items, "next_cursor": None})
+
+
+def accepted(operation: Operation) -> Response:
+    """202 with an operation, and where it is."""
+    return Response(
+        shapes.OperationSerializer(operation).data,
+        status=status.HTTP_202_ACCEPTED,
+        headers={"Location": f"/api/v1/operations/{operation.pk}"},
+    )

@@ -1,0 +1,397 @@
+"""What is wanted of clusters. Each change is one row, an operation and an outbox entry at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db.models import F
+
+from console.base.accounts.errors import OrganizationClosed, ProjectNotEmpty
+from console.base.accounts.models import Organization, Project
+from console.base.accounts.services import project_for
+from console.base.common import locks
+from console.base.common.actor import Actor
+from console.base.common.audit import record_audit
+from console.base.common.clock import now, unix_ms
+from console.base.common.conf import config
+from console.base.common.errors import Conflict, FieldError, NameNotConfirmed, NotFound
+from console.base.common.names import require_free_name
+from console.base.common.outbox import enqueue_task
+from console.base.limits.services import require_room
+from provisioning.choices import Intent, OperationType, SampleData
+from provisioning.clusters.services.deletion_guard import require_deletion_allowed
+from provisioning.clusters.services.operations import begin_operation, require_idle
+from provisioning.clusters.services.placement import allocate_ports, choose_cell, host_label
+from provisioning.clusters.services.scheduling import standing_of
+from provisioning.errors import (
+    ClusterDeleted,
+    ClusterNeverSleeps,
+    ClusterNotDeleted,
+    ClusterNotSuspended,
+    ClusterSuspended,
+    DeletionProtected,
+)
+from provisioning.models import Cluster, Operation
+from provisioning.models.cluster import IDLE_TIMEOUT_S_DEFAULT
+
+RECONCILE = "provisioning.reconcile_cluster"
+# They change nothing that another change of the spec could disturb.
+HARMLESS = (OperationType.CREATE_CLUSTER, OperationType.WAKE_CLUSTER)
+SUSPENSIONS = (OperationType.SUSPEND_CLUSTER, OperationType.RESUME_CLUSTER)
+
+
+def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
+    *,
+    actor: Actor,
+    name: str,
+    project_id: str | None = None,
+    region: str | None = None,
+    labels: dict[str, str] | None = None,
+    idle_timeout_s: int = IDLE_TIMEOUT_S_DEFAULT,
+    scale_min: int = 0,
+    scale_max: int = 1,
+    schedules: list[dict[str, Any]] | None = None,
+    deletion_protection: bool = True,
+    sample_data: bool = False,
+) -> Operation:
+    """Wants a new cluster, in the default project unless another is named.
+
+    Raises `LimitReached`, `NameTaken`, `UnknownRegion`, `CellFull`, and of the project
+    `UnknownProject` and `ProjectForbidden`.
+    """
+    organization_id = actor.organization_id
+    _require_brokers_allowed(scale_max, used=0, organization_id=organization_id)
+    project = project_for(actor=actor, project_id=project_id)
+    # Of two requests at once the second sees the first's cluster.
+    locks.lock("clusters", organization_id)
+    clusters = Cluster.objects.for_organization(organization_id).active()
+    require_room("clusters", organization_id=organization_id, used=clusters.count())
+    _require_free_name(organization_id, name)
+    # Whoever suspends or verifies it at this moment comes after us and finds the cluster, or before
+    # us and is seen.
+    organization = _open_organization(organization_id)
+    cell = choose_cell(region=region)
+    cluster = Cluster(
+        organization=organization,
+        project=project,
+        cell=cell,
+        name=name,
+        labels=labels or {},
+        host=host_label(name),
+        idle_timeout_s=idle_timeout_s,
+        scale_min=scale_min,
+        scale_max=scale_max,
+        schedules=schedules or [],
+        deletion_protection=deletion_protection,
+        suspended=not organization.may_be_reached(local=config().local),
+        produce_suspended_reason=organization.produce_suspended_reason,
+        sample_data=SampleData.WANTED if sample_data else SampleData.NONE,
+    )
+    cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
+    cluster.save(force_insert=True)
+    detail = {"name": name, "project_id": project.pk}
+    return _begin(actor, cluster, OperationType.CREATE_CLUSTER, detail)
+
+
+def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -> Cluster:
+    """Changes name, labels, idle time, scale, schedules, protection or project of a cluster.
+
+    Its row is locked.
+
+    Raises `OperationInProgress`, `ClusterDeleted`, `NameTaken`, `LimitReached`, `CellFull`, and of
+    another project what `project_for` raises. That the cluster may be taken out of its own is the
+    caller's to have checked.
+    """
+    _require_active(cluster)
+    require_idle(cluster=cluster, but_for=HARMLESS)
+    # Also where it is stored already: what is shown, and what runs, is less.
+    if changes.get("scale_max", 0) > cluster.scale:
+        _require_brokers_allowed(
+            changes["scale_max"],
+            used=cluster.scale,
+            organization_id=cluster.organization_id,
+            cluster_id=cluster.pk,
+        )
+    changed = {name: value for name, value in changes.items() if getattr(cluster, name) != value}
+    if not changed:
+        return cluster
+    if "project_id" in changed:
+        project_for(actor=actor, project_id=changed["project_id"])
+    if "name" in changed:
+        locks.lock("clusters", cluster.organization_id)
+        _require_free_name(cluster.organization_id, changed["name"])
+    ports = _ports_for(cluster, changed.get("scale_max", cluster.scale))
+    bump_generation(cluster=cluster, **changed, **ports)
+    record_audit(
+        actor=actor,
+        action="cluster.update",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail=changed,
+    )
+    enqueue_reconcile(cluster=cluster)
+    return cluster
+
+
+def delete_cluster(*, actor: Actor, cluster: Cluster, name: str | None) -> Operation:
+    """Wants a cluster gone; it can be restored for seven days. Its row is locked.
+
+    Raises `DeletionProtected`, `NameNotConfirmed`, `ClusterDeleted`, `OperationInProgress`,
+    `DeletionsHeld`.
+    """
+    _require_active(cluster)
+    if name != cluster.name:
+        detail = "Give the cluster's name as `name` to confirm."
+        raise NameNotConfirmed(detail, errors=[FieldError("?name", "name_not_confirmed", detail)])
+    if cluster.deletion_protection:
+        raise DeletionProtected("Set deletion_protection to false first.")
+    superseded = (*HARMLESS, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
+    require_idle(cluster=cluster, but_for=superseded)
+    require_deletion_allowed(cluster=cluster)
+    return _want_deleted(actor, cluster, supersedes=superseded)
+
+
+def delete_every_cluster(*, actor: Actor) -> int:
+    """Wants all clusters of the actor's organisation gone, protected ones too; gives how many.
+
+    For an organisation that was closed. What was under way is cancelled.
+    """
+    clusters = Cluster.objects.for_organization(actor.organization_id).active()
+    found = list(clusters.select_for_update().order_by("id"))
+    for cluster in found:
+        _want_deleted(actor, cluster, supersedes=tuple(OperationType))
+    return len(found)
+
+
+def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None) -> Operation:
+    """Wants a deleted cluster back, under another name where its own was taken. Its row is locked.
+
+    Raises `ClusterNotDeleted`, `NotFound` (its data goes), `NameTaken`, `LimitReached`,
+    `OperationInProgress`.
+    """
+    if cluster.intent != Intent.DELETED:
+        raise ClusterNotDeleted
+    if cluster.purge_at is not None and cluster.purge_at <= now():
+        raise NotFound
+    require_idle(cluster=cluster)
+    locks.lock("clusters", cluster.organization_id)
+    _open_organization(cluster.organization_id)
+    used = Cluster.objects.for_organization(cluster.organization_id).active().count()
+    require_room("clusters", organization_id=cluster.organization_id, used=used)
+    chosen = name or cluster.name
+    _require_free_name(cluster.organization_id, chosen)
+    *before, (since_ms, _) = cluster.deletions
+    bump_generation(
+        cluster=cluster,
+        intent=Intent.ACTIVE.value,
+        deleted_at=None,
+        deletions=[*before, [since_ms, unix_ms(now())]],
+        name=chosen,
+    )
+    return _begin(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": chosen})
+
+
+def wake_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants brokers to run now. Its row is locked.
+
+    Raises `ClusterDeleted`, `ClusterSuspended`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if not cluster.may_run:
+        raise ClusterSuspended
+    return _begin(actor, cluster, OperationType.WAKE_CLUSTER, {})
+
+
+def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants brokers to stop as soon as nobody is connected. Its row is locked.
+
+    Raises `ClusterDeleted`, `ClusterNeverSleeps`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if cluster.scale_min:
+        raise ClusterNeverSleeps("Set scale.min to 0 first.")
+    if standing_of(cluster).awake:
+        raise ClusterNeverSleeps("A schedule of it wants it awake now.")
+    require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
+    bump_generation(cluster=cluster, sleep_wanted=True)
+    superseded = (OperationType.WAKE_CLUSTER,)
+    return _begin(actor, cluster, OperationType.SLEEP_CLUSTER, {}, supersedes=superseded)
+
+
+def suspend_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Wants a cluster to keep its data and not to run, whoever connects. Its row is locked.
+
+    Its clients' connections end. Raises `ClusterDeleted`, `ClusterSuspended` where it is wanted
+    already, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if cluster.suspend_wanted:
+        raise ClusterSuspended
+    superseded = (OperationType.WAKE_CLUSTER, OperationType.SLEEP_CLUSTER, *SUSPENSIONS)
+    require_idle(cluster=cluster, but_for=superseded)
+    bump_generation(cluster=cluster, suspend_wanted=True, sleep_wanted=False)
+    return _begin(actor, cluster, OperationType.SUSPEND_CLUSTER, {}, supersedes=superseded)
+
+
+def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
+    """Takes `suspend_cluster` back: it sleeps until somebody connects. Its row is locked.
+
+    What the organisation's standing suspends stays so. Raises `ClusterDeleted`,
+    `ClusterNotSuspended`, `OperationInProgress`.
+    """
+    _require_active(cluster)
+    if not cluster.suspend_wanted:
+        raise ClusterNotSuspended
+    require_idle(cluster=cluster, but_for=SUSPENSIONS)
+    bump_generation(cluster=cluster, suspend_wanted=False)
+    return _begin(actor, cluster, OperationType.RESUME_CLUSTER, {}, supersedes=SUSPENSIONS)
+
+
+def set_suspended(*, organization_id: str) -> int:
+    """Suspends an organisation's clusters or lets them go on, as its standing says; how many."""
+    organization = Organization.objects.get(pk=organization_id)
+    return _change_all(
+        organization_id, suspended=not organization.may_be_reached(local=config().local)
+    )
+
+
+def set_produce_suspension(*, organization_id: str) -> int:
+    """Has an organisation's clusters refuse produce or take it, as the organisation says; how many.
+
+    Those that sleep or are deleted too: they refuse it when they wake up or are restored.
+    """
+    organization = Organization.objects.get(pk=organization_id)
+    return _change_all(
+        organization_id, produce_suspended_reason=organization.produce_suspended_reason
+    )
+
+
+def clusters_of_projects(*, organization_id: str, project_ids: Collection[str]) -> list[str]:
+    """Ids of the clusters of some projects; purged ones too: their usage stays."""
+    rows = Cluster.objects.for_organization(organization_id).filter(project_id__in=project_ids)
+    return list(rows.order_by("id").values_list("id", flat=True))
+
+
+def leave_project(*, project: Project) -> None:
+    """Raises `ProjectNotEmpty` for clusters of a project whose row is locked.
+
+    Deleted ones that can be restored go to the default project: that one has clusters to come back
+    to, and who tears a project down need not wait for days.
+    """
+    left = Cluster.objects.for_organization(project.organization_id).filter(project=project)
+    # Who restores one at this moment comes after us and finds it moved, or before us and is seen.
+    there = list(left.not_purged().select_for_update().order_by("id"))
+    count = sum(cluster.intent == Intent.ACTIVE for cluster in there)
+    if count:
+        raise ProjectNotEmpty(f"{count} clusters are left in it.")
+    default = Project.objects.for_organization(project.organization_id).get(is_default=True)
+    left.not_purged().update(project=default)
+
+
+def _change_all(organization_id: str, **wanted: object) -> int:
+    """Changes every cluster of an organisation that does not say so yet; gives how many."""
+    others = Cluster.objects.for_organization(organization_id).not_purged().exclude(**wanted)
+    changed = list(others.select_for_update().order_by("id"))
+    for cluster in changed:
+        bump_generation(cluster=cluster, **wanted)
+        enqueue_reconcile(cluster=cluster)
+    return len(changed)
+
+
+def bump_generation(*, cluster: Cluster, **changes: object) -> None:
+    """Changes what is wanted, if nobody else has since the row was read. Raises `Conflict`."""
+    # Queries see the change once; the row in memory follows it.
+    changed = Cluster.objects.filter(pk=cluster.pk, generation=cluster.generation).update(
+        generation=F("generation") + 1, **changes
+    )
+    if not changed:
+        raise Conflict("The cluster changed meanwhile.")
+    for name, value in changes.items():
+        setattr(cluster, name, value)
+    cluster.generation += 1
+
+
+def enqueue_reconcile(*, cluster: Cluster) -> None:
+    """Has a worker look at the cluster after the commit."""
+    enqueue_task(
+        task=RECONCILE,
+        organization_id=cluster.organization_id,
+        arguments={"organization_id": cluster.organization_id, "cluster_id": cluster.pk},
+    )
+
+
+def _want_deleted(
+    actor: Actor, cluster: Cluster, *, supersedes: tuple[OperationType, ...]
+) -> Operation:
+    deleted_at = now()
+    bump_generation(
+        cluster=cluster,
+        intent=Intent.DELETED.value,
+        deleted_at=deleted_at,
+        deletions=[*cluster.deletions, [unix_ms(deleted_at), None]],
+        sleep_wanted=False,
+    )
+    return _begin(actor, cluster, OperationType.DELETE_CLUSTER, {}, supersedes=supersedes)
+
+
+def _begin(
+    actor: Actor,
+    cluster: Cluster,
+    kind: OperationType,
+    detail: dict[str, str],
+    *,
+    supersedes: tuple[OperationType, ...] = (),
+) -> Operation:
+    operation = begin_operation(cluster=cluster, kind=kind, supersedes=supersedes)
+    verb = kind.value.removesuffix("_cluster")
+    record_audit(
+        actor=actor,
+        action=f"cluster.{verb}",
+        target_type="cluster",
+        target_id=cluster.pk,
+        detail=detail,
+    )
+    enqueue_reconcile(cluster=cluster)
+    return operation
+
+
+def _open_organization(organization_id: str) -> Organization:
+    """The row, locked: who closes it comes after us. Raises `OrganizationClosed`."""
+    organization = Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+    if organization.closed_at is not None:
+        raise OrganizationClosed
+    return organization
+
+
+def _require_active(cluster: Cluster) -> None:
+    if cluster.intent != Intent.ACTIVE:
+        raise ClusterDeleted
+
+
+def _require_brokers_allowed(
+    count: int, *, used: int, organization_id: str, cluster_id: str = ""
+) -> None:
+    require_room(
+        "brokers",
+        organization_id=organization_id,
+        cluster_id=cluster_id,
+        used=used,
+        adding=count - used,
+    )
+
+
+def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
+    """The ports that change where it gets more brokers. Those of fewer stay its own."""
+    missing = count - len(cluster.ports)
+    if missing <= 0:
+        return {}
+    added = allocate_ports(
+        cell=cluster.cell, cluster_id=cluster.pk, count=missing, first_slot=len(cluster.ports)
+    )
+    return {"ports": [*cluster.ports, *added]}
+
+
+def _require_free_name(organization_id: str, name: str) -> None:
+    clusters = Cluster.objects.for_organization(organization_id).active()
+    require_free_name(clusters, name, "A cluster of this organisation")

@@ -1,0 +1,58 @@
+"""Where a cluster goes: its cell, its ports there, its name in the domain."""
+
+from __future__ import annotations
+
+import re
+
+from console.base.common.conf import config
+from console.base.common.errors import FieldError
+from console.base.common.ids import random_text
+from provisioning.errors import CellFull, UnknownRegion
+from provisioning.models import Cell, CellPort
+
+HOST_RANDOM_CHARS = 8
+# A broker's name is `b<slot>-<host>`, and a label of a name has at most 63 characters.
+HOST_NAME_CHARS_MAX = 40
+# What gateways read as a broker's name, never as a cluster's.
+BROKER_NAME = re.compile(r"b[0-9]+(-|$)")
+
+
+def choose_cell(*, region: str | None) -> Cell:
+    """The cell for a new cluster of a region, None for the only one. Raises `UnknownRegion`."""
+    settings = config().cell
+    if region is not None and region != settings.region:
+        detail = f"There is no region {region}."
+        raise UnknownRegion(detail, errors=[FieldError("/region", "unknown_region", detail)])
+    cell, _ = Cell.objects.get_or_create(pk=settings.id, defaults={"region": settings.region})
+    return cell
+
+
+def host_label(name: str) -> str:
+    """A cluster's label in the domain: from its name, and unique by chance."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:HOST_NAME_CHARS_MAX].strip("-")
+    if not slug or BROKER_NAME.match(slug):
+        slug = f"cluster-{slug}".strip("-")
+    return f"{slug}-{random_text(HOST_RANDOM_CHARS)}"
+
+
+def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int = 0) -> list[int]:
+    """The lowest free ports of the cell, by slot from `first_slot` on.
+
+    They are the cluster's until it is purged. Waits for others that allocate. Raises `CellFull`.
+    """
+    Cell.objects.select_for_update().get(pk=cell.pk)
+    first, size = config().gateway.kafka_port, config().gateway.kafka_ports
+    taken = set(CellPort.objects.filter(cell=cell).values_list("port", flat=True))
+    free = [port for port in range(first, first + size) if port not in taken][:count]
+    if len(free) < count:
+        raise CellFull(f"All {size} ports of the cell are taken.")
+    CellPort.objects.bulk_create(
+        CellPort(cell=cell, port=port, cluster_id=cluster_id, slot=slot)
+        for slot, port in enumerate(free, start=first_slot)
+    )
+    return free
+
+
+def release_ports(*, cluster_id: str) -> None:
+    """Gives a purged cluster's ports back."""
+    CellPort.objects.filter(cluster_id=cluster_id).delete()
