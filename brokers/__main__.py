@@ -8,6 +8,7 @@ from pathlib import Path
 
 from brokers.config import load_settings
 from brokers.errors import BrokerError
+from brokers.settings.options import add_set_option
 
 EXIT_USAGE = 2
 
@@ -23,13 +24,7 @@ def parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser("inspect", help="show what lies on a cluster's storage")
     for command in (serve, run, gateway, inspect):
         command.add_argument("--config", required=True, metavar="FILE", help="settings, in TOML")
-        command.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="SECTION.SETTING=VALUE",
-            help="a setting that wins over the file's; may be repeated",
-        )
+        add_set_option(command)
     inspect.add_argument("--verify", action="store_true", help="verify every checksum")
     inspect.add_argument("--lane", type=int, metavar="N", help="only this lane")
     inspect.add_argument(

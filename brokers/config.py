@@ -1,12 +1,12 @@
-"""Settings: reading the file, overrides, and TOML from Python values."""
+"""Settings of a broker or a gateway: the extension knows them, the file is read here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from brokers import _core
-from brokers.errors import ConfigError
+from brokers.settings.errors import naming
 
 
 def load_settings(
@@ -19,49 +19,5 @@ def load_settings(
     `overrides` are `section.setting=value`; `resolve` is of the kind of process. Raises
     `ConfigError`, which names file, line and key.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{path}: {error}"
-        raise ConfigError(message) from error
-    try:
-        return resolve(text, list(overrides))
-    except ConfigError as error:
-        message = f"{path}: {error}"
-        raise ConfigError(message) from error
-
-
-def overrides_of(sections: Mapping[str, Mapping[str, object]]) -> list[str]:
-    """`section.setting=value` for each setting of each section."""
-    return [
-        f"{section}.{name}={toml_value(value)}"
-        for section, settings in sections.items()
-        for name, value in settings.items()
-    ]
-
-
-def toml_value(value: object) -> str:
-    """A text, number, truth value, list or mapping of these, as a TOML value."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case str() | Path():
-            return _toml_text(str(value))
-        case Mapping():
-            inner = ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items())
-            return f"{{ {inner} }}"
-        case Sequence():
-            return f"[{', '.join(toml_value(each) for each in value)}]"
-        case _:
-            message = f"no setting takes a {type(value).__name__}"
-            raise ConfigError(message)
-
-
-def _toml_text(text: str) -> str:
-    escapes = {'"': '\\"', "\\": "\\\\"}
-    plain = (
-        f"\\u{ord(c):04x}" if ord(c) < 0x20 or ord(c) == 0x7F else escapes.get(c, c) for c in text
-    )
-    return f'"{"".join(plain)}"'
+    with naming(path):
+        return resolve(Path(path).read_text(encoding="utf-8"), list(overrides))

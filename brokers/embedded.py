@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from brokers import _core
-from brokers.config import overrides_of
 from brokers.errors import StoppedError
+from brokers.settings.writing import overrides_of
 
 # What a test wants otherwise than a service: a free port, short waits, few partitions, few logs.
 TEST_SETTINGS: Mapping[str, Mapping[str, object]] = {

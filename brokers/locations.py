@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from brokers.errors import ConfigError
 
@@ -31,8 +32,8 @@ __all__ = [
     "object_location",
 ]
 
-Location = str
-"""Either kind, as it stands in a settings file."""
+Location = Annotated[str, "location"]
+"""Either kind, as it stands in a settings file: a text that settings are known by as a location."""
 
 LOCAL_SCHEMES = ("sqlite", "file")
 REMOTE_SCHEMES = ("etcd", "etcds", "s3")

@@ -1,19 +1,25 @@
 """The pages on settings say what the code says."""
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from console.settings.reference import settings_reference
 from metering.agent.reference import agent_reference
+from provisioning.cell.keeper.reference import keeper_reference
 
-AGENT_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "agent-settings.md"
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
-
-
-def test_the_page_is_that_of_the_code():
-    remedy = "run: python -m console.settings.reference > docs/reference/settings.md"
-    assert PAGE.read_text() == settings_reference(), remedy
+PAGES = Path(__file__).parent.parent / "docs" / "reference"
 
 
-def test_the_agents_page_is_that_of_the_code():
-    remedy = "run: python -m metering.agent.reference > docs/reference/agent-settings.md"
-    assert AGENT_PAGE.read_text() == agent_reference(), remedy
+@pytest.mark.parametrize(
+    ("name", "module", "make"),
+    [
+        ("settings.md", "console.settings.reference", settings_reference),
+        ("agent-settings.md", "metering.agent.reference", agent_reference),
+        ("keeper-settings.md", "provisioning.cell.keeper.reference", keeper_reference),
+    ],
+)
+def test_a_page_is_that_of_the_code(name: str, module: str, make: Callable[[], str]):
+    remedy = f"run: python -m {module} > docs/reference/{name}"
+    assert (PAGES / name).read_text() == make(), remedy

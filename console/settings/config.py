@@ -8,16 +8,17 @@ The order is: the environment, then the file, then the default. The setting `nam
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 from urllib.parse import urlsplit
 
-from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
+from brokers.settings.errors import SettingsError
+from brokers.settings.fields import setting
+from brokers.settings.reading import Environment, load, parse_toml, read_settings
+from brokers.settings.values import Reading
 from console.settings.home import default_home
 from console.settings.sections import (
     Billing,
@@ -36,8 +37,6 @@ from console.settings.sections import (
 
 LOCAL = "local"
 PRODUCTION = "production"
-LOG_FORMATS = ("text", "json")
-LOG_LEVELS = ("debug", "info", "warning", "error")
 
 # Shorter names in the environment for what a person on a laptop changes.
 SHORTHANDS = {
@@ -45,35 +44,25 @@ SHORTHANDS = {
     "FRESHET_KAFKA_PORT": ("gateway", "kafka_port"),
     "FRESHET_TLS_PORT": ("gateway", "tls_port"),
 }
-SECTIONS: dict[str, type] = {
-    "web": Web,
-    "database": Database,
-    "queue": Queue,
-    "mail": Mail,
-    "cell": Cell,
-    "usage": Usage,
-    "billing": Billing,
-    "gateway": Gateway,
-    "log": Log,
-    "metrics": Metrics,
-    "console": Console,
-    "limits": Limits,
-}
-
-Section = TypeVar("Section")
+ENVIRONMENT = Environment("FRESHET", SHORTHANDS)
 
 
-class ConfigError(Exception):
-    """A setting is unknown, of the wrong type, or missing. The text names it."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All settings. `home` is the data folder; `mode` is `local` or `production`."""
+    """All settings. `home` is the data folder."""
 
     home: Path
-    mode: str
-    secret_key: str
+    mode: str = setting(
+        LOCAL,
+        "`local`: one person, one machine. `production` refuses to start without what strangers "
+        "make necessary.",
+        choices=(LOCAL, PRODUCTION),
+    )
+    secret_key: str = setting(
+        "",
+        "Signs sessions and links, seals second factors. 50 characters or more in production.",
+        secret=True,
+    )
     web: Web
     database: Database
     queue: Queue
@@ -99,153 +88,37 @@ class Config:
 
 
 def load_config(environ: Mapping[str, str] | None = None) -> Config:
-    """Reads file and environment. Raises `ConfigError`; writes nothing."""
+    """Reads file and environment. Raises `SettingsError`, which names either; writes nothing."""
     env = os.environ if environ is None else environ
     home = Path(env.get("FRESHET_HOME") or default_home(env)).expanduser().absolute()
     file = Path(env.get("FRESHET_SETTINGS") or home / "settings.toml")
-    return build_config(home, _read_file(file, required="FRESHET_SETTINGS" in env), env)
+    is_read = "FRESHET_SETTINGS" in env or file.exists()
+    table = load(file, parse_toml) if is_read else {}
+    try:
+        return build_config(home, table, env)
+    except SettingsError as error:
+        source = ENVIRONMENT.source(error.setting, env) or (file if is_read else None)
+        if source is None:
+            raise
+        message = f"{source}: {error}"
+        raise SettingsError(message, error.setting) from error
 
 
 def build_config(home: Path, table: Mapping[str, Any], environ: Mapping[str, str]) -> Config:
     """Puts a parsed settings file and the environment together and checks the result."""
-    unknown = sorted(set(table) - set(SECTIONS) - {"mode", "secret_key"})
-    if unknown:
-        message = f"unknown setting {unknown[0]!r}"
-        raise ConfigError(message)
-    mode = environ.get("FRESHET_MODE") or table.get("mode", LOCAL)
-    if mode not in {LOCAL, PRODUCTION}:
-        message = f"mode is {mode!r}; it is {LOCAL!r} or {PRODUCTION!r}"
-        raise ConfigError(message)
-    given = {name: _given(name, table.get(name, {}), environ) for name in SECTIONS}
-    web = _section(Web, given["web"], "web", {"home": str(home)})
-    places = {"home": str(home), "port": str(web.port)}
-    config = Config(
-        home=home,
-        mode=mode,
-        secret_key=environ.get("FRESHET_SECRET_KEY") or str(table.get("secret_key", "")),
-        web=_section(Web, given["web"], "web", places),
-        database=_section(Database, given["database"], "database", places),
-        queue=_section(Queue, given["queue"], "queue", places),
-        mail=_section(Mail, given["mail"], "mail", places),
-        cell=_section(Cell, given["cell"], "cell", places),
-        usage=_section(Usage, given["usage"], "usage", places),
-        billing=_section(Billing, given["billing"], "billing", places),
-        gateway=_section(Gateway, given["gateway"], "gateway", places),
-        log=_section(Log, given["log"], "log", places),
-        metrics=_section(Metrics, given["metrics"], "metrics", places),
-        console=_section(Console, given["console"], "console", places),
-        limits=_section(Limits, given["limits"], "limits", places),
-    )
-    problems = _problems(config)
-    if problems:
-        raise ConfigError("; ".join(problems))
+    given = ENVIRONMENT.over(table, Config, environ)
+    places = {"home": str(home)}
+    first = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
+    # It stands in other settings in turn.
+    places["port"] = str(first.web.port)
+    config = read_settings(Config, given, reading=Reading(places, as_text=True), home=home)
+    if not config.local:
+        _check_production(config)
     return config
 
 
-def _read_file(file: Path, *, required: bool) -> dict[str, Any]:
-    if not required and not file.exists():
-        return {}
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"{file}: {error}"
-        raise ConfigError(message) from error
-
-
-def _given(section: str, table: object, environ: Mapping[str, str]) -> dict[str, object]:
-    """What file and environment say about a section, the environment winning."""
-    if not isinstance(table, Mapping):
-        message = f"{section} is a section"
-        raise ConfigError(message)
-    names = {field.name for field in dataclasses.fields(SECTIONS[section])}
-    unknown = sorted(set(table) - names)
-    if unknown:
-        message = f"unknown setting {section}.{unknown[0]}"
-        raise ConfigError(message)
-    given = dict(table)
-    for name in names:
-        value = environ.get(f"FRESHET_{section}_{name}".upper())
-        if value is not None:
-            given[name] = value
-    for variable, (owner, name) in SHORTHANDS.items():
-        if owner == section and environ.get(variable):
-            given[name] = environ[variable]
-    return given
-
-
-def _section(
-    kind: type[Section], given: Mapping[str, object], name: str, places: Mapping[str, str]
-) -> Section:
-    types = get_type_hints(kind)
-    values = {}
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        value = given.get(field.name, field.default)
-        values[field.name] = _typed(value, types[field.name], f"{name}.{field.name}", places)
-    return kind(**values)
-
-
-def _typed(value: object, kind: object, name: str, places: Mapping[str, str]) -> object:
-    """A value from TOML, from the environment (always text) or from a default, as its type."""
-    if isinstance(value, Path):  # a default
-        value = str(value)
-    if isinstance(value, str):
-        for place, text in places.items():
-            value = value.replace(f"{{{place}}}", text)
-    convert = {
-        str: _text,
-        int: _integer,
-        bool: _boolean,
-        Path: _path,
-        tuple[str, ...]: _texts,
-    }[kind]  # type: ignore[index]
-    try:
-        return convert(value)
-    except (TypeError, ValueError) as error:
-        message = f"{name}: {error}"
-        raise ConfigError(message) from error
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        message = f"a text is expected, not {value!r}"
-        raise TypeError(message)
-    return value
-
-
-def _integer(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        message = f"a whole number is expected, not {value!r}"
-        raise TypeError(message)
-    return int(value)
-
-
-def _boolean(value: object) -> bool:
-    known: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
-    if not isinstance(value, bool | str) or value not in known:
-        message = f"true or false is expected, not {value!r}"
-        raise ValueError(message)
-    return known[value]
-
-
-def _path(value: object) -> Path:
-    return Path(_text(str(value))).expanduser()
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    """A list of texts; in the environment separated by commas."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    if not isinstance(value, list | tuple):
-        message = f"a list of texts is expected, not {value!r}"
-        raise TypeError(message)
-    return tuple(_text(part) for part in value)
-
-
-def _problems(config: Config) -> list[str]:
+def _check_production(config: Config) -> None:
     """What a service that others reach must have said. Local mode has a default for all of it."""
-    problems = _log_problems(config.log) + _limit_problems(config.limits)
-    if config.local:
-        return problems
     public = urlsplit(config.web.public_url)
     missing = {
         "secret_key must have 50 characters or more": len(config.secret_key) < 50,
@@ -255,23 +128,6 @@ def _problems(config: Config) -> list[str]:
         "mail.host must name the SMTP server": not config.mail.host,
         "database.app_password must be set": not config.database.app_password,
     }
-    return problems + [text for text, wrong in missing.items() if wrong]
-
-
-def _limit_problems(limits: Limits) -> list[str]:
-    most = BROKERS_PER_CLUSTER_MAX
-    if limits.brokers <= most:
-        return []
-    return [
-        f"limits.brokers is {limits.brokers}; several brokers per cluster are not supported yet, "
-        f"so it is {most}"
-    ]
-
-
-def _log_problems(log: Log) -> list[str]:
-    given = {"format": (log.format, LOG_FORMATS), "level": (log.level, LOG_LEVELS)}
-    return [
-        f"log.{name} is {value!r}; it is one of {', '.join(known)}"
-        for name, (value, known) in given.items()
-        if value not in known
-    ]
+    problems = [text for text, wrong in missing.items() if wrong]
+    if problems:
+        raise SettingsError("; ".join(problems))

@@ -6,28 +6,25 @@ set itself.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-Value = TypeVar("Value")
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
+from brokers.settings.fields import setting
 
-
-def setting(default: Value, doc: str) -> Value:
-    """A setting's default and the line that the reference shows for it."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
+LOG_FORMATS = ("text", "json")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class Web:
     """The REST interface and the console."""
 
-    bind: str = setting("127.0.0.1", "Address that the web server listens on.")
+    bind: str = setting("127.0.0.1", "Address that the web server listens on.", empty=True)
     port: int = setting(8080, "Port that the web server listens on.")
     public_url: str = setting("http://localhost:{port}", "Address that people and mails use.")
     allowed_hosts: tuple[str, ...] = setting(
-        ("localhost", "127.0.0.1", "[::1]"), "Host names that requests may ask for."
+        ("localhost", "127.0.0.1", "[::1]"), "Host names that requests may ask for.", empty=True
     )
     behind_proxy: bool = setting(
         False, "A proxy in front sets X-Forwarded-Proto and X-Forwarded-For, and removes others'."
@@ -39,16 +36,16 @@ class Web:
 class Database:
     """PostgreSQL. Two roles: one owns the tables and migrates, the other serves."""
 
-    host: str = setting("{home}/postgres", "Host, or the folder of a Unix socket.")
+    host: str = setting("{home}/postgres", "Host, or the folder of a Unix socket.", empty=True)
     port: int = setting(5432, "Port (for a socket, the number in its name).")
     name: str = setting("freshet", "Name of the database.")
     owner_user: str = setting("freshet_owner", "Role that owns the tables; only migrations use it.")
-    owner_password: str = setting("", "Its password.")
+    owner_password: str = setting("", "Its password.", secret=True)
     app_user: str = setting(
         "freshet_app", "Role of web and workers: neither an owner nor exempt from row security."
     )
-    app_password: str = setting("", "Its password.")
-    sslmode: str = setting("prefer", "libpq's sslmode.")
+    app_password: str = setting("", "Its password.", secret=True)
+    sslmode: str = setting("prefer", "libpq's sslmode.", empty=True)
     connect_timeout_s: int = setting(5, "Seconds to wait for a connection.")
     pool_max: int = setting(
         0, "Connections that a web process keeps and shares at most; 0: one for each request."
@@ -82,7 +79,7 @@ class Mail:
     host: str = setting("", "SMTP server.")
     port: int = setting(587, "Its port.")
     user: str = setting("", "User name at the SMTP server.")
-    password: str = setting("", "Password at the SMTP server.")
+    password: str = setting("", "Password at the SMTP server.", secret=True)
     starttls: bool = setting(True, "Encrypt by STARTTLS.")
     sender: str = setting("Freshet <no-reply@localhost>", "The From of every mail.")
 
@@ -146,7 +143,7 @@ class Billing:
         "The store of invoices as PDF and of the numbers that were used: `file://<path>` or "
         "`s3://`, as `cell.bucket`. Never restore it.",
     )
-    invoice_prefix: str = setting("FR", "What the numbers of invoices begin with.")
+    invoice_prefix: str = setting("FR", "What the numbers of invoices begin with.", empty=True)
     seller_name: str = setting("Freshet", "Legal name of who sends the invoices.")
     seller_address: tuple[str, ...] = setting((), "The seller's address, line by line.")
     seller_country: str = setting("", "The seller's country (ISO 3166-1 alpha-2).")
@@ -173,8 +170,8 @@ class Gateway:
 class Log:
     """What web, workers and scheduler log, on standard error."""
 
-    format: str = setting("text", "`text`, or `json`: one object a line.")
-    level: str = setting("info", "`debug`, `info`, `warning` or `error`.")
+    format: str = setting("text", "`text`, or `json`: one object a line.", choices=LOG_FORMATS)
+    level: str = setting("info", "`debug`, `info`, `warning` or `error`.", choices=LOG_LEVELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +181,17 @@ class Metrics:
     Port 0 takes a free one, which the process names in its log.
     """
 
-    web: str = setting("127.0.0.1:0", "The web server; each has one of its own.")
-    worker: str = setting("127.0.0.1:0", "A worker, with all of its children.")
-    nightly: str = setting("127.0.0.1:0", "The worker of the queue `nightly`.")
+    web: str = setting("127.0.0.1:0", "The web server; each has one of its own.", empty=True)
+    worker: str = setting("127.0.0.1:0", "A worker, with all of its children.", empty=True)
+    nightly: str = setting("127.0.0.1:0", "The worker of the queue `nightly`.", empty=True)
     scheduler: str = setting(
-        "127.0.0.1:0", "The scheduler, which also tells what waits in the database."
+        "127.0.0.1:0", "The scheduler, which also tells what waits in the database.", empty=True
     )
-    keeper: str = setting("127.0.0.1:0", "The keeper, where `make up` starts it.")
-    gateway: str = setting("127.0.0.1:0", "The gateway, where `make up` starts it.")
-    agent: str = setting("127.0.0.1:0", "The metering agent, where `make up` starts it.")
+    keeper: str = setting("127.0.0.1:0", "The keeper, where `make up` starts it.", empty=True)
+    gateway: str = setting("127.0.0.1:0", "The gateway, where `make up` starts it.", empty=True)
+    agent: str = setting(
+        "127.0.0.1:0", "The metering agent, where `make up` starts it.", empty=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +229,10 @@ class Limits:
     role_bindings: int = setting(2000, "Roles in projects, of an organisation.")
     clusters: int = setting(20, "Clusters of an organisation.")
     brokers: int = setting(
-        1, "Brokers of a cluster when it is awake; more than 1 is not supported yet."
+        1,
+        "Brokers of a cluster when it is awake; more than 1 is not supported yet.",
+        maximum=BROKERS_PER_CLUSTER_MAX,
+        wanted=f"{BROKERS_PER_CLUSTER_MAX}: several brokers per cluster are not supported yet",
     )
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organisation.")

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 
-from brokers.config import toml_value
-from metering.agent.settings import SECTIONS
+from brokers.settings.fields import settings_of
+from brokers.settings.reference import section_reference
+from metering.agent.settings import AgentSettings
 
 _HEAD = """\
 # Metering agent settings
@@ -59,16 +59,8 @@ its share; such as could not be read, in part or whole. |
 
 def agent_reference() -> str:
     """The page, with a table for each section."""
-    parts = [_HEAD]
-    for name, section in SECTIONS.items():
-        parts.append(f"\n## {name}\n\n{(section.__doc__ or '').splitlines()[0]}\n\n")
-        parts.append("| Setting | Default | Meaning |\n|---|---|---|\n")
-        for field in dataclasses.fields(section):
-            given = field.default is not dataclasses.MISSING
-            default = f"`{toml_value(field.default)}`" if given else ""
-            parts.append(f"| `{name}.{field.name}` | {default} | {field.metadata['doc']} |\n")
-    parts.append(_TAIL)
-    return "".join(parts)
+    sections = settings_of(AgentSettings).values()
+    return "".join([_HEAD, *(section_reference(each.name, each.kind) for each in sections), _TAIL])
 
 
 if __name__ == "__main__":

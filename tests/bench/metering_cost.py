@@ -22,8 +22,8 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from brokers.config import overrides_of
 from brokers.metadata import CellStore, ClusterSpec
+from brokers.settings.writing import overrides_of
 from tests.bench import machine, proc
 from tests.bench.generators import Load, run_light
 from tests.bench.report import Report, progress, spread

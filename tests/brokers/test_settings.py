@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from brokers import _core
-from brokers.config import load_settings, overrides_of, toml_value
+from brokers.config import load_settings
 from brokers.errors import BrokerError, ConfigError
+from brokers.settings.writing import overrides_of, toml_value
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "broker-settings.md"
 ROW = re.compile(r"\| `(\w+\.\w+)` \| (`(.*?)`|unset) \|")

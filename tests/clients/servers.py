@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from brokers.config import overrides_of
+from brokers.settings.writing import overrides_of
 from tests.brokers.logscan import LogScan
 from tests.peer.processes import bound_command, stop_servers
 from tests.ports import free_ports

@@ -21,7 +21,7 @@ PROGRAM = """
 import logging, sys
 from pathlib import Path
 from brokers.errors import ConfigError
-from brokers.sections import SettingsError
+from brokers.settings.errors import SettingsError
 from console.base.runtime.program import EXIT_STOPPED, Program, main, say_ready
 
 FAILURES = {"settings": SettingsError, "broker": ConfigError, "os": OSError, "bug": KeyError}

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from brokers.config import overrides_of
 from brokers.metadata import Acl, BrokerStatus, CellStore, ClusterSpec, ClusterStatus
 from brokers.secrets import create_cell_secret, link_secret
+from brokers.settings.writing import overrides_of
 from tests.clients.servers import BrokerServer
 from tests.peer.processes import bound_command, stop_servers
 from tests.ports import free_ports

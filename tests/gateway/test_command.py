@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from brokers import _core
-from brokers.config import load_settings, toml_value
+from brokers.config import load_settings
 from brokers.errors import ConfigError
 from brokers.gateway import resolve
+from brokers.settings.writing import toml_value
 from tests.gateway.cells import DOMAIN, PASSWORD, ROOT, USER, Cell, GatewayServer, until
 from tests.gateway.raw import LIMIT_S, Raw, Refused, metric
+from tests.ports import free_ports
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "gateway-settings.md"
 ROW = re.compile(r"\| `(\w+\.\w+)` \| `(.*?)` \| (.*) \|$")
@@ -97,8 +99,9 @@ def test_health_and_metrics_are_served(cell):
 
 
 def test_port_in_use_is_said_once_and_taken_when_it_is_free(cell):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        spec = cell.add_cluster("cl_busy", ports=(taken.getsockname()[1],))
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)):
+        spec = cell.add_cluster("cl_busy", ports=(port,))
         gateway = GatewayServer(cell, log={"format": "json"})
         gateway.start()
         assert gateway.ready["plain"] == "0"

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from brokers.errors import BrokerError
-from brokers.sections import SettingsError, add_set_option
+from brokers.settings.errors import SettingsError
+from brokers.settings.options import add_set_option
 
 LOGGER = logging.getLogger(__name__)
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import psycopg
 
+from brokers.settings.errors import SettingsError
 from console.programs.backup.errors import BackupError
 from console.programs.backup.making import make_backup
 from console.programs.backup.restoring import restore_backup
 from console.programs.backup.server import VARIABLE
 from console.programs.supervisor.errors import StartError
-from console.settings.config import Config, ConfigError, load_config
+from console.settings.config import Config, load_config
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         run(load_config(), given)
-    except ConfigError as error:
+    except SettingsError as error:
         return _fail(str(error))
     except BackupError as error:
         return _fail(error.sentence, error.lines)

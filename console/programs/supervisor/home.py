@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import stat
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from brokers.locations import absolute, local_path
 from brokers.secrets import create_cell_secret
+from brokers.settings.writing import sections_toml
 from console.programs.supervisor import services
 from console.programs.supervisor.errors import StartError
 from console.programs.supervisor.ports import Port
@@ -143,10 +143,7 @@ def agent_settings(config: Config) -> Sections:
 
 
 def _write_toml(file: Path, sections: Sections) -> None:
-    lines = ["# Written at each start from settings.toml and the environment."]
-    for section, settings in sections.items():
-        lines += ["", f"[{section}]"]
-        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    origin = "# Written at each start from settings.toml and the environment.\n\n"
     temporary = file.with_suffix(".tmp")
-    temporary.write_text("\n".join(lines) + "\n")
+    temporary.write_text(origin + sections_toml(sections), encoding="utf-8")
     temporary.replace(file)

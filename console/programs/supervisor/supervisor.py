@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
+from brokers.settings.errors import SettingsError
 from console.base.common.roles import prepare_database
 from console.programs.supervisor import home, migrations, postgres, services
 from console.programs.supervisor.banner import banner
@@ -30,7 +31,7 @@ from console.programs.supervisor.marker import refuse_half_restored
 from console.programs.supervisor.output import Output
 from console.programs.supervisor.ports import check_ports
 from console.programs.supervisor.space import check_space
-from console.settings.config import Config, ConfigError, load_config
+from console.settings.config import Config, load_config
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
@@ -204,7 +205,7 @@ def main(environ: Mapping[str, str] | None = None, stream: TextIO = sys.stdout) 
     os.umask(0o077)  # nothing that we or a child makes is for others to read
     try:
         config = load_config(env)
-    except ConfigError as error:
+    except SettingsError as error:
         sys.stderr.write(f"Freshet cannot start: {error}\n")
         return EXIT_FAILED
     try:

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.config import overrides_of
+from brokers.settings.writing import overrides_of
 from provisioning.cell.drivers.base import Endpoints, Settings
 from provisioning.cell.drivers.process import Identity
 

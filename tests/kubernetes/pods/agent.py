@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from brokers.config import overrides_of
+from brokers.settings.writing import overrides_of
 from console.base.common.conf import config
 from tests.kubernetes.pods.packages import ROOT
 from tests.kubernetes.pods.world import PodCell

@@ -14,12 +14,12 @@ from typing import Self
 
 from brokers import Broker
 from brokers.metadata import CellStore, ClusterSpec
+from brokers.settings.writing import settings_toml
 from metering.agent.settings import (
     AgentSettings,
     CellSettings,
     LoopSettings,
     UsageSettings,
-    settings_toml,
 )
 from tests.peer.processes import bound_command, stop_servers
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.sections import SettingsError
+from brokers.settings.errors import SettingsError
+from brokers.settings.writing import settings_toml
 from metering.agent.metrics import Metrics
 from metering.agent.progress import (
     ClusterProgress,
@@ -21,7 +22,7 @@ from metering.agent.progress import (
 )
 from metering.agent.recovery import progress_of
 from metering.agent.rules import RuleHistory
-from metering.agent.settings import load_settings, parse_settings, settings_toml
+from metering.agent.settings import load_settings, parse_settings
 from metering.agent.slots import BrokerLife, broker_rows, window_end
 from metering.agent.storage import Rule
 from metering.events.errors import UsageFormatError
@@ -61,13 +62,13 @@ def test_settings_survive_and_have_defaults():
     ("line", "complaint"),
     [
         ("[agent]\nperiod_ms = 0", "agent.period_ms is 0"),
-        ("[agent]\nperiod_ms = '1'", "agent.period_ms is '1', want int"),
+        ("[agent]\nperiod_ms = '1'", "agent.period_ms is '1', want a whole number of 1 or more"),
         ("[agent]\nwindow_minutes = 7", "a whole part of 60"),
         ("[agent]\nagents = 2\nagent_index = 2", "want 0 to 1"),
         ("[agent]\nlog_level = 'loud'", "agent.log_level"),
         ("[agent]\nx = 1", "unknown setting agent.x"),
         ("[x]", "unknown setting x"),
-        ("agent = 1", "agent is a section"),
+        ("agent = 1", "agent is 1, want a section"),
         ("[agent", "Expected"),
     ],
 )

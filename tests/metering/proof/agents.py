@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from brokers.config import toml_value
+from brokers.settings.writing import toml_value
 from tests.metering.proof.tenants import CELL, TenantCell
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.peer.processes import bound_command, stop_servers

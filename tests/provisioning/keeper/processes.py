@@ -12,8 +12,9 @@ from typing import Self
 
 from brokers.metadata import CellStore, ClusterSpec, ClusterStatus, Sample
 from brokers.secrets import create_cell_secret
+from brokers.settings.writing import settings_toml
 from provisioning.cell.drivers.process import identify
-from provisioning.cell.keeper.settings import KeeperSettings, settings_toml
+from provisioning.cell.keeper.settings import KeeperSettings
 from tests.peer.processes import bound_command, stop_servers
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.sections import SettingsError
+from brokers.settings.errors import SettingsError
+from brokers.settings.writing import settings_toml
 from provisioning.cell.drivers.kubernetes.manifests import settings_secret
 from provisioning.cell.drivers.kubernetes.options import KubernetesOptions, Resources
 from provisioning.cell.keeper.kubernetes import (
@@ -26,7 +27,6 @@ from provisioning.cell.keeper.settings import (
     KeeperSettings,
     LoopSettings,
     parse_settings,
-    settings_toml,
 )
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
@@ -34,7 +34,6 @@ CELL = CellSettings("/cell/m", Path("/cell/dfs"), "/cell/bucket", Path("/cell/se
 DRIVER = KubernetesSettings(options=OPTIONS)
 SETTINGS = KeeperSettings(CELL, LoopSettings(Path("/cell/keeper")), DRIVER)
 MINIMUM = settings_toml(SETTINGS)
-REFERENCE = Path(__file__).parents[3] / "docs/reference/keeper-settings.md"
 SPEC = Spec("cl_a", 1, SpecState.ACTIVE, 1, 0)
 
 
@@ -42,7 +41,7 @@ def test_what_is_written_is_read():
     options = dataclasses.replace(
         OPTIONS,
         resources=Resources(cpu="1", memory_max="2Gi"),
-        node_selector={"pool": "brokers"},
+        node_selector={"pool": "brokers", "kubernetes.io/os": "linux"},
         tolerations=({"key": "brokers", "operator": "Exists"},),
         egress=(("10.0.9.0/24", (2379,)), ("0.0.0.0/0", ())),
         request_timeout_s=2.5,
@@ -65,35 +64,21 @@ def test_what_is_written_is_read():
     [
         ("image =", "picture =", "unknown setting driver.picture"),
         ('cell = "eu-1"', "", "driver.cell must be set"),
-        ("image = ", "image = 1 # ", "driver.image is 1, want str"),
-        ("user = 10001", "user = 0", "driver.user is 0, want more than 0"),
+        ("image = ", "image = 1 # ", "driver.image is 1, want a text"),
+        ("user = 10001", "user = 0", "driver.user is 0, want a whole number of 1 or more"),
         ("egress = []", "egress = ['10.0.0.0/8']", "driver.egress is"),
         ("egress = []", "egress = [['10.0.0.0/8', ['2379']]]", "driver.egress is"),
         ("tolerations = []", "tolerations = {}", "want a list of tables"),
-        ('cpu = "250m"', "cpu = 1", "want texts by name"),
-        ('cpu = "250m"', 'disk = "1"', "not disk"),
+        ('cpu = "250m"', "cpu = 1", "driver.resources.cpu is 1, want a text"),
+        ('cpu = "250m"', 'disk = "1"', "unknown setting driver.resources.disk"),
         ("[driver]", "[driver]\nbroker_files = ''", "driver.broker_files is '', want a path"),
-        ("sweep_interval_s = 60.0", "sweep_interval_s = 0.0", "want more than 0"),
+        ("sweep_interval_s = 60.0", "sweep_interval_s = 0.0", "want a number of more than 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(before, after, said):
     assert before in MINIMUM
     with pytest.raises(SettingsError, match=re.escape(said)):
         parse_settings(MINIMUM.replace(before, after))
-
-
-def test_the_reference_has_the_defaults():
-    text = REFERENCE.read_text().partition('With `driver.kind = "kubernetes"`')[2]
-    rows = dict(re.findall(r"^\| `driver\.(\w+)` \| `([^|`]*)` \|", text, re.MULTILINE))
-    written = "\n".join(f"{name} = {value}" for name, value in rows.items())
-    default = f'cell = "c"\nimage = "i"\ndfs = {{}}\n{written}'
-    for name in ("kubeconfig", "broker_metadata", "broker_bucket", "priority_class"):
-        default = default.replace(f'{name} = ""', "")
-    text = MINIMUM[: MINIMUM.index("[driver]")] + "[driver]\nkind = 'kubernetes'\n"
-    read = parse_settings(text + default.replace('runtime_class = ""', "")).driver
-    assert read == KubernetesSettings(options=KubernetesOptions("c", "i", {}))
-    unset = {"cell", "image", "dfs"}
-    assert {each.name for each in dataclasses.fields(KubernetesOptions)} - unset <= set(rows)
 
 
 def test_brokers_find_metadata_and_bucket_where_they_are_told(tmp_path):

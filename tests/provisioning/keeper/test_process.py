@@ -19,12 +19,12 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from brokers.secrets import super_password
+from brokers.settings.writing import settings_toml
 from provisioning.cell.keeper.settings import (
     CellSettings,
     DriverSettings,
     KeeperSettings,
     LoopSettings,
-    settings_toml,
 )
 from provisioning.kafka import SUPER_USER, Connection
 from provisioning.kafka.worker.clients import Access

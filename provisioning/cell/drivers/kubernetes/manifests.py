@@ -10,7 +10,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from brokers.config import toml_value
+from brokers.settings.writing import sections_toml
 from provisioning.cell.drivers.base import BrokerPlan, ClusterPlan
 from provisioning.cell.drivers.kubernetes.options import CLUSTER_PLACE, KubernetesOptions
 
@@ -252,12 +252,7 @@ def settings_toml(broker: BrokerPlan, options: KubernetesOptions) -> str:
         # What is not on loopback has no TLS: no password passes there.
         "sasl": ["SCRAM-SHA-512"],
     }
-    lines = []
-    for name, values in sections.items():
-        lines.append(f"[{name}]")
-        lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
-        lines.append("")
-    return "\n".join(lines)
+    return sections_toml(sections)
 
 
 def disruption_budget(brokers: int, cluster_id: str, options: KubernetesOptions) -> Manifest:

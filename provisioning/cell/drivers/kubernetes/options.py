@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from brokers.settings.fields import REQUIRED, setting
 
 # Stands for the cluster's id in a volume's source.
 CLUSTER_PLACE = "{cluster}"
@@ -13,10 +15,10 @@ CLUSTER_PLACE = "{cluster}"
 class Resources:
     """What one broker asks for and may use at most, in Kubernetes' quantities."""
 
-    cpu: str = "250m"
-    cpu_max: str = "2"
-    memory: str = "256Mi"
-    memory_max: str = "2Gi"
+    cpu: str = setting("250m", "Cores that are kept for it.")
+    cpu_max: str = setting("2", "Cores at most.")
+    memory: str = setting("256Mi", "Memory that is kept for it.")
+    memory_max: str = setting("2Gi", "Memory at most.")
 
 
 @dataclass(frozen=True)
@@ -28,32 +30,61 @@ class KubernetesOptions:
     that no broker sees another tenant's files.
     """
 
-    cell: str
-    image: str
-    dfs: Mapping[str, object]
-    image_pull_policy: str = "IfNotPresent"
-    command: tuple[str, ...] = ("python", "-m", "brokers", "run")
-    # The namespace and the labels of those that may connect to brokers.
-    system_namespace: str = "freshet-system"
-    # Who the keeper is to the API server.
-    identity: str = "system:serviceaccount:freshet-system:keeper"
-    resources: Resources = field(default_factory=Resources)
-    priority_class: str = ""
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, object], ...] = ()
-    # Further environment of brokers: names of variables to keys of `environment_secret`.
-    runtime_class: str = ""
-    user: int = 10001
-    # A broker that does not serve by then is started anew.
-    start_timeout_s: int = 600
-    # From SIGTERM to SIGKILL.
-    stop_timeout_s: int = 30
-    # Where a broker may connect to besides DNS: CIDRs, each with its ports (none: all ports).
-    egress: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    request_timeout_s: float = 10.0
-    sweep_interval_s: float = 60.0
-    # How many running brokers of the cell get a new pod at a time.
-    rollouts_max: int = 5
-    kafka_port: int = 9092
-    link_port: int = 9093
-    metrics_port: int = 9094
+    cell: str = setting(REQUIRED, "The cell's name, which labels all that is its own.")
+    image: str = setting(REQUIRED, "Freshet's image.")
+    dfs: Mapping[str, object] = setting(
+        REQUIRED,
+        "The source of a PersistentVolume for each cluster, such as `{ nfs = "
+        '{ server = "dfs", path = "/cell/{cluster}" } }`; '
+        "`{cluster}` stands for the cluster's id.",
+        wanted="a table",
+    )
+    image_pull_policy: str = setting("IfNotPresent", "When nodes fetch the image.")
+    command: tuple[str, ...] = setting(
+        ("python", "-m", "brokers", "run"), "What a broker's pod runs."
+    )
+    system_namespace: str = setting(
+        "freshet-system", "The namespace of those that may connect to brokers."
+    )
+    identity: str = setting(
+        "system:serviceaccount:freshet-system:keeper",
+        "Who the keeper is to the API server. As this one and the group `freshet:break-glass` it "
+        "lets a namespace be deleted that staff permitted.",
+    )
+    resources: Resources = setting(Resources(), "What a broker asks for, and may use at most.")
+    priority_class: str = setting("", "Of brokers' pods.")
+    node_selector: Mapping[str, str] = setting({}, "Labels of the nodes that take brokers.")
+    tolerations: tuple[Mapping[str, object], ...] = setting(
+        (), "Of brokers' pods.", wanted="a list of tables"
+    )
+    runtime_class: str = setting("", "Of brokers' pods.")
+    user: int = setting(10001, "The user and group that brokers run as.", minimum=1)
+    start_timeout_s: int = setting(
+        600, "A broker that does not serve by then is started anew.", minimum=1
+    )
+    stop_timeout_s: int = setting(30, "From SIGTERM to SIGKILL.", minimum=1)
+    egress: tuple[tuple[str, tuple[int, ...]], ...] = setting(
+        (),
+        'Where brokers may connect to besides DNS, such as `[["10.0.9.0/24", [2379]]]`; no ports: '
+        "all.",
+        wanted='a list such as [["10.0.0.0/8", [2379]]]',
+    )
+    request_timeout_s: float = setting(
+        10.0, "How long one call to the API server may take.", above=0
+    )
+    sweep_interval_s: float = setting(
+        60.0, "Between two rounds that repair what somebody changed.", above=0
+    )
+    rollouts_max: int = setting(
+        5,
+        "How many running brokers get a new pod at a time, for another image or other resources; "
+        "of a cluster one. Where these do not come to serve, no further ones are changed.",
+        minimum=1,
+    )
+    kafka_port: int = setting(
+        9092,
+        "Where a broker's pod listens for Kafka clients of the cell: control plane and keeper.",
+        minimum=1,
+    )
+    link_port: int = setting(9093, "The same for gateways.", minimum=1)
+    metrics_port: int = setting(9094, "The same for `/metrics` and `/healthz`.", minimum=1)
