@@ -17,14 +17,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.secrets import super_password
+from provisioning.cell.keeper.probe import connections_in, scrape
 from provisioning.kafka import Access, Connection, Workers, sample_groups
-from provisioning.keeper.probe import connections_in, scrape
 from tests.bench import generators, machine, proc, profile, rounds
 from tests.bench.flame import flame_graph
 from tests.bench.probe import told_ends, wait_until_served
-from tests.bench.report import Report, spread
+from tests.bench.report import Earlier, Report, spread
 from tests.bench.rounds import Rounds
-from tests.bench.sides import chosen, rotated
+from tests.bench.sides import chosen, kind_of, rotated
 from tests.bench.stand_in_brokers import Server
 from tests.ports import free_ports
 
@@ -53,6 +53,38 @@ def test_report_is_one_line_of_json_with_ours_over_theirs():
 def test_report_without_a_side_has_no_ratio():
     assert Report("name", value=None, unit="ms", peer=2.0).ratio is None
     assert Report("name", value=1.0, unit="ms", peer=None).ratio is None
+
+
+def test_report_beside_an_earlier_build_has_its_figures_and_ours_over_them():
+    earlier = Earlier("c0ffee", 40.0, {"restart_ms": (50.0, 40.0), "missing": (0.0, 0.0)})
+    report = Report("name", value=50.0, unit="ms", peer=200.0, earlier=earlier)
+    said = json.loads(report.line())
+    assert (said["ratio"], said["before"]) == (
+        0.25,
+        {
+            "commit": "c0ffee",
+            "value": 40.0,
+            "ratio": 1.25,
+            "figures": {
+                "restart_ms": {"now": 50.0, "before": 40.0, "ratio": 1.25},
+                "missing": {"now": 0.0, "before": 0.0, "ratio": None},
+            },
+        },
+    )
+    header, *rows = [row.split() for row in earlier.table().splitlines()]
+    assert header == ["now", "before", "now/before"]
+    assert rows == [["restart_ms", "50.000", "40.000", "1.250"], ["missing", "0.000", "0.000"]]
+
+
+def test_medians_of_an_earlier_build_stand_beside_ours():
+    samples = {
+        "freshet": {"ms": [1.0, 9.0, 2.0], "hits": [1.0]},
+        "before": {"ms": [4.0, 3.0, 8.0]},
+        "kafka1": {"ms": [100.0]},
+    }
+    assert rounds.beside_earlier(samples, None, None) is None
+    earlier = rounds.beside_earlier(samples, "c0ffee", 4.0)
+    assert earlier == Earlier("c0ffee", 4.0, {"ms": (2.0, 4.0)})
 
 
 def test_spread_keeps_every_sample():
@@ -100,6 +132,19 @@ def test_sides_rotate_and_are_checked():
     assert chosen(["a", "b"], ["b"]) == ["b"]
     with pytest.raises(ValueError, match="no such side"):
         chosen(["a", "b"], ["c"])
+
+
+def test_an_earlier_build_is_a_side_only_where_a_commit_is_given():
+    sides = ("freshet", "kafka1")
+    assert chosen(sides, None, "c0ffee") == ["freshet", "before", "kafka1"]
+    assert chosen(sides, ["before"], "c0ffee") == ["before"]
+    with pytest.raises(ValueError, match=r"no such side: \['before'\]"):
+        chosen(sides, ["before"])
+    assert [kind_of(name) for name in ("before", "freshet", "kafka1")] == [
+        "freshet",
+        "freshet",
+        "kafka1",
+    ]
 
 
 def test_usage_counts_cpu_and_memory_of_a_process():
@@ -153,6 +198,29 @@ def test_rounds_that_were_cut_off_go_on_where_they_were():
 def test_rounds_of_other_parameters_begin_anew():
     turns({"scale": 1}).fact("rate", lambda: 7)
     assert turns({"scale": 2}).fact("rate", lambda: 8) == 8
+
+
+@pytest.mark.usefixtures("no_limits")
+@pytest.mark.parametrize("file", ["_core.abi3.so", "run.py"])
+@pytest.mark.parametrize("changed", ["freshet", "before"])
+def test_rounds_of_another_build_of_a_side_begin_anew(monkeypatch, tmp_path, changed, file):
+    pythons = {name: tmp_path / name / "bin" / "python" for name in ("freshet", "before")}
+    packages = {
+        name: python.parents[1] / "lib/python3.11/site-packages/brokers"
+        for name, python in pythons.items()
+    }
+    for package in packages.values():
+        package.mkdir(parents=True)
+        (package / file).write_text("one")
+    monkeypatch.setattr(rounds, "PYTHONS", pythons)
+
+    def turns_of_both():
+        return Rounds("name", ["freshet", "before"], 2, {})
+
+    turns_of_both().fact("rate", lambda: 7)
+    assert turns_of_both().facts == {"rate": 7}
+    (packages[changed] / file).write_text("two")
+    assert turns_of_both().facts == {}
 
 
 STACKS = """\

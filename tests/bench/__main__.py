@@ -1,4 +1,4 @@
-"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b] [--scale N] ...`.
+"""Runs one bench: `python -m tests.bench NAME [--rounds N] [--sides a,b] [--before COMMIT] ...`.
 
 Alone, lists them. The result is the last line on standard output. `make bench B=NAME` builds what
 is needed first.
@@ -12,11 +12,14 @@ import os
 import resource
 import sys
 
+from tests.bench.before import Before, BeforeError
 from tests.bench.report import progress
 from tests.bench.sides import GENERATOR_CPU
 
 # As a shell says that a program ended by Ctrl-C.
 STOPPED = 130
+# As argparse says that the command line is wrong.
+REFUSED = 2
 
 BENCHES = {
     "start_idle": "process start to first served request, and resident memory when idle",
@@ -43,9 +46,76 @@ BENCHES = {
     "profile": "where the broker's CPU time goes under LOAD=produce, fragmented, storage or tail",
 }
 
+# Those that compare brokers: the build of an earlier commit can be a side of them.
+BESIDE_BEFORE = {
+    "start_idle",
+    "produce_throughput",
+    "cpu_per_gib",
+    "produce_latency_batched",
+    "produce_latency_fragmented",
+    "consume_throughput",
+    "cold_replay",
+    "many_partitions",
+    "restart_one",
+    "recovery_growth",
+    "cost_at_slo",
+}
+
+
+def commit_before(bench: str, name: str, builds: Before) -> str:
+    """The full id of the commit `name`, which is to be a side of a bench.
+
+    Raises `BeforeError` if the bench takes no such side, or the clone has no such commit.
+    """
+    if bench not in BESIDE_BEFORE:
+        able = ", ".join(sorted(BESIDE_BEFORE))
+        message = (
+            f"{bench} does not compare brokers, so no build of an earlier commit can be a side of "
+            f"it: leave BEFORE out, or run one of {able}"
+        )
+        raise BeforeError(message)
+    return builds.commit_of(name)
+
 
 def main() -> int:
     """Parses the command line and runs the bench; returns the exit status."""
+    arguments = _parser().parse_args()
+    if arguments.name is None:
+        for name, line in BENCHES.items():
+            print(f"make bench B={name:<20} # {line}")
+        return 0
+    given = {"minutes": arguments.minutes, "scale": arguments.scale}
+    try:
+        if arguments.before:
+            builds = Before()
+            given["before"] = commit_before(arguments.name, arguments.before, builds)
+            if not arguments.check:
+                builds.check_built(given["before"])
+    except BeforeError as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    if arguments.check:
+        return 0
+    # The harness shares the generator's CPU, so that the brokers have theirs for themselves.
+    os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+    # Brokers of 10,000 partitions, and 100 producers, have many files and connections open.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    bench = importlib.import_module(f"tests.bench.{arguments.name}")
+    sides = arguments.sides.split(",") if arguments.sides else None
+    options = {name: value for name, value in given.items() if value is not None}
+    try:
+        report = bench.run(rounds=arguments.rounds, only=sides, **options)
+    except KeyboardInterrupt:
+        progress("stopped")
+        return STOPPED
+    if report.earlier is not None and report.earlier.figures:
+        progress(f"beside the commit {report.earlier.commit}:\n{report.earlier.table()}")
+    print(report.line(), flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("name", nargs="?", choices=BENCHES)
     parser.add_argument(
@@ -71,27 +141,18 @@ def main() -> int:
         default=float(os.environ.get("SCALE") or 0) or None,
         help="how much of the load, such as 0.1, to try the bench itself",
     )
-    arguments = parser.parse_args()
-    if arguments.name is None:
-        for name, line in BENCHES.items():
-            print(f"make bench B={name:<20} # {line}")
-        return 0
-    # The harness shares the generator's CPU, so that the brokers have theirs for themselves.
-    os.sched_setaffinity(0, {int(GENERATOR_CPU)})
-    # Brokers of 10,000 partitions, and 100 producers, have many files and connections open.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    bench = importlib.import_module(f"tests.bench.{arguments.name}")
-    sides = arguments.sides.split(",") if arguments.sides else None
-    given = {"minutes": arguments.minutes, "scale": arguments.scale}
-    options = {name: value for name, value in given.items() if value is not None}
-    try:
-        report = bench.run(rounds=arguments.rounds, only=sides, **options)
-    except KeyboardInterrupt:
-        progress("stopped")
-        return STOPPED
-    print(report.line(), flush=True)
-    return 0
+    parser.add_argument(
+        "--before",
+        default=os.environ.get("BEFORE") or None,
+        metavar="COMMIT",
+        help="the build of an earlier commit runs as one more side, in the same rounds",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="refuse what cannot run, and run nothing",
+    )
+    return parser
 
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from brokers.secrets import read_cell_secret
-from provisioning.drivers.base import Answer
-from provisioning.keeper.cellstore import CellRecords
-from provisioning.keeper.kubernetes import KubernetesSettings, make_driver
-from provisioning.keeper.plan import cluster_plan
-from provisioning.keeper.settings import load_settings
+from provisioning.cell.drivers.base import Answer
+from provisioning.cell.keeper.cellstore import CellRecords
+from provisioning.cell.keeper.kubernetes import KubernetesSettings, make_driver
+from provisioning.cell.keeper.plan import cluster_plan
+from provisioning.cell.keeper.settings import load_settings
 from tests.bench import proc
 from tests.bench.control_plane import ControlPlane
 from tests.bench.report import Report, progress, spread
@@ -175,9 +175,9 @@ def _reconcile(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
     try:
         with web:
             _add_rows(web, cell)
-            from console.common.tenancy import system_scope  # noqa: PLC0415 (needs settings)
+            from console.base.common.tenancy import system_scope  # noqa: PLC0415 (needs settings)
             from provisioning.models import Cluster  # noqa: PLC0415
-            from provisioning.services.reconciling import sweep_clusters  # noqa: PLC0415
+            from provisioning.reconciling.service import sweep_clusters  # noqa: PLC0415
 
             progress("the control plane has them")
             # The first has the cell learn limits, and is not measured.
@@ -203,7 +203,7 @@ def _add_rows(web: ControlPlane, cell: SimulatedCell) -> None:
         for spec in cell.specs
     )
     web.add_tenant(**first, generation=GENERATION)
-    from console.common.tenancy import organization_scope  # noqa: PLC0415 (needs settings)
+    from console.base.common.tenancy import organization_scope  # noqa: PLC0415 (needs settings)
     from provisioning.models import Cluster  # noqa: PLC0415
 
     with organization_scope("org_bench"):

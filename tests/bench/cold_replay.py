@@ -19,9 +19,9 @@ from tests.bench import machine, paced, proc
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, Producing, run_light
 from tests.bench.readers import Consuming, Reading, consume
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running, work_folder
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, FreshetSide, Side, chosen, running, work_folder
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1")
@@ -40,9 +40,14 @@ TAIL_RATE = 5_000
 SECONDS = 20.0
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` shortens history and each measurement."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     turns = Rounds("cold_replay", names, rounds or ROUNDS, {"scale": scale})
     disk = turns.fact("disk_mib_per_s", lambda: machine.cold_read_mib_per_s(work_folder()))
     samples = turns.play(lambda name: _measure(name, disk, scale))
@@ -61,6 +66,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "replay_p99_ratio")),
     )
 
 

@@ -16,9 +16,9 @@ from tests.bench import proc, warm
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, run_consumer_performance, run_light
 from tests.bench.readers import Consuming, Reading, consume
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, running
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1", "kafka3")
@@ -34,9 +34,14 @@ TAIL_SECONDS = 20
 GIB = 2**30
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` has it read less."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     turns = Rounds("consume_throughput", names, rounds or ROUNDS, {"scale": scale})
     samples = turns.play(lambda name: _measure(name, scale))
     shapes = [f"{where}_{readers}" for where in ("storage", "tail") for readers in READERS]
@@ -58,6 +63,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, headline)),
     )
 
 

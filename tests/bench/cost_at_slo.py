@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.bench import paced, produce_latency_batched, warm
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, chosen
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, chosen
 
 SIDES = ("freshet", "kafka3")
 ROUNDS = 3
@@ -21,9 +21,14 @@ SECONDS = 60.0
 WARM_UP_SECONDS = produce_latency_batched.WARM_UP_SECONDS
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     warm_up = round(warm.RECORDS * scale)
     turns = Rounds("cost_at_slo", names, rounds or ROUNDS, {"scale": scale})
     rate = paced.rate_below_peer(turns, SHAPE, warm_up)
@@ -50,4 +55,5 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "broker_cpus")),
     )

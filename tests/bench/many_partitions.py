@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from tests.bench import paced, proc
 from tests.bench.generators import Load, run_light
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, running
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1")
@@ -33,9 +33,14 @@ PLAYS = 3
 LATENCIES = ("p50_ms", "p99_ms", "p999_ms")
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` has it take fewer partitions and less time."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     turns = Rounds("many_partitions", names, rounds or ROUNDS, {"scale": scale})
     samples = turns.play(lambda name: _measure(name, scale))
     return Report(
@@ -55,6 +60,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "kib_per_partition")),
     )
 
 

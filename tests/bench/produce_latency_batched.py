@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.bench import paced, warm
-from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, chosen
+from tests.bench.report import Report, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, chosen
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
 ROUNDS = 5
@@ -20,9 +20,14 @@ SECONDS = 30.0
 WARM_UP_SECONDS = 60.0
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     seconds, warm_up = SECONDS * scale, round(warm.RECORDS * scale)
     turns = Rounds("produce_latency_batched", names, rounds or ROUNDS, {"scale": scale})
     rate = paced.rate_below_peer(turns, SHAPE, warm_up)
@@ -46,4 +51,5 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "p999_ms")),
     )

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from tests.bench import least, machine, paced
 from tests.bench.generators import run_end_to_end_latency
 from tests.bench.report import Report
-from tests.bench.rounds import Figures, Rounds, median, sides_told
-from tests.bench.sides import FRESHET, chosen, work_folder
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, chosen, kind_of, work_folder
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
 # The others are saturated far below: see the rate that kafka3 holds.
@@ -31,9 +31,14 @@ SYNCS = 2000
 ONE_BY_ONE = 3000
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` shortens each measurement."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     seconds, warm_up = SECONDS * scale, round(WARM_UP_RECORDS * scale)
     turns = Rounds("produce_latency_fragmented", names, rounds or ROUNDS, {"scale": scale})
     rate = paced.rate_below_peer(turns, SHAPE, warm_up)
@@ -44,7 +49,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             if name == FRESHET:
                 produced = least.play(SHAPE, FULL_RATE, seconds)
                 figures |= {"least_p50_ms": produced.p50_ms, "least_p99_ms": produced.p99_ms}
-            if name in SIDES_AT_FULL_RATE:
+            if kind_of(name) in SIDES_AT_FULL_RATE:
                 full = paced.play(side, SHAPE, FULL_RATE, seconds)
                 figures |= {f"full_rate_{key}": value for key, value in full.items()}
             one = run_end_to_end_latency(side.bootstrap, "one", ONE_BY_ONE, SHAPE.record_bytes)
@@ -70,4 +75,5 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "p999_ms")),
     )

@@ -13,8 +13,8 @@ from typing import Any
 from tests.bench import proc, warm
 from tests.bench.generators import GENERATORS, Load
 from tests.bench.report import Report, progress
-from tests.bench.rounds import Figures, Rounds, Samples, median, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, running
+from tests.bench.rounds import Figures, Rounds, Samples, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, Side, chosen, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1", "kafkaf", "kafka3")
@@ -28,11 +28,16 @@ RECORDS = 1_000_000
 GENERATOR_LIMIT_SHARE = 0.95
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench: each round starts every side anew and drives it with every generator."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     turns = Rounds("produce_throughput", names, rounds or ROUNDS, {"scale": scale})
-    return _report(turns, turns.play(lambda name: _round(name, scale)))
+    return _report(turns, turns.play(lambda name: _round(name, scale)), before)
 
 
 def _round(name: str, scale: float) -> Figures:
@@ -81,7 +86,7 @@ def _of(samples: Samples, generator: str) -> Samples:
     }
 
 
-def _report(turns: Rounds, samples: Samples) -> Report:
+def _report(turns: Rounds, samples: Samples, before: str | None) -> Report:
     headline = _of(samples, HEADLINE)
     ours_cpu, peer_cpu = (
         median(headline, name, "broker_cpu_s_per_gib") for name in (FRESHET, PEER)
@@ -104,4 +109,5 @@ def _report(turns: Rounds, samples: Samples) -> Report:
         unit="MiB/s",
         peer=median(headline, PEER, "mib_per_s"),
         details=details,
+        earlier=beside_earlier(samples, before, median(headline, BEFORE, "mib_per_s")),
     )

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from tests.bench.cpu_per_gib import ROLL_AFTER_MS, settle
 from tests.bench.generators import Load, Producing, run_light
-from tests.bench.report import Report, progress
-from tests.bench.rounds import Figures, Rounds, median, ratio, sides_told
-from tests.bench.sides import FRESHET, FreshetSide, Side, chosen, running
+from tests.bench.report import Report, progress, ratio
+from tests.bench.rounds import Figures, Rounds, beside_earlier, median, sides_told
+from tests.bench.sides import BEFORE, FRESHET, FreshetSide, Side, chosen, kind_of, running
 from tests.bench.topics import create_topic, start_and_open
 
 SIDES = ("freshet", "kafka1")
@@ -43,13 +43,18 @@ END_BYTES = 4 * 1024 * 1024
 GIB = 2**30
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` has the log grow less."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     largest = float(os.environ.get("GIB") or GIB_MAX)
     sizes = {FRESHET: _steps(largest * scale), PEER: _steps(min(largest, PEER_GIB) * scale)}
     turns = Rounds("recovery_growth", names, rounds or ROUNDS, {"sizes": sizes})
-    samples = turns.play(lambda name: _measure(name, sizes[name]))
+    samples = turns.play(lambda name: _measure(name, sizes[kind_of(name)]))
 
     def at(name: str, size: float) -> float | None:
         return median(samples, name, f"killed_{size:g}_gib_ms")
@@ -63,11 +68,13 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "rounds": turns.count,
             "sizes_gib": sizes,
             "growth": {
-                name: ratio(at(name, sizes[name][-1]), at(name, sizes[name][0])) for name in names
+                name: ratio(at(name, grown[-1]), at(name, grown[0]))
+                for name, grown in ((name, sizes[kind_of(name)]) for name in names)
             },
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, at(BEFORE, sizes[FRESHET][-1])),
     )
 
 

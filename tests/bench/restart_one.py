@@ -17,8 +17,8 @@ from tests.bench import paced
 from tests.bench.generators import Load, Producing
 from tests.bench.readers import Reading, consume
 from tests.bench.report import Report, progress
-from tests.bench.rounds import Figures, Rounds, sides_told
-from tests.bench.sides import FRESHET, Side, chosen, running
+from tests.bench.rounds import Figures, Rounds, beside_earlier, sides_told
+from tests.bench.sides import BEFORE, FRESHET, Side, chosen, kind_of, running
 from tests.bench.topics import create_topic
 
 SIDES = ("freshet", "kafka1")
@@ -35,9 +35,14 @@ KILL_AFTER_S = (2.0, 4.0)
 READ_SECONDS = 10
 
 
-def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
+def run(
+    rounds: int | None = None,
+    only: Sequence[str] | None = None,
+    scale: float = 1.0,
+    before: str | None = None,
+) -> Report:
     """Runs the bench. `scale` has fewer kills."""
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     kills = max(1, round(KILLS * scale))
     turns = Rounds("restart_one", names, rounds or ROUNDS, {"kills": kills})
     samples = turns.play(lambda name: _measure(name, kills))
@@ -59,16 +64,17 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
             "sides": sides_told(samples),
             "machine": turns.limits,
         },
+        earlier=beside_earlier(samples, before, worst(BEFORE)),
     )
 
 
 def _measure(name: str, kills: int) -> Figures:
-    chance = random.Random(name)
+    chance = random.Random(kind_of(name))
     with running(name) as side:
         create_topic(side, TOPIC, SHAPE.partitions)
         sent, gaps, served = 0, [], []
         for _ in range(kills):
-            records = RATE * SECONDS[name]
+            records = RATE * SECONDS[kind_of(name)]
             gap_ms, served_ms = _kill_once(side, records, chance.uniform(*KILL_AFTER_S))
             sent += records
             gaps.append(gap_ms)

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import machine
-from tests.bench.report import progress, spread
+from tests.bench.report import Earlier, progress, spread
 from tests.bench.sides import (
+    BEFORE,
     BROKER_CPU,
-    FRESHET_PYTHON,
+    FRESHET,
     GENERATOR_CPU,
+    PYTHONS,
     rotated,
     work_folder,
 )
@@ -34,8 +36,8 @@ Samples = dict[str, dict[str, list[float]]]
 class Rounds:
     """The rounds of one bench: every side once a round, in an order that rotates.
 
-    A bench that was cut off goes on with the first side that it has no figures of, if the engine
-    and `parameters`, which must be of JSON, are the same.
+    A bench that was cut off goes on with the first side that it has no figures of, if the builds of
+    ours and `parameters`, which must be of JSON, are the same.
     """
 
     bench: str
@@ -90,7 +92,8 @@ class Rounds:
     @property
     def _key(self) -> str:
         what = json.dumps([self.sides, self.count, self.parameters])
-        return f"{_engine()} {what}"
+        builds = [_build_of(PYTHONS[name]) for name in self.sides if name in PYTHONS]
+        return f"{' '.join(builds)} {what}"
 
     def _keep(self) -> None:
         KEPT.mkdir(parents=True, exist_ok=True)
@@ -111,9 +114,16 @@ def median(samples: Samples, side: str, figure: str, digits: int = 3) -> float |
     return round(statistics.median(values), digits) if values else None
 
 
-def ratio(ours: float | None, theirs: float | None) -> float | None:
-    """Ours over theirs, where both are known."""
-    return round(ours / theirs, 4) if ours is not None and theirs else None
+def beside_earlier(samples: Samples, commit: str | None, value: float | None) -> Earlier | None:
+    """What the side `before` measured beside ours, where a commit ran as one.
+
+    `value` is its figure that stands beside the report's own.
+    """
+    if commit is None:
+        return None
+    names = [key for key in samples.get(FRESHET, {}) if key in samples.get(BEFORE, {})]
+    figures = {key: (median(samples, FRESHET, key), median(samples, BEFORE, key)) for key in names}
+    return Earlier(commit, value, figures)
 
 
 def sides_told(samples: Samples) -> dict[str, Any]:
@@ -124,8 +134,10 @@ def sides_told(samples: Samples) -> dict[str, Any]:
     }
 
 
-def _engine() -> str:
-    """Says which build of the engine is measured."""
-    for extension in FRESHET_PYTHON.parent.parent.glob("lib/*/site-packages/brokers/_core*.so"):
-        return hashlib.sha256(extension.read_bytes()).hexdigest()[:12]
-    return "none"
+def _build_of(python: Path) -> str:
+    """Says which build of the broker an environment has: the extension and the Python around it."""
+    digest = hashlib.sha256()
+    for file in sorted(python.parent.parent.glob("lib/*/site-packages/brokers/**/*")):
+        if file.suffix in {".py", ".so"}:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]

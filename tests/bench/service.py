@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from brokers.config import overrides_of
 from brokers.metadata import Acl, CellStore, ClusterSpec, ClusterStatus
 from brokers.secrets import create_cell_secret
+from brokers.settings.writing import overrides_of
 from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK
 from tests.peer.processes import spawn_server, stop_servers
 from tests.ports import free_ports
@@ -105,7 +105,7 @@ class Service:
             },
             "driver": self.driver,
         }
-        self._start("provisioning.keeper", settings, "keeper")
+        self._start("provisioning.cell.keeper", settings, "keeper")
 
     def start_gateway(self) -> int:
         """Starts the gateway; gives its process id."""

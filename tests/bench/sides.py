@@ -1,4 +1,5 @@
-"""What is compared, as one kind of thing: Freshet and Kafka, each pinned to the brokers' CPU."""
+"""What is compared, as one kind of thing: Freshet, an earlier Freshet and Kafka, each pinned to the
+brokers' CPU."""
 
 from __future__ import annotations
 
@@ -21,9 +22,15 @@ GENERATOR_CPU = "0"
 BROKER_CPU = "1"
 
 FRESHET = "freshet"
+# Freshet as an earlier commit has it (`before.py`); the harness is this checkout's for both.
+BEFORE = "before"
 WORK = ROOT / ".bench" / "run"
 # Built by `make bench` with the release profile, apart from the tests' environment.
 FRESHET_PYTHON = ROOT / ".bench" / "venv" / "bin" / "python"
+PYTHONS = {
+    FRESHET: FRESHET_PYTHON,
+    BEFORE: ROOT / ".bench" / "before" / "current" / "venv" / "bin" / "python",
+}
 
 
 class Side(Protocol):
@@ -107,15 +114,17 @@ class FreshetSide:
 
     replication = 1
 
-    def __init__(self, settings: Sequence[str] = ()) -> None:
-        """`settings` are lines of TOML with dotted keys; they win over the side's own."""
-        if not FRESHET_PYTHON.exists():
-            message = f"{FRESHET_PYTHON} is missing: run the bench with `make bench`"
+    def __init__(self, settings: Sequence[str] = (), name: str = FRESHET) -> None:
+        """`settings` are lines of TOML with dotted keys; they win over the side's own. `name` says
+        which build it is: a key of `PYTHONS`."""
+        self._name, self._python = name, PYTHONS[name]
+        if not self._python.exists():
+            message = f"{self._python} is missing: run the bench with `make bench`"
             raise FileNotFoundError(message)
-        self.folder = WORK / FRESHET
+        self.folder = WORK / name
         shutil.rmtree(self.folder, ignore_errors=True)
-        for name in ("dfs", "bucket"):
-            (self.folder / name).mkdir(parents=True)
+        for part in ("dfs", "bucket"):
+            (self.folder / part).mkdir(parents=True)
         self._port, metrics = free_ports(2)
         self.metrics_address = f"127.0.0.1:{metrics}"
         self._server: subprocess.Popen[bytes] | None = None
@@ -147,7 +156,7 @@ class FreshetSide:
         began = time.monotonic()
         log = self.folder / "broker.log"
         self._server = spawn_server(
-            [FRESHET_PYTHON, "-P", "-m", "brokers", "serve", "--config", self._config],
+            [self._python, "-P", "-m", "brokers", "serve", "--config", self._config],
             log,
             cpus=BROKER_CPU,
             cwd=self.folder,
@@ -156,6 +165,11 @@ class FreshetSide:
             return wait_until_served(self._server, self._port, since=began)[1]
         except RuntimeError as error:
             error.add_note(log.read_text(errors="replace")[-4000:])
+            if self._name == BEFORE:
+                error.add_note(
+                    "The broker of BEFORE did not start. If its log names a setting that it does "
+                    "not know, choose a later commit: the settings are this checkout's."
+                )
             raise
 
     def stop(self) -> None:
@@ -177,8 +191,8 @@ class FreshetSide:
 
 
 def open_side(name: str, settings: Sequence[str] = ()) -> Side:
-    """A side by name: `freshet`, with these lines of settings, or a kind of the peer."""
-    return FreshetSide(settings) if name == FRESHET else KafkaSide(name)
+    """A side by name: a build of ours, with these lines of settings, or a kind of the peer."""
+    return FreshetSide(settings, name) if name in PYTHONS else KafkaSide(name)
 
 
 @contextlib.contextmanager
@@ -192,13 +206,26 @@ def running(name: str, settings: Sequence[str] = ()) -> Iterator[Side]:
         side.close()
 
 
-def chosen(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """The sides to run. Raises `ValueError` if one of `only` is not a side of this bench."""
+def chosen(
+    names: Sequence[str], only: Sequence[str] | None, before: str | None = None
+) -> list[str]:
+    """The sides to run. With the commit `before`, the side `before` follows ours.
+
+    Raises `ValueError` if one of `only` is not a side of this bench.
+    """
+    if before is not None:
+        after_ours = names.index(FRESHET) + 1
+        names = [*names[:after_ours], BEFORE, *names[after_ours:]]
     unknown = set(only or ()) - set(names)
     if unknown:
         message = f"no such side: {sorted(unknown)}; there are {list(names)}"
         raise ValueError(message)
     return [name for name in names if only is None or name in only]
+
+
+def kind_of(name: str) -> str:
+    """`freshet` for every build of ours, or the kind of the peer."""
+    return FRESHET if name in PYTHONS else name
 
 
 def rotated(names: Sequence[str], round_number: int) -> list[str]:

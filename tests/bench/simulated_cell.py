@@ -114,7 +114,7 @@ class SimulatedCell:
                 "kafka_port": self._kafka_port,
             },
         }
-        self.keeper = start_part(self.folder, "provisioning.keeper", settings, "keeper")
+        self.keeper = start_part(self.folder, "provisioning.cell.keeper", settings, "keeper")
         self._servers["keeper"] = self.keeper
 
     def stop_keeper(self) -> None:
@@ -146,8 +146,8 @@ class SimulatedCell:
         log = (self.folder / "keeper.log").read_text()
         (address,) = re.findall(r"^ready metrics=(\S+)", log, re.MULTILINE)
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
-            found = re.findall(r"^freshet_keeper_(\w+)_total (\d+)", answer.read().decode(), re.M)
-        return {name: int(count) for name, count in found}
+            found = re.findall(r"^freshet_keeper_(\w+)_total (\S+)", answer.read().decode(), re.M)
+        return {name: int(float(count)) for name, count in found}
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU time of each process so far; of the keeper, since it was last started."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from brokers.secrets import read_cell_secret, super_password
-from provisioning.drivers.kubernetes.manifests import CLUSTER
+from provisioning.cell.drivers.kubernetes.manifests import CLUSTER
 from tests.kubernetes.client import Client
 from tests.kubernetes.stand_in_kubelet import Marking, Pod, StandInKubelet
 

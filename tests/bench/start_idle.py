@@ -17,7 +17,9 @@ from typing import Any
 
 from tests.bench import machine, proc
 from tests.bench.report import Report, progress, spread
+from tests.bench.rounds import Samples, beside_earlier, median
 from tests.bench.sides import (
+    BEFORE,
     BROKER_CPU,
     FRESHET,
     FRESHET_PYTHON,
@@ -31,13 +33,13 @@ from tests.bench.sides import (
 SIDES = ("freshet", "kafka1")
 ROUNDS = 5
 
-Samples = dict[str, dict[str, list[float]]]
 
-
-def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
+def run(
+    rounds: int | None = None, only: Sequence[str] | None = None, before: str | None = None
+) -> Report:
     """Runs the bench: each round starts every side three times."""
     rounds = rounds or ROUNDS
-    names = chosen(SIDES, only)
+    names = chosen(SIDES, only, before)
     limits = machine.limits(work_folder(), GENERATOR_CPU, BROKER_CPU)
     samples: Samples = {name: defaultdict(list) for name in names}
     for number in range(rounds):
@@ -45,7 +47,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             _round(name, samples[name])
             figures = {key: round(values[-1], 1) for key, values in samples[name].items()}
             progress(f"round {number + 1} of {rounds}: {name}: {figures}")
-    return _report(rounds, samples, limits)
+    return _report(rounds, samples, limits, before)
 
 
 def _round(name: str, samples: dict[str, list[float]]) -> None:
@@ -64,12 +66,9 @@ def _round(name: str, samples: dict[str, list[float]]) -> None:
         side.close()
 
 
-def _report(rounds: int, samples: Samples, limits: dict[str, Any]) -> Report:
-    def median(name: str, key: str) -> float | None:
-        return round(statistics.median(samples[name][key]), 1) if name in samples else None
-
+def _report(rounds: int, samples: Samples, limits: dict[str, Any], before: str | None) -> Report:
     details: dict[str, Any] = {
-        "rss_mb": median(FRESHET, "rss_mb"),
+        "rss_mb": median(samples, FRESHET, "rss_mb", 1),
         "rounds": rounds,
         "sides": {
             name: {key: spread(values) for key, values in figures.items()}
@@ -81,10 +80,11 @@ def _report(rounds: int, samples: Samples, limits: dict[str, Any]) -> Report:
         details["machine"]["python_alone_ms"] = _python_alone_ms()
     return Report(
         bench="start_idle",
-        value=median(FRESHET, "restart_ms"),
+        value=median(samples, FRESHET, "restart_ms", 1),
         unit="ms",
-        peer=median("kafka1", "restart_ms"),
+        peer=median(samples, "kafka1", "restart_ms", 1),
         details=details,
+        earlier=beside_earlier(samples, before, median(samples, BEFORE, "restart_ms", 1)),
     )
 
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from provisioning.drivers.kubernetes.options import CLUSTER_PLACE
+from provisioning.cell.drivers.kubernetes.options import CLUSTER_PLACE
 from tests.bench import machine
 from tests.bench.report import Report, progress
 from tests.bench.service import CLUSTER, Service
