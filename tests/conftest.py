@@ -5,9 +5,11 @@ everything else as the application's role, so that row-level security holds in t
 in production. A test that asks for no database starts none.
 """
 
+import logging
 import os
 import signal
 import sys
+from pathlib import PurePosixPath
 
 import hypothesis
 import psycopg
@@ -17,9 +19,11 @@ from django.db import connections
 from django.test import TransactionTestCase
 from psycopg import sql
 
+from tests import built, parts
 from tests.etcd import running_etcd
 from tests.postgres import running_database
 from tests.s3 import running_s3
+from tests.service.running import running_service
 
 # Rows that migrations or Django itself made.
 KEPT_TABLES = {
@@ -29,6 +33,8 @@ KEPT_TABLES = {
     "billing_priceversion",
     "billing_price",
 }
+
+ALIASES = ("default", "owner")
 
 # How long an example takes says how busy the machine is, nothing of the code.
 hypothesis.settings.register_profile(
@@ -42,19 +48,70 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser):
+    """A part of `make test-all` runs its own `full` tests."""
+    parser.addoption("--part", help="of the `full` tests, those of this part of `make test-all`")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out the `full` tests of other parts; refuses a part that does not exist."""
+    known, wanted = parts.parts(), config.getoption("part")
+    others = []
+    for item in items:
+        mark = item.get_closest_marker("full")
+        if mark is not None:
+            path = PurePosixPath(item.path.relative_to(parts.ROOT))
+            try:
+                part = parts.part_of(path, mark.args, known)
+            except parts.UnknownPartError as error:
+                message = f"{item.nodeid}: {error}"
+                raise pytest.UsageError(message) from error
+            if wanted not in (None, part):
+                others.append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Says which test runs, so that an everyday one that asks for a built server fails."""
+    built.begin_test(item.nodeid, full=item.get_closest_marker("full") is not None)
+    return (yield)
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_blocker):
     """Replaces pytest-django's: its test database belongs to the role that serves."""
-    with running_database(f"test_freshet_{os.getpid()}") as database, django_db_blocker.unblock():
-        for alias in ("default", "owner"):
-            connections[alias].close()
-            connections[alias].settings_dict.update(HOST=database.host, NAME=database.name)
-        call_command("migrate", database="owner", verbosity=0, interactive=False)
+    with (
+        django_db_blocker.unblock(),
+        running_database(f"test_freshet_{os.getpid()}", migrate) as database,
+    ):
+        connect_to(database)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TransactionTestCase, "_fixture_teardown", truncate_as_owner)
+            patch.setattr(TransactionTestCase, "_fixture_teardown", empty_filled_tables)
             yield
-        for alias in ("default", "owner"):
-            connections[alias].close()
+        close_connections()
+
+
+def migrate(database):
+    """Runs all migrations in a database."""
+    connect_to(database)
+    call_command("migrate", database="owner", verbosity=0, interactive=False)
+    close_connections()
+
+
+def connect_to(database):
+    """Has Django use a database from now on."""
+    close_connections()
+    for alias in ALIASES:
+        connections[alias].settings_dict.update(HOST=database.host, NAME=database.name)
+
+
+def close_connections():
+    """Nobody else copies or drops a database that somebody is connected to."""
+    for alias in ALIASES:
+        connections[alias].close()
 
 
 @pytest.fixture(scope="session")
@@ -79,24 +136,54 @@ def s3_server(tmp_path_factory):
         yield server
 
 
+@pytest.fixture(scope="session")
+def service():
+    """The whole service, up; each test signs up an organisation of its own."""
+    with running_service() as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """The one session of Spark in this process, with two cores and as many shuffle partitions."""
+    # PySpark takes a second to import: for those who ask.
+    from spark_usage.session import open_session  # noqa: PLC0415
+    from tests.spark.runs import JAVA_OPTIONS  # noqa: PLC0415
+
+    # It logs its connections' end from finalisers, also when nobody can be logged to any more.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    session = open_session(
+        "tests", master="local[2]", driver_memory="1g", java_options=JAVA_OPTIONS
+    )
+    yield session
+    session.stop()
+
+
 @pytest.fixture(autouse=True)
 def uncounted_requests():
     """Requests of one test do not count against the next: all come from one address."""
-    rates = sys.modules.get("console.common.rates")
+    rates = sys.modules.get("console.base.common.rates")
     if rates is not None:
         rates.forget()
 
 
-def truncate_as_owner(case):
+def empty_filled_tables(case):
     """Empties the tables after a test that commits: the serving role may not truncate.
 
-    Over a connection of its own: a test may use Django's `owner` only if it says so.
+    Those alone that have rows, as each takes the server some milliseconds. Over a connection of the
+    superuser's: a test may use Django's `owner` only if it says so, and does not see every row.
     """
     del case
     tables = sorted(set(connections["default"].introspection.table_names()) - KEPT_TABLES)
-    names = sql.SQL(", ").join(map(sql.Identifier, tables))
-    settings = connections["owner"].settings_dict
+    question = sql.SQL(" UNION ALL ").join(
+        sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})").format(name, sql.Identifier(name))
+        for name in tables
+    )
+    settings = connections["default"].settings_dict
     with psycopg.connect(
-        host=settings["HOST"], dbname=settings["NAME"], user=settings["USER"]
+        host=settings["HOST"], dbname=settings["NAME"], user="postgres"
     ) as connection:
-        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
+        filled = [name for (name,) in connection.execute(question).fetchall()]
+        if filled:
+            names = sql.SQL(", ").join(map(sql.Identifier, filled))
+            connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))

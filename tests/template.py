@@ -5,9 +5,8 @@ Its name says what it was made from, so that a changed migration makes another o
 
 from __future__ import annotations
 
-import ast
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -15,28 +14,22 @@ from psycopg import sql
 
 from console.base.common.roles import prepare_database
 from console.settings.sections import Database
+from tests.imports import PACKAGES, ROOT, with_imported
 
-ROOT = Path(__file__).parent.parent
 PREFIX = "template_freshet_"
 UNFINISHED = "unfinished_template_freshet"
-# Who makes the template holds it, and who copies waits for that: any number that is always the same.
-LOCK = 0x7E3F_1A7E
-PACKAGES = ("billing", "brokers", "console", "metering", "provisioning", "spark_usage")
 # What decides which apps there are, the roles' privileges, and the versions of all else.
 FURTHER = ("console/settings/assemble.py", "console/base/common/roles.py", "uv.lock")
 
 
-def copy_migrated(
-    superuser: str, database: Database, migrate: Callable[[Database], None]
-) -> None:
+def copy_migrated(superuser: str, database: Database, migrate: Callable[[Database], None]) -> None:
     """Makes `database` as a copy of the migrated one; that one is made where there is none yet.
 
-    `migrate` runs all migrations in the database that it is given, and closes its connections.
+    `migrate` runs all migrations in the database that it is given, and closes its connections. Only
+    one process at a time may call this (`tests.postgres.alone`).
     """
     name = PREFIX + digest_of(sources())
     with psycopg.connect(superuser, autocommit=True) as connection:
-        # Until the connection is closed.
-        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         if name not in _databases(connection):
             _drop_templates(connection)
             unfinished = Database(host=database.host, port=database.port, name=UNFINISHED)
@@ -75,26 +68,8 @@ def digest_of(files: set[Path]) -> str:
 
 def sources() -> set[Path]:
     """Every file that has a say in what migrations make: they, and all that they import of ours."""
-    new = {path for package in PACKAGES for path in ROOT.glob(f"{package}/**/migrations/*.py")}
-    found = {ROOT / name for name in FURTHER}
-    while new:
-        path = new.pop()
-        found.add(path)
-        new |= set(_imported(path)) - found
-    return found
+    return with_imported(_migrations()) | {ROOT / name for name in FURTHER}
 
 
-def _imported(path: Path) -> Iterator[Path]:
-    """The files of this project that a file imports."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is imported from a package may be a module of it.
-            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-        for name in names:
-            package, *_ = name.split(".")
-            if package in PACKAGES:
-                place = ROOT.joinpath(*name.split("."))
-                yield from filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py"))
+def _migrations() -> set[Path]:
+    return {path for package in PACKAGES for path in ROOT.glob(f"{package}/**/migrations/*.py")}

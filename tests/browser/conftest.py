@@ -1,10 +1,9 @@
-"""One service, one browser, one account."""
+"""One browser and one account on the service that all tests share."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,9 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.bookkeeping import issue_invoice, roll_up
 from tests.browser.clients import run_in_shell
-from tests.browser.visitor import CLUSTER, TOPIC, USAGE_PATIENCE_MS, Visitor
-from tests.supervisor.run import ROOT, Run, wait_until
+from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC, Visitor
+from tests.service.running import wait_with_tasks
+from tests.supervisor.run import ROOT, wait_until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -25,22 +25,6 @@ def chromium() -> str:
     found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
     assert found, "no Chromium on PATH: apt-get install chromium"
     return found
-
-
-@pytest.fixture(scope="session")
-def service():
-    """All of Freshet on an empty home."""
-    built = ROOT / "frontend/dist/index.html"
-    assert built.is_file(), "the console is not built: npm run build in frontend/"
-    # A short path: it holds Unix sockets.
-    with tempfile.TemporaryDirectory(prefix="freshet-") as folder:
-        run = Run(Path(folder) / "home")
-        try:
-            yield run.up()
-        finally:
-            if run.started:
-                run.stop()
-                run.kill_everything()
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +40,8 @@ def browser():
 @pytest.fixture(scope="session")
 def people(service, browser):
     """Makes a person with a window of its own, who must have had no complaint at the end."""
+    built = ROOT / "frontend/dist/index.html"
+    assert built.is_file(), "the console is not built: npm run build in frontend/"
 
     @contextlib.contextmanager
     def person(state=None, **options):
@@ -100,22 +86,35 @@ class Counted:
 
 
 @pytest.fixture(scope="session")
-def counted(people, account):
-    """Produces with a credential of its own, and waits until the console shows that."""
+def counted(people, account, service):
+    """Produces with a credential of its own, and waits until the console shows that.
+
+    The cluster sleeps then, as a lane is metered when it ends; whoever connects next wakes it.
+    """
     with people(account) as visitor:
         visitor.open("/")
         visitor.enter_cluster()
         since = datetime.now(UTC)
-        visitor.create_credential("web-shop", "Full")
+        username, _ = visitor.create_credential("web-shop", "Full")
         visitor.open_tab("Connect")
         produce = visitor.snippet("kcat", "Produce")
         for _ in range(3):
             pasted = run_in_shell(produce)
             assert pasted.returncode == 0, pasted.stderr
+        visitor.put_to_sleep()
+        counted = f"/usage?principal=User:{username}&meter=ingress_bytes"
+        wait_with_tasks(
+            service,
+            ("metering.ingest_usage",),
+            lambda: visitor.read(counted)["items"] != [],
+            "usage is counted",
+            PATIENCE_MS / 1000,
+        )
+        visitor.wake()
         visitor.open("/usage?range=1h&by=principal")
         totals = visitor.page.get_by_role("table", name="Usage by credential")
         row = totals.get_by_role("row").filter(has_text="web-shop")
-        expect(row).to_be_visible(timeout=USAGE_PATIENCE_MS)
+        expect(row).to_be_visible(timeout=PATIENCE_MS)
     return Counted(CLUSTER, TOPIC, "web-shop", since)
 
 

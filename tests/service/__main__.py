@@ -6,17 +6,20 @@ Starts the service on a home of its own, runs every scenario, prints what holds,
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import TypeVar
 
 from tests.supervisor.run import Run
 
 from . import scenarios
 from .hostile import a_hostile_client_harms_nobody
+from .running import running_service
+
+Result = TypeVar("Result")
 
 SHORT_S = 4.0
 
@@ -29,17 +32,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only scenarios with this in their name")
     given = parser.parse_args()
     seconds = given.minutes * 60 if given.long else SHORT_S
-    with tempfile.TemporaryDirectory(prefix="freshet-service-") as folder:
-        run = Run(Path(folder) / "home")
-        try:
-            step("first_start", run.up)
-            for name, scenario in steps(run, seconds).items():
-                if given.only in name:
-                    step(name, scenario)
-            step("everybody_is_gone", partial(scenarios.everybody_is_gone, run))
-        finally:
-            if run.started:
-                run.kill_everything()
+    with contextlib.ExitStack() as stack:
+        run = step("first_start", partial(stack.enter_context, running_service()))
+        for name, scenario in steps(run, seconds).items():
+            if given.only in name:
+                step(name, scenario)
+        step("everybody_is_gone", stack.close)
     return 0
 
 
@@ -67,13 +65,14 @@ def steps(run: Run, seconds: float) -> dict[str, Callable[[], object]]:
     }
 
 
-def step(name: str, scenario: Callable[[], object]) -> None:
-    """Runs one and says how long it took."""
+def step(name: str, scenario: Callable[[], Result]) -> Result:
+    """Runs one and says how long it took; gives what it gives."""
     begun = time.monotonic()
     sys.stdout.write(f"{name} ...\n")
     sys.stdout.flush()
-    scenario()
+    result = scenario()
     sys.stdout.write(f"{name}: holds ({time.monotonic() - begun:.1f} s)\n")
+    return result
 
 
 if __name__ == "__main__":

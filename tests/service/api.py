@@ -35,6 +35,7 @@ class Api:
     def __init__(self, address: str, key: str = "") -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.http = httpx.Client(base_url=f"{address}/api/v1", headers=headers, timeout=60)
+        self._made: list[str] = []
 
     @classmethod
     def sign_up(cls, address: str, email: str | None = None) -> Self:
@@ -53,6 +54,12 @@ class Api:
     def close(self) -> None:
         """Closes the connection."""
         self.http.close()
+
+    def leave(self) -> None:
+        """Suspends the clusters that it made, whose brokers would take others' time, and closes."""
+        for cluster_id in self._made:
+            self.call("POST", f"/clusters/{cluster_id}:suspend", status=202)
+        self.close()
 
     def call(
         self,
@@ -81,6 +88,7 @@ class Api:
         self.finish(operation)
         cluster_id: str = operation["resource_id"]
         assert cluster_id.startswith("cl_")
+        self._made.append(cluster_id)
         return cluster_id
 
     def cluster(self, cluster_id: str) -> dict[str, Any]:

@@ -22,13 +22,14 @@ from tests.provisioning.kafka.hostile import (
 from tests.supervisor.run import Run, wait_until
 
 from .api import Api, Connection
-from .scenarios import TOPIC, pause, produce_error, wait_for_phase
+from .scenarios import TOPIC, pause, produce_error, put_to_sleep
 
 TOPIC_AUTHORIZATION_FAILED = 29
 # Between two rounds: a client that only burns the processor is another test's.
 PAUSE_S = 0.2
 # They wait for a group's first rebalance most of the time.
 ATTACKERS = 4
+ROUNDS_MIN = 3
 # A cluster may be woken ten times a minute.
 WAKE_EVERY_S = 7.0
 
@@ -52,6 +53,10 @@ class Attacker:
         self._thread = threading.Thread(target=self._run, name="attacker")
         self._thread.start()
         return self
+
+    def did(self, rounds: int) -> bool:
+        """Tells whether it did so many rounds, or can do no more."""
+        return self.rounds >= rounds or bool(self._failures)
 
     def stop(self) -> None:
         """Ends it after the round that it is in."""
@@ -90,10 +95,15 @@ class Attacker:
 
 
 def a_hostile_client_harms_nobody(
-    run: Run, seconds: float, *, say: Callable[[str], object] = lambda line: None
+    run: Run,
+    seconds: float,
+    *,
+    rounds_min: int = ROUNDS_MIN,
+    say: Callable[[str], object] = lambda line: None,
 ) -> None:
     """Meanwhile another organisation's cluster is put to sleep and woken by a client, again and
     again; web server and keeper are the same processes at the end. `say` is told how long it took.
+    `rounds_min`: how often each attacker sends all that it has, at least.
     """
     before = run.children()
     owner = Api.sign_up(run.address)
@@ -113,14 +123,13 @@ def a_hostile_client_harms_nobody(
         connection = victim.connect(sleeper)
         until = time.monotonic() + seconds
         while not wakes_s or time.monotonic() < until:
-            victim.finish(victim.call("POST", f"/clusters/{sleeper}:sleep", status=202))
-            wait_for_phase(victim, sleeper, "asleep")
+            put_to_sleep(victim, sleeper)
             began = time.monotonic()
             assert produce_error(connection) is None
             wakes_s.append(time.monotonic() - began)
             # The gateway has a client wait that wakes it more often than its limit allows.
             pause(min(WAKE_EVERY_S, max(until - time.monotonic(), 0)))
-        wait_until(lambda: all(a.rounds >= 3 for a in attackers), "the attackers did their worst")
+        wait_until(lambda: all(a.did(rounds_min) for a in attackers), "the attackers did it all")
     finally:
         for attacker in attackers:
             attacker.stop()
@@ -133,8 +142,8 @@ def a_hostile_client_harms_nobody(
         f"{rounds} rounds of the attackers; {len(wakes_s)} wakes of the other cluster:"
         f" median {wakes_s[len(wakes_s) // 2]:.2f} s, worst {wakes_s[-1]:.2f} s"
     )
-    victim.close()
-    owner.close()
+    victim.leave()
+    owner.leave()
 
 
 def _connect(connection: Connection) -> Raw:

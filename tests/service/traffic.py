@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from .api import Connection
 
-DRAIN_TIMEOUT_S = 60.0
+DRAIN_TIMEOUT_S = 120.0
 POLL_S = 0.2
 
 

@@ -15,10 +15,3 @@ def folder():
     """
     with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
         yield Path(name)
-
-
-@pytest.fixture(scope="module")
-def folder_for_all():
-    """The same for a home that all tests of a module share."""
-    with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
-        yield Path(name)

@@ -10,22 +10,24 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from console.programs.supervisor.processes import Identity, identify, is_running, members_of
-from tests.ports import BLOCK, free_blocks
+from tests.ports import free_block
 
 ROOT = Path(__file__).resolve().parents[2]
 UP_TIMEOUT_S = 240
-END_TIMEOUT_S = 90
+END_TIMEOUT_S = 180
+UP = "All of it is up after"
 
 
-def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 120) -> None:
     """Asks until it holds; fails with `what` after the time."""
     pause = threading.Event()
-    rounds = int(timeout_s / 0.05)
-    for _ in range(rounds):
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
         if holds():
             return
         pause.wait(0.05)
@@ -34,14 +36,14 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> N
 
 
 class Run:
-    """One `up` on a home. Give the same ports to the next on this home."""
+    """`up` on a home, on ports of its own, any number of times."""
 
-    def __init__(
-        self, home: Path, ports: list[int] | None = None, extra: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, home: Path, extra: dict[str, str] | None = None) -> None:
         self.home = home
-        self.ports = ports or free_blocks(3)
-        self.http, self.kafka, self.tls = self.ports
+        ports = free_block()
+        self.http, self.tls = ports[:2]
+        # A cluster keeps its port when it is deleted: it may come back.
+        self.kafka, self.kafka_ports = ports[2], len(ports) - 2
         self.lines: list[str] = []
         self._said = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
@@ -64,6 +66,12 @@ class Run:
         """Tells whether a supervisor was ever started."""
         return self._process is not None
 
+    @property
+    def is_up(self) -> bool:
+        """Tells whether all of it came up and the supervisor still runs."""
+        runs = self._process is not None and self._process.poll() is None
+        return runs and any(UP in line for line in self.lines)
+
     def environment(self) -> dict[str, str]:
         """What the supervisor is started with."""
         ours = {
@@ -71,7 +79,7 @@ class Run:
             "FRESHET_HTTP_PORT": str(self.http),
             "FRESHET_KAFKA_PORT": str(self.kafka),
             "FRESHET_TLS_PORT": str(self.tls),
-            "FRESHET_GATEWAY_KAFKA_PORTS": str(BLOCK),
+            "FRESHET_GATEWAY_KAFKA_PORTS": str(self.kafka_ports),
             "FRESHET_LIMITS_SIGNUPS_PER_ADDRESS": "1000",
         }
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FRESHET_", "DJANGO_"))}
@@ -123,7 +131,7 @@ class Run:
     def up(self) -> Run:
         """Starts it and waits until all of it is up."""
         self.start()
-        self.wait_for_line(r"All of it is up after")
+        self.wait_for_line(UP)
         return self
 
     def children(self) -> dict[str, Identity]:

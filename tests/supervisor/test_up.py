@@ -1,4 +1,9 @@
-"""Everything together: the real service on a home and ports of its own."""
+"""Everything together: the real service, started, stopped, killed, and started again.
+
+Most of it is shown on the service that all tests of a session share, which is up again afterwards;
+what is about a first start has a home and ports of its own. That nothing is lost after kill −9 of
+everything is one of the scenarios of `tests/service`.
+"""
 
 import os
 import signal
@@ -9,6 +14,7 @@ import httpx
 import pytest
 
 from console.programs.supervisor.processes import is_running
+from tests.service.running import everybody_is_gone, up_again
 
 from .run import Run, wait_until
 
@@ -16,7 +22,14 @@ PARTS = {"postgres", "redis", "keeper", "gateway", "agent", "web", "worker", "ni
 
 
 @pytest.fixture
-def run(folder):
+def up(service):
+    """The service that all share. It may be stopped and killed."""
+    with up_again(service):
+        yield service
+
+
+@pytest.fixture
+def first(folder):
     """A run on a home that never was; whatever is left of it at the end is killed."""
     run = Run(folder / "home")
     yield run
@@ -24,155 +37,123 @@ def run(folder):
         run.kill_everything()
 
 
-@pytest.fixture(scope="module")
-def kept(folder_for_all):
-    """A home that was up once and stopped in order, to begin others from: that is quicker."""
-    run = Run(folder_for_all / "home")
-    try:
-        run.up()
-        assert run.stop() == 0
-    finally:
-        run.kill_everything()
-    return run.home
-
-
-@pytest.fixture
-def later(run, kept):
-    """A run on a home that was up before."""
-    # With owners: as root PostgreSQL has an account of its own.
-    subprocess.run(["cp", "--archive", kept, run.home], check=True)
-    return run
-
-
-def healthy(run):
+def is_ready(run):
     return httpx.get(f"{run.address}/readyz", timeout=30).status_code == 200
 
 
-def test_up_stop_and_up_again(run):
-    run.up()
-    assert healthy(run)
-    children = run.children()
+def answers(run):
+    try:
+        return is_ready(run)
+    except httpx.TransportError:
+        return False
+
+
+def test_stop_and_up_again(up):
+    children = up.children()
     assert set(children) >= PARTS
     assert all(is_running(children[name]) for name in PARTS)
-    banner = "\n".join(run.lines)
-    for part in (str(run.http), str(run.kafka), str(run.home)):
+    everybody_is_gone(up)
+    assert not (up.home / "run.json").exists()
+
+    up.up()
+    assert is_ready(up)
+    assert not any(line.startswith("migrate") for line in up.lines)
+    up.wait_for_line("Ctrl-C stops all of it")
+    banner = "\n".join(up.lines[up.lines.index("Freshet is up.") :])
+    for part in (str(up.http), str(up.kafka), str(up.home)):
         assert part in banner
 
-    assert run.stop() == 0
-    assert not any(is_running(child) for child in children.values())
-    assert not (run.home / "run.json").exists()
 
-    run.up()
-    assert healthy(run)
-    assert not any(line.startswith("migrate") for line in run.lines)
-    assert run.stop(signal.SIGINT) == 0
-
-
-def test_after_kill_9_of_everything_it_goes_on(later):
-    later.up().kill_everything()
-    later.up()
-    assert healthy(later)
-    assert later.stop() == 0
-
-
-def test_after_kill_9_of_the_supervisor_its_children_are_ended(later):
-    later.up()
-    left = later.children()
-    later.kill_supervisor()
-    assert is_running(left["postgres"])
-    later.up()
-    assert any("The last run was killed; ended" in line for line in later.lines)
-    assert not any(is_running(child) for child in left.values())
-    assert healthy(later)
-    assert later.stop() == 0
-
-
-def test_a_second_up_says_where_the_first_is(later):
-    later.up()
-    second = Run(later.home)
+def test_a_second_up_says_where_the_first_is(up):
+    second = Run(up.home)
     second.start()
     assert second.wait() == 1
-    assert f"already runs on {later.home}" in second.lines[-1]
-    assert str(later.http) in second.lines[-1]
-    assert healthy(later)
-    assert later.stop() == 0
+    assert f"already runs on {up.home}" in second.lines[-1]
+    assert str(up.http) in second.lines[-1]
+    assert is_ready(up)
 
 
-def test_a_busy_port_is_named_before_anything_starts(run):
-    with socket.create_server(("127.0.0.1", run.http)):
-        run.start()
-        assert run.wait() == 1
-    assert f"Port {run.http} (the console and REST) is taken" in run.lines[-1]
-    assert "FRESHET_HTTP_PORT" in run.lines[-1]
-    assert not (run.home / "postgres").exists()
+def test_a_busy_port_is_named_before_anything_starts(first):
+    with socket.create_server(("127.0.0.1", first.http)):
+        first.start()
+        assert first.wait() == 1
+    assert f"Port {first.http} (the console and REST) is taken" in first.lines[-1]
+    assert "FRESHET_HTTP_PORT" in first.lines[-1]
+    assert not (first.home / "postgres").exists()
 
 
-def test_a_killed_child_is_back(later):
-    later.up()
-    first = later.children()
+@pytest.mark.full
+def test_after_kill_9_of_the_supervisor_its_children_are_ended(up):
+    left = up.children()
+    up.kill_supervisor()
+    assert is_running(left["postgres"])
+    up.up()
+    assert any("The last run was killed; ended" in line for line in up.lines)
+    assert not any(is_running(child) for child in left.values())
+    assert is_ready(up)
+
+
+@pytest.mark.full
+def test_a_killed_child_is_back(up):
+    first = up.children()
     killed = ("web", "postgres", "keeper", "gateway", "agent")
     for part in killed:
         os.kill(first[part].pid, signal.SIGKILL)
 
     def back():
-        now = later.children()
+        now = up.children()
         return all(now[part] != first[part] and is_running(now[part]) for part in killed)
 
     wait_until(back, "they are back")
-    wait_until(lambda: answers(later), "the service answers")
-    assert later.stop() == 0
+    wait_until(lambda: answers(up), "the service answers")
 
 
-def answers(run):
-    try:
-        return healthy(run)
-    except httpx.TransportError:
-        return False
-
-
-@pytest.mark.parametrize("moment", ["Starting for the first time", r"^migrate +\| +Applying "])
-def test_a_first_start_that_was_killed_half_way_is_completed(run, moment):
-    run.start()
-    run.wait_for_line(moment)
-    run.kill_everything()
-    run.up()
-    assert healthy(run)
-    assert run.stop() == 0
-
-
-def test_a_stop_while_starting_stops_all(run):
-    run.start()
-    run.wait_for_line("Starting for the first time")
-    assert run.stop() == 0
-    assert run.family() == []
-
-
-def test_a_second_interrupt_kills_all(later):
-    later.up()
-    children = later.children()
-    later.process.send_signal(signal.SIGINT)
-    later.wait_for_line("Stopping")
-    later.process.send_signal(signal.SIGINT)
-    assert later.wait() == 130
+@pytest.mark.full
+def test_a_second_interrupt_kills_all(up):
+    children = up.children()
+    up.process.send_signal(signal.SIGINT)
+    up.wait_for_line("Stopping")
+    up.process.send_signal(signal.SIGINT)
+    assert up.wait() == 130
     wait_until(lambda: not any(is_running(c) for c in children.values()), "all are gone")
 
 
-def test_a_full_disk_is_one_sentence_and_room_completes_the_start(run):
+@pytest.mark.full
+@pytest.mark.parametrize("moment", ["Starting for the first time", r"^migrate +\| +Applying "])
+def test_a_first_start_that_was_killed_half_way_is_completed(first, moment):
+    first.start()
+    first.wait_for_line(moment)
+    first.kill_everything()
+    first.up()
+    assert is_ready(first)
+    assert first.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.full
+def test_a_stop_while_starting_stops_all(first):
+    first.start()
+    first.wait_for_line("Starting for the first time")
+    assert first.stop() == 0
+    assert first.family() == []
+
+
+@pytest.mark.full
+def test_a_full_disk_is_one_sentence_and_room_completes_the_start(first):
     """With root a small file system; without, a limit on what a file may hold."""
     if os.geteuid() == 0:
-        run.home.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(run.home)]
+        first.home.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(first.home)]
         subprocess.run(mount, check=True)
         try:
-            run.start()
-            assert run.wait() == 1
+            first.start()
+            assert first.wait() == 1
         finally:
-            subprocess.run(["umount", str(run.home)], check=True)
-        assert f"The disk that holds {run.home} has" in run.lines[-1]
+            subprocess.run(["umount", str(first.home)], check=True)
+        assert f"The disk that holds {first.home} has" in first.lines[-1]
     else:
-        run.start(wrapper=("bash", "-c", 'ulimit -f 64; exec "$@"', "bash"))
-        assert run.wait() == 1
-        assert any("Freshet did not start" in line for line in run.lines)
-    run.up()
-    assert healthy(run)
-    assert run.stop() == 0
+        first.start(wrapper=("bash", "-c", 'ulimit -f 64; exec "$@"', "bash"))
+        assert first.wait() == 1
+        assert any("Freshet did not start" in line for line in first.lines)
+    first.up()
+    assert is_ready(first)
+    assert first.stop() == 0

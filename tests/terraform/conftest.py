@@ -1,18 +1,16 @@
-"""The provider, built; one service; an organisation behind a door for each test."""
+"""The provider, built, and an organisation of the shared service behind a door for each test."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.service.api import Api
-from tests.supervisor.run import ROOT, Run
+from tests.supervisor.run import ROOT
 from tests.terraform.door import Door
 from tests.terraform.estate import new_passwords
 from tests.terraform.workspace import Workspace
@@ -43,20 +41,6 @@ def provider(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="package")
-def service():
-    """All of Freshet on an empty home."""
-    # A short path: it holds Unix sockets.
-    with tempfile.TemporaryDirectory(prefix="freshet-") as folder:
-        run = Run(Path(folder) / "home")
-        try:
-            yield run.up()
-        finally:
-            if run.started:
-                run.stop()
-                run.kill_everything()
-
-
 @dataclass(frozen=True)
 class Team:
     """An organisation, the door that its Terraform goes through, and folders for that."""
@@ -85,16 +69,6 @@ class Team:
         )
         self.workspaces.append(other)
         return other
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Runs these tests first, whatever the order of the others is.
-
-    Between two of them a test of another package would end the service, which starts for a minute.
-    """
-    here = Path(__file__).parent
-    items.sort(key=lambda item: not item.path.is_relative_to(here))
 
 
 @pytest.fixture

@@ -1,86 +1,21 @@
-"""The `freshet` program itself against the whole service, and Terraform with what it exports."""
+"""Terraform with what the `freshet` program exports."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 
 import pytest
 
+from tests.service.program import signed_up
 from tests.supervisor.run import ROOT
 from tests.terraform.workspace import Workspace
 
 pytestmark = pytest.mark.full
 
-TIMEOUT_S = 120
-
-
-class Program:
-    """`freshet` of this checkout, with a home of its own."""
-
-    def __init__(self, address, home):
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self.environment = {**kept, "HOME": str(home), "FRESHET_URL": address}
-
-    def start(self, *arguments):
-        """Starts it; its output can be read."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "console.programs.cli", *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, *arguments, given="", code=0):
-        """Runs it to its end; returns what it printed."""
-        process = self.start(*arguments)
-        out, err = process.communicate(given, TIMEOUT_S)
-        assert process.returncode == code, f"{arguments}: {process.returncode}\n{out}\n{err}"
-        return out
-
-    def json(self, *arguments):
-        """The same with the API's object decoded."""
-        return json.loads(self(*arguments, "--output", "json"))
-
 
 @pytest.fixture
 def freshet(service, tmp_path):
     """The program, signed up, with a cluster in use."""
-    program = Program(service.address, tmp_path)
-    email = f"cli-{os.urandom(4).hex()}@example.org"
-    program("signup", "--email", email, "--organization", "Mine", given="correct horse battery\n")
-    made = program.json("cluster", "create", "orders", "--region", "local", "--wait")
-    assert (made["state"], made["type"]) == ("succeeded", "create_cluster")
-    program("use", "orders")
-    return program
-
-
-def test_records_are_seen_as_they_arrive(freshet):
-    freshet("topic", "create", "payments", "--partitions", "1")
-    freshet("produce", "payments", given="one\ntwo\n")
-    assert freshet("consume", "payments", "--from-beginning") == "one\ntwo\n"
-    tail = freshet.start("consume", "payments", "--last", "1", "--follow")
-    lines = iter(tail.stdout)
-    assert next(lines) == "two\n"
-    freshet("produce", "payments", "--value", "three")
-    assert next(lines) == "three\n"
-    tail.send_signal(signal.SIGINT)
-    out, err = tail.communicate(timeout=TIMEOUT_S)
-    assert (tail.returncode, out, err) == (130, "", "\n")
-
-    slept = freshet.json("cluster", "sleep", "orders", "--wait")
-    assert slept["state"] == "succeeded"
-    assert [each["name"] for each in freshet.json("topic", "list")["items"]] == ["payments"]
-    freshet("consume", "payments", "-b", code=5)
-    assert freshet("consume", "payments", "-b", "--wake") == "one\ntwo\nthree\n"
-    freshet("logout")
-    freshet("topic", "list", code=2)
-    freshet("cluster", "list", code=3)
+    return signed_up(service.address, tmp_path)
 
 
 def test_terraform_takes_over_what_is_exported(freshet, service, terraform, provider, tmp_path):
