@@ -42,12 +42,14 @@ class Home:
     def __init__(self, folder):
         self.config = build_config(folder / "home", {}, {})
         self.backup = folder / "backup"
+        self.metadata = self.config.home / "cell" / "metadata.sqlite"
+        self.said: list[str] = []
+
+    def make(self):
         make_home(self.config)
         read_or_make_secret(self.config.secret_key_file)
         self.config.cell.secret.parent.mkdir(parents=True)
         create_cell_secret(self.config.cell.secret)
-        self.metadata = self.config.home / "cell" / "metadata.sqlite"
-        self.said: list[str] = []
         with server.embedded_server(self.config, self.said.append) as dsn:
             prepare_database(superuser=dsn, database=self.config.database)
             self.execute(dsn, TABLES)
@@ -75,11 +77,23 @@ class Home:
         return restore_backup(self.config, self.backup, self.said.append, **given)
 
 
-@pytest.fixture
-def home():
+@pytest.fixture(scope="module")
+def made():
+    """A home to copy, which is quicker than to make one."""
     # Not below pytest's own folder: see tests/supervisor/conftest.py.
     with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
-        yield Home(Path(name))
+        home = Home(Path(name))
+        home.make()
+        yield home.config.home
+
+
+@pytest.fixture
+def home(made):
+    with tempfile.TemporaryDirectory(prefix="freshet-test-", ignore_cleanup_errors=True) as name:
+        home = Home(Path(name))
+        # With owners: as root PostgreSQL has an account of its own.
+        subprocess.run(["cp", "--archive", made, home.config.home], check=True)
+        yield home
 
 
 def command(home, *words):

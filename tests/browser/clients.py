@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PATIENCE_S = 60
@@ -44,6 +45,10 @@ class Program:
         with self._said:
             self._said.notify_all()
 
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+
     def wait_for_line(self, pattern: str) -> str:
         """The first line that matches; fails when the program ends or time passes without."""
         expression = re.compile(pattern)
@@ -59,14 +64,12 @@ class Program:
 
     def interrupt(self) -> None:
         """Ctrl-C, and the wait for its end."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+        self._signal(signal.SIGINT)
         try:
             self.process.wait(PATIENCE_S)
         finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
+            self._signal(signal.SIGKILL)
+            self.process.wait()
         self._reader.join(PATIENCE_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
@@ -77,11 +80,26 @@ def python_program(code: str, folder: Path) -> Iterator[Program]:
     """Runs a Python file with this code until the block ends."""
     path = folder / "freshet.py"
     path.write_text(code)
+    with _running([sys.executable, str(path)]) as program:
+        yield program
+
+
+@contextlib.contextmanager
+def shell_program(command: str) -> Iterator[Program]:
+    """Pastes a command that does not end into a shell; it runs until the block ends."""
+    with _running(["bash", "-c", command]) as program:
+        yield program
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str]) -> Iterator[Program]:
     process = subprocess.Popen(
-        [sys.executable, str(path)],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # So that Ctrl-C reaches all programs of a pipe.
+        start_new_session=True,
     )
     program = Program(process)
     try:

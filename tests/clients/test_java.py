@@ -1,4 +1,7 @@
-"""Kafka's own tools. Each run of one costs a second or two of CPU, so there are few."""
+"""Kafka's own tools. Each run of one costs a second or two of CPU, so there are few.
+
+The everyday ones are a producer, a consumer and an administrator; other clients do the rest too.
+"""
 
 import json
 import re
@@ -8,6 +11,9 @@ import pytest
 from tests.peer.kafka import java_tool
 
 TOOLS = "org.apache.kafka.tools"
+full = pytest.mark.full
+# Codecs that the tests of other clients go through too.
+REST = ("gzip", "snappy", "lz4")
 
 
 def tool(broker, name, *arguments, check=True, text_in=None):
@@ -40,7 +46,7 @@ def test_topics(broker, topic):
     assert "does not exist as expected" in said
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", ["zstd", *(pytest.param(codec, marks=full) for codec in REST)])
 def test_console_producer_compresses(broker, topic, codec):
     lines = "".join(f"{codec} {n}\n" for n in range(200))
     arguments = ("--topic", topic, "--compression-codec", codec)
@@ -53,6 +59,7 @@ def test_console_producer_compresses(broker, topic, codec):
     assert got == lines
 
 
+@full
 def test_load_tools_and_groups(broker, topic, group, tmp_path):
     settings = tmp_path / "producer.properties"
     settings.write_text("acks=all\nlinger.ms=1\ncompression.type=none\n")
@@ -86,6 +93,7 @@ def test_load_tools_and_groups(broker, topic, group, tmp_path):
     tool(broker, *about, "--delete")
 
 
+@full
 def test_configs(broker, topic):
     tool(broker, "TopicCommand", "--create", "--topic", topic)
     about = ("kafka.admin.ConfigCommand", "--entity-type", "topics", "--entity-name", topic)
@@ -99,6 +107,7 @@ def test_configs(broker, topic):
     assert "auto.create.topics.enable" in tool(broker, *node, "--describe", "--all")
 
 
+@full
 def test_acls(broker, topic):
     about = ("--topic", topic)
     rule = ("--allow-principal", "User:alice", "--operation", "Read", "--operation", "Describe")
@@ -116,6 +125,7 @@ def test_versions_are_understood(broker):
     assert "ApiVersions(18): 0 to 4" in versions
 
 
+@full
 def test_quotas(broker):
     about = ("kafka.admin.ConfigCommand", "--entity-type", "users", "--entity-name", "carol")
     rates = "producer_byte_rate=1048576,request_percentage=12.5"
@@ -128,6 +138,7 @@ def test_quotas(broker):
     assert "producer_byte_rate" not in tool(broker, *about, "--describe")
 
 
+@full
 def test_delete_records(broker, topic, tmp_path):
     tool(broker, "TopicCommand", "--create", "--topic", topic, "--partitions", "1")
     tool(broker, "ConsoleProducer", "--topic", topic, text_in="a\nb\nc\n")

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture
@@ -226,7 +226,9 @@ def test_group_shares_partitions_and_ends_at_lag_0(broker, admin, topic, group, 
     assert description.state.name == "STABLE"
     assert len(description.members) == 2
     lags = []
-    for place in members[0].committed([TopicPartition(topic, p) for p in range(4)], timeout=30):
+    for place in members[0].committed(
+        [TopicPartition(topic, p) for p in range(4)], timeout=PATIENCE_S
+    ):
         _, end = members[0].get_watermark_offsets(place, timeout=PATIENCE_S)
         lags.append(end - place.offset if end else 0)
     assert lags == [0, 0, 0, 0]

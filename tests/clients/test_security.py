@@ -29,7 +29,7 @@ from tests.peer.kafka import java_tool
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def result(futures):
 
 def produce(settings, topic, value=b"x"):
     """The name of the error that a record met, or None."""
-    producer = Producer({**settings, "message.timeout.ms": 10_000})
+    producer = Producer({**settings, "message.timeout.ms": PATIENCE_S * 1000})
     outcomes = []
     producer.produce(topic, value, on_delivery=lambda e, m: outcomes.append(e and e.name()))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(2 * PATIENCE_S) == 0
     return outcomes[0]
 
 

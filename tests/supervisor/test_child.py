@@ -53,7 +53,7 @@ def make(home):
             ready=Says(re.compile("ready")),
             folder=home,
             environment={"FRESHET_RUN": "mark"},
-            **{"start_timeout_s": 30.0, **options},
+            **{"start_timeout_s": 60.0, **options},
         )
         output = Output(stream, home / "log", ["freshet", "child"], colour=False)
         outputs.append(output)
@@ -65,7 +65,7 @@ def make(home):
 
 
 async def eventually(holds):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.02)
 
