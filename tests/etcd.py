@@ -17,10 +17,10 @@ from typing import Any
 
 import urllib3
 
+from tests.built import built
 from tests.kubernetes.pki import Authority
 from tests.ports import free_ports
 
-BINARY = Path(__file__).parent.parent / ".tools/bin/etcd"
 STOP_TIMEOUT_S = 30
 # Doubling from 10 ms, to a minute in all.
 START_RETRIES = urllib3.Retry(total=20, backoff_factor=0.01, backoff_max=5, status_forcelist=[503])
@@ -83,7 +83,7 @@ class EtcdServer:
         flags = [f"--{name}={value}" for name, value in options.items()]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, "--unsafe-no-fsync", *flags], stdout=log, stderr=log
+                [built("etcd"), "--unsafe-no-fsync", *flags], stdout=log, stderr=log
             )
         with urllib3.PoolManager(ssl_context=self._own_context()) as pool:
             answer = pool.request("GET", f"{client}/health", retries=START_RETRIES)

@@ -16,9 +16,9 @@ import urllib3
 from botocore.client import BaseClient
 from botocore.config import Config
 
+from tests.built import built
 from tests.ports import free_ports
 
-BINARY = Path(__file__).parent.parent / ".tools/bin/s3"
 ACCESS_KEY = "freshet"
 SECRET_KEY = "freshet-secret"
 REGION = "us-east-1"
@@ -59,7 +59,7 @@ class S3Server:
         data.mkdir(exist_ok=True)
         flags = [f"-listen={self.host}:{self.port}", f"-data={data}", f"-requests={self.requests}"]
         self.process = subprocess.Popen(
-            [BINARY, *flags], env=environment, stdout=subprocess.DEVNULL
+            [built("s3"), *flags], env=environment, stdout=subprocess.DEVNULL
         )
         with urllib3.PoolManager() as pool:
             answer = pool.request("GET", f"{self.endpoint}/healthz", retries=START_RETRIES)

@@ -8,6 +8,8 @@ from botocore.exceptions import ClientError
 
 from tests.s3 import running_s3
 
+pytestmark = pytest.mark.full("stores")
+
 WRITERS = 12
 ROUNDS = 6
 

@@ -17,6 +17,8 @@ from console.programs.backup.metadata import metadata_store
 from provisioning.cell.keeper.lease import KeeperLease
 from tests.etcd import running_etcd
 
+pytestmark = pytest.mark.full("stores")
+
 STAMP = "20261122t030000z"
 
 

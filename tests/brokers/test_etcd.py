@@ -7,12 +7,14 @@ import pytest
 
 from brokers import Broker
 from brokers.errors import InvalidError, MetadataError, UnavailableError, UnknownOutcomeError
-from brokers.etcd import Etcd, range_end
+from brokers.etcd import Etcd
 from brokers.etcd_access import allow_cluster, forbid_cluster
 from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
 from tests.etcd import EtcdServer, running_etcd
 from tests.ports import free_ports
+
+pytestmark = pytest.mark.full("stores")
 
 ROOT_PASSWORD = "of-the-cell"
 
@@ -59,12 +61,6 @@ def test_roots_do_not_see_each_other(etcd_server):
     assert (contents(one), contents(longer)) == ({"k": b"1"}, {"k": b"2"})
     assert one.remove("") == 1
     assert contents(longer) == {"k": b"2"}
-
-
-def test_the_end_of_a_range_is_behind_all_that_begin_alike():
-    assert range_end("a/") == b"a0"
-    assert range_end("ab") == b"ac"
-    assert range_end("") == b"\0"
 
 
 def test_a_key_goes_with_its_lease(etcd):

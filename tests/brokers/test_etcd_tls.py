@@ -10,6 +10,8 @@ from brokers.metadata import CellStore
 from tests.etcd import running_etcd
 from tests.kubernetes.pki import Authority
 
+pytestmark = pytest.mark.full("stores")
+
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):

@@ -107,6 +107,7 @@ def test_files_that_wait_or_are_of_no_use_are_shown(stopped, capsys):
     assert "of no use: draft-0123456789abcdef" in capsys.readouterr().out
 
 
+@pytest.mark.full("stores")
 def test_damage_in_a_bucket_of_s3_is_named(s3_server, tmp_path):
     location = s3_server.make_bucket("inspected")
     with Broker(tmp_path, lane=LANE, storage={"bucket": location}) as broker:

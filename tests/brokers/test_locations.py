@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from brokers.errors import ConfigError
+from brokers.etcd import range_end
 from brokers.locations import (
     EtcdLocation,
     S3Location,
@@ -106,3 +107,9 @@ def test_objects_are_refused_with_the_reason(text, reason):
 def test_an_unknown_kind_of_store_is_refused():
     with pytest.raises(ConfigError, match="no such kind"):
         absolute("ftp://a/b")
+
+
+def test_the_end_of_a_range_is_behind_all_that_begin_alike():
+    assert range_end("a/") == b"a0"
+    assert range_end("ab") == b"ac"
+    assert range_end("") == b"\0"

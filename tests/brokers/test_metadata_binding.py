@@ -62,7 +62,7 @@ STATUS = ClusterStatus(
 ACL = Acl(resource_type="TOPIC", resource_name="orders", principal="User:alice", operation="READ")
 
 
-@pytest.fixture(params=["sqlite", "etcd"])
+@pytest.fixture(params=["sqlite", pytest.param("etcd", marks=pytest.mark.full("stores"))])
 def location(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite://{tmp_path}/metadata.sqlite"

@@ -15,6 +15,8 @@ from brokers.objects import remove_below
 from brokers.s3 import ObjectStoreError, S3Objects
 from tests.s3 import ACCESS_KEY, SECRET_KEY, running_s3
 
+pytestmark = pytest.mark.full("stores")
+
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
 
 

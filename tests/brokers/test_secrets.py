@@ -11,6 +11,7 @@ from brokers.secrets import (
     create_cell_secret,
     is_private,
     link_secret,
+    metadata_password,
     read_cell_secret,
     super_password,
 )
@@ -106,3 +107,8 @@ def test_a_group_may_read_what_is_roots(mode, owner, private):
 def test_a_missing_secret_is_named(tmp_path):
     with pytest.raises(ConfigError, match="secret: No such file"):
         read_cell_secret(tmp_path / "secret")
+
+
+def test_a_metadata_password_is_of_one_cluster_of_one_cell():
+    passwords = {metadata_password(bytes([n]) * 32, name) for n in range(2) for name in ("a", "b")}
+    assert len(passwords) == 4

@@ -12,6 +12,8 @@ from tests.clients.servers import BrokerServer
 from tests.etcd import running_etcd
 from tests.s3 import running_s3
 
+pytestmark = pytest.mark.full("stores")
+
 
 def wait_for_log(broker, text, count):
     """Waits until the broker has said something so many times."""

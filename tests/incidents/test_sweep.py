@@ -227,6 +227,7 @@ def test_a_metadata_store_that_is_nearly_full(api, tenant, staff, cell_at, tmp_p
     assert [each.to for each in mail.outbox] == [[staff.email]] * 2
 
 
+@pytest.mark.full("stores")
 def test_a_metadata_store_that_is_full(api, tenant, cell_at, tmp_path):
     quota_bytes = 1 << 20
     with running_etcd(tmp_path, quota_bytes=quota_bytes) as server:

@@ -24,8 +24,10 @@ from metering.events.keys import data_key, manifest_key
 from metering.events.manifests import encode_manifest
 from metering.events.records import decode_usage, encode_usage
 from metering.events.store import list_manifests, read_manifest
+from metering.management.commands import reconcile as command
 from metering.models import QualityResult, ReconciledDay, Reconciliation
 from metering.periods import DAY, to_ms
+from metering.services import reconciliation
 from metering.services.rollup import roll_up
 from metering.stores import open_usage_store
 from spark_usage.jars import POM as S3A_POM
@@ -33,6 +35,7 @@ from tests.brokers.logscan import LogScan
 from tests.metering.agent.processes import CELL, CLUSTER, make_broker, make_spec
 from tests.metering.console.jobs import plain_job
 from tests.peer.jars import jar_folder
+from tests.spark.jobs import reconcile_in
 
 pytestmark = pytest.mark.django_db
 TOPICS = ("orders", "payments")
@@ -150,6 +153,15 @@ def in_log(folder):
     return sum(batch.size for place in places for batch in scan.batches(*place))
 
 
+@pytest.fixture
+def in_session(spark, monkeypatch):
+    """The command's comparison runs in the tests' session of Spark."""
+    job = reconcile_in(spark)
+    monkeypatch.setattr(
+        command, "reconcile", lambda **options: reconciliation.reconcile(job=job, **options)
+    )
+
+
 def reconcile(day, clock):
     """The command; what it said, and what it came to."""
     out = StringIO()
@@ -163,8 +175,10 @@ def reconcile(day, clock):
         return out.getvalue(), newest, ReconciledDay.objects.get(cluster_id=CLUSTER)
 
 
+@pytest.mark.full("stores")
 class TestInABucket:
-    """Usage files in S3: written by the agent, ingested, and read by both jobs of Spark."""
+    """Usage files in S3: written by the agent, ingested, and read by both jobs of Spark, each in a
+    process of its own."""
 
     @pytest.fixture
     def location(self, s3_server):
@@ -181,6 +195,7 @@ class TestInABucket:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("in_session")
 def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock, caplog):
     day = now.date()
     assert roll_up(day=day, job=plain_job).state == "published"
@@ -222,6 +237,7 @@ def status():
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("in_session")
 def test_a_usage_file_that_is_lost_for_good_is_told(metered, now, clock):
     lost = next(
         manifest

@@ -15,7 +15,7 @@ from metering.stores import open_usage_store
 AT = 1_800_000_000_000
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full("stores"))])
 def store(request, tmp_path):
     if request.param == "folder":
         return open_usage_store(f"file://{tmp_path}/usage")

@@ -9,7 +9,7 @@ from brokers.etcd import Etcd
 from brokers.etcd_access import PASSWORD_FILE
 from brokers.locations import EtcdLocation, metadata_location
 from brokers.metadata import CellStore
-from brokers.secrets import create_cell_secret, metadata_password, read_cell_secret
+from brokers.secrets import create_cell_secret, read_cell_secret
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
@@ -19,6 +19,8 @@ from provisioning.cell.keeper.records import Spec, SpecState
 from provisioning.cell.keeper.settings import CellSettings, KeeperSettings, LoopSettings
 from provisioning.models import Cluster
 from provisioning.reconciling import service as reconciling
+
+pytestmark = pytest.mark.full("stores")
 
 OPTIONS = KubernetesOptions("eu-1", "freshet:0.1", {"hostPath": {"path": "/dfs/{cluster}"}})
 
@@ -77,8 +79,3 @@ def test_brokers_reach_their_own_keys_until_the_cluster_is_purged(
     with pytest.raises(InvalidError):
         brokers(own).range(f"{own}/")
     assert brokers(other).range(f"{other}/").entries
-
-
-def test_a_password_is_of_one_cluster_of_one_cell():
-    passwords = {metadata_password(bytes([n]) * 32, name) for n in range(2) for name in ("a", "b")}
-    assert len(passwords) == 4

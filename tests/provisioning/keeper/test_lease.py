@@ -19,6 +19,8 @@ from tests.etcd import running_etcd
 from tests.provisioning.keeper.processes import LIMIT_S, KeeperServer
 from tests.provisioning.keeper.test_store import STATUS
 
+pytestmark = pytest.mark.full("stores")
+
 NOW = "2026-01-01T00:00:00+00:00"
 # Long enough that a busy machine keeps it.
 TTL_S = 60

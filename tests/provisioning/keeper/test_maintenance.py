@@ -27,6 +27,8 @@ from tests.etcd import running_etcd
 from tests.provisioning.keeper.processes import LIMIT_S, Cell, KeeperServer
 from tests.provisioning.survivors import kill_survivors
 
+pytestmark = pytest.mark.full("stores")
+
 HOUR_MS = 3_600_000
 QUOTA = 1 << 30
 

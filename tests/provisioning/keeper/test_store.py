@@ -80,7 +80,7 @@ class Real:
         return sample.taken_at_ms, sample.content
 
 
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.full("stores"))])
 def side(request, tmp_path):
     if request.param == "memory":
         return InMemory()

@@ -1,0 +1,30 @@
+"""Servers that `.ci/servers` builds from their sources, which everyday tests do without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / ".tools" / "bin"
+
+
+class _Running:
+    """The test that runs: `tests/conftest.py` says which it is. Benches and demos are none."""
+
+    everyday: str | None = None
+
+
+def begin_test(name: str, *, full: bool) -> None:
+    """A test begins, with its fixtures."""
+    _Running.everyday = None if full else name
+
+
+def built(name: str) -> Path:
+    """The path of a server.
+
+    Raises `AssertionError` for an everyday test: `make test` builds none, as each takes minutes.
+    """
+    test = _Running.everyday
+    assert test is None, f"{name} is built for `full` tests alone; mark {test} pytest.mark.full"
+    path = FOLDER / name
+    assert path.exists(), f"no {name} in {FOLDER}: run .ci/servers {name}"
+    return path

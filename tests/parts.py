@@ -1,0 +1,137 @@
+"""The parts of `make test-all`: which test is in which, and whether a part's result still holds.
+
+usage: python -m tests.parts tested PART      what it tests, with the commit and the last change
+       python -m tests.parts holds PART       since which commit its result holds; 1: it does not
+       python -m tests.parts state PART       the commit, and a digest of what it tests
+       python -m tests.parts record PART STATE   it has passed, with its files in that state
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parent.parent
+TABLE = Path(__file__).with_name("parts.toml")
+# Passed parts, each with the commit and the digest of what it tested.
+PASSED = Path(".tools") / "parts"
+REST = "rest"
+
+
+class UnknownPartError(Exception):
+    """There is no part of this name."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """`tests`: a folder whose `full` tests are all in this part."""
+
+    name: str
+    tested: tuple[str, ...]
+    tests: str | None = None
+
+
+def parts() -> dict[str, Part]:
+    """All of them by name, in the order in which they run."""
+    table = tomllib.loads(TABLE.read_text())
+    return {
+        name: Part(name, tuple(entry["tested"]), entry.get("tests"))
+        for name, entry in table.items()
+    }
+
+
+def part_of(path: PurePosixPath, mark: tuple[object, ...], known: dict[str, Part]) -> str:
+    """The part of a `full` test, by its file (from the root) and what its mark says.
+
+    Raises `UnknownPartError`.
+    """
+    if mark:
+        name = str(mark[0])
+        if name not in known:
+            message = f"there is no part {name}; tests/parts.toml has {', '.join(known)}"
+            raise UnknownPartError(message)
+        return name
+    for part in known.values():
+        if part.tests is not None and path.is_relative_to(part.tests):
+            return part.name
+    return REST
+
+
+def digest_of(root: Path, part: Part) -> str:
+    """Of names and contents of all that it tests, but for what git ignores."""
+    listed = _git(
+        root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *part.tested
+    )
+    digest = hashlib.sha256()
+    for name in sorted(set(listed.split("\0")) - {""}):
+        path = root / name
+        if path.is_file():
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def state_of(root: Path, part: Part) -> str:
+    """The commit, and the digest of all that it tests."""
+    return f"{_git(root, 'rev-parse', '--short', 'HEAD')} {digest_of(root, part)}"
+
+
+def record(root: Path, part: Part, state: str) -> None:
+    """It has passed, with its files in that state."""
+    file = root / PASSED / part.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(state + "\n")
+
+
+def holds_since(root: Path, part: Part) -> str | None:
+    """The commit with which it passed, if what it tests is as it was then."""
+    file = root / PASSED / part.name
+    if not file.exists():
+        return None
+    commit, digest = file.read_text().split()
+    return commit if digest == digest_of(root, part) else None
+
+
+def tested(root: Path, part: Part) -> str:
+    """What it tests, in words."""
+    commit = _git(root, "rev-parse", "HEAD")
+    changed = _git(root, "log", "-1", "--format=%h %cs", "--", *part.tested)
+    return f"commit {commit}, last change of what is tested ({' '.join(part.tested)}): {changed}"
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def main(arguments: list[str]) -> int:
+    """Answers a question of `.ci/test-all`."""
+    known = parts()
+    match arguments:
+        case ["tested" | "holds" | "state" | "record", name, *_] if name not in known:
+            sys.stderr.write(f"there is no part {name}; the parts are: {', '.join(known)}\n")
+            return 2
+        case ["tested", name]:
+            answer: str | None = tested(ROOT, known[name])
+        case ["holds", name]:
+            answer = holds_since(ROOT, known[name])
+        case ["state", name]:
+            answer = state_of(ROOT, known[name])
+        case ["record", name, state]:
+            record(ROOT, known[name], state)
+            answer = ""
+        case _:
+            sys.stderr.write(__doc__ or "")
+            return 2
+    if answer:
+        sys.stdout.write(f"{answer}\n")
+    return int(answer is None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
