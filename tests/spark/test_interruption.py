@@ -33,7 +33,10 @@ def start(manifest, output, run_id="run_1"):
 
 @pytest.mark.parametrize(
     ("signal_number", "status"),
-    [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
+    [
+        (signal.SIGTERM, 128 + signal.SIGTERM),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.full),
+    ],
 )
 def test_a_job_that_is_ended_leaves_nothing_that_counts(folder, signal_number, status):
     manifest = folder.run([folder.add([ingress(block, 1)]) for block in range(20)])
@@ -49,6 +52,7 @@ def test_a_job_that_is_ended_leaves_nothing_that_counts(folder, signal_number, s
     assert not (output / "_SUCCESS.json").exists()
 
 
+@pytest.mark.full
 def test_a_job_by_command_line_ends_with_its_report(folder):
     manifest = folder.run([folder.add([ingress(1, 1)])])
     output = folder.root / "run_id=run_1"

@@ -15,10 +15,10 @@ from console.base.common.tenancy import system_scope
 from metering.choices import RunState
 from metering.models import ProvisionalMinute, UsageRow
 from metering.services.rollup import roll_up
-from metering.services.spark import run_spark
 from tests.metering.console.jobs import plain_job
 from tests.metering.proof.story import Plan, Story
 from tests.metering.proof.verdict import Comparison
+from tests.spark.jobs import rollup_in
 
 SEED = int(os.environ.get("FRESHET_PROOF_SEED") or random.randrange(1 << 16))
 
@@ -71,14 +71,14 @@ def minutes():
 
 @pytest.mark.timeout(600)
 @pytest.mark.django_db
-def test_what_is_published_is_what_was_used(story):
+def test_what_is_published_is_what_was_used(story, spark):
     story.usage.hold_back(0.3)
     assert RunState.PUBLISHED in rolled_up(story, plain_job)
     early = [story.judge(tenant, published()) for tenant in story.cell.tenants]
     assert [each.over for each in early] == [0, 0, 0], SEED
 
     story.usage.deliver()
-    rolled_up(story, run_spark)
+    rolled_up(story, rollup_in(spark))
     billed = published()
     # Once more, in plain Python: the same rows, so nothing new.
     assert rolled_up(story, plain_job) == {RunState.UNCHANGED}, SEED

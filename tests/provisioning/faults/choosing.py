@@ -2,7 +2,8 @@
 
 That file covers each call with each of its faults at least once, whichever kind of operation makes
 it, and the death of each kind behind each of its changes of the cell, whose rows are not committed
-by then. `FRESHET_FAULTS=choose` writes it anew from what all kinds call.
+by then. `FRESHET_FAULTS=choose` writes it anew from what all kinds call. Everyday tests try one in
+five of these, always the same ones, with some of each kind of operation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from tests.provisioning.faults.seam import NOT_OF_COMMITS, OF_READS, Call, Fault, System
 
 FILE = Path(__file__).parent / "tried.json"
+EVERYDAY_IS_ONE_IN = 5
 # System and name of a call, which of them in its course it is, and what goes wrong.
 Trial = tuple[str, int, str]
 
@@ -58,6 +60,17 @@ def _is_always(trial: Trial) -> bool:
     name, number, way = trial
     of_cell = name.startswith("metadata ") and not name.endswith(" (read)")
     return of_cell and number == 0 and way == Fault.KILLED_BEHIND.value
+
+
+def split(course: int, trials: list[Trial]) -> tuple[list[Trial], list[Trial]]:
+    """The trials of the everyday tests, and all others; `course` is the kind's place among all.
+
+    A call has up to eight ways to go wrong, one behind the other: each fifth of them is another way
+    from call to call, and kinds begin with another one each.
+    """
+    first = course % min(EVERYDAY_IS_ONE_IN, len(trials) or 1)
+    everyday = trials[first::EVERYDAY_IS_ONE_IN]
+    return everyday, [each for each in trials if each not in everyday]
 
 
 def tried() -> dict[str, list[Trial]]:

@@ -77,12 +77,14 @@ def wanted(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Tri
     return tried[course.name]
 
 
+@pytest.mark.parametrize("tier", ["everyday", pytest.param("full", marks=pytest.mark.full)])
 @pytest.mark.parametrize("course", COURSES, ids=str)
-def test_whatever_goes_wrong_nothing_differs_in_the_end(estate, course):
+def test_whatever_goes_wrong_nothing_differs_in_the_end(estate, course, tier):
     calls = recorded(estate, course)
     every = choosing.trials_of(calls)
-    trials, failed = wanted(course, every), []
-    for trial in trials:
+    everyday, others = choosing.split(COURSES.index(course), wanted(course, every))
+    failed = []
+    for trial in everyday if tier == "everyday" else others:
         place, fault = every[trial]
         begin(estate, course)
         estate.seam.arm(place, fault)
@@ -98,6 +100,20 @@ def test_whatever_goes_wrong_nothing_differs_in_the_end(estate, course):
             estate.seam.record(on=False)
             estate.forget()
     assert not failed, "\n".join(failed)
+
+
+def test_everyday_tests_try_each_fault_and_each_kind_of_operation():
+    tried = choosing.tried()
+    split = {
+        course.name: choosing.split(place, tried[course.name])
+        for place, course in enumerate(COURSES)
+    }
+    everyday = [each for some, _ in split.values() for each in some]
+    assert all(some for some, _ in split.values())
+    assert {way for _, _, way in everyday} == {way.value for way in Fault}
+    assert len(everyday) <= 0.25 * sum(map(len, tried.values()))
+    for name, (some, others) in split.items():
+        assert sorted([*some, *others]) == sorted(tried[name])
 
 
 def test_a_call_beside_the_seam_is_found(estate):

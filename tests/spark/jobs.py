@@ -1,0 +1,41 @@
+"""Spark's jobs as the control plane calls them, in the tests' session: none starts a JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from metering.models import Reconciliation, RollupRun
+from metering.services.spark import Job, ReconcileJob, Say, read_report
+from spark_usage.jobs import reconcile, rollup
+from spark_usage.progress import Progress
+from tests.spark.runs import arguments_for
+
+
+def rollup_in(spark: SparkSession) -> Job:
+    """What `run_spark` does in a process of its own."""
+
+    def run(row: RollupRun, manifest: Path, output: Path, say: Say) -> dict[str, Any]:
+        say("in the session of the tests")
+        arguments = arguments_for(manifest, output, row.pk, row.day)
+        rollup.rollup(spark, arguments, Progress(spark.sparkContext.statusTracker(), rollup.STAGES))
+        return read_report(output)
+
+    return run
+
+
+def reconcile_in(spark: SparkSession) -> ReconcileJob:
+    """What `run_reconcile` does in a process of its own."""
+
+    def run(
+        row: Reconciliation, manifest: Path, log: Path, output: Path, say: Say
+    ) -> dict[str, Any]:
+        say("in the session of the tests")
+        arguments = arguments_for(manifest, output, row.pk, row.day, log)
+        progress = Progress(spark.sparkContext.statusTracker(), reconcile.STAGES)
+        reconcile.reconcile(spark, arguments, progress)
+        return read_report(output)
+
+    return run
