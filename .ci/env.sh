@@ -8,6 +8,8 @@ export PATH="$root/.tools/bin:$PATH"
 export UV_PROJECT_ENVIRONMENT="$root/.venv"
 export UV_PYTHON_DOWNLOADS=never # the machine's Python, checked by set-up, and no other
 export CARGO_TERM_PROGRESS_WHEN=never
+# A process that writes no bytecode compiles all that it imports: seconds for each of hundreds.
+unset PYTHONDONTWRITEBYTECODE
 unset VIRTUAL_ENV PYTHONPATH # another project's environment must not leak into this one
 
 # A rustup proxy on PATH finds its toolchains in the home folder. With another home folder (a CI
@@ -38,6 +40,30 @@ stage() {
   printf '==> %s: done in %d s\n' "$name" $((SECONDS - begin))
 }
 
+# reuse NAME PATH... -- COMMAND...: a stage that is not run again while all files below the paths,
+# and these scripts, are as they were when it passed. For checks alone: tests always run.
+reuse() {
+  local name=$1 paths=(.ci) passed state
+  passed=.tools/passed/${name//[^a-z]/-}
+  shift
+  while [ "$1" != -- ]; do
+    paths+=("$1")
+    shift
+  done
+  shift
+  # Without an answer of git there is nothing to compare with, and the stage runs.
+  state=$(git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" | sort -z \
+    | xargs -0 sha256sum | sha256sum) || state=
+  if [ -n "$state" ] && [ "$(cat "$passed" 2>/dev/null)" = "$state" ]; then
+    printf '\n==> %s: reused, it passed with the same files in %s\n' "$name" "${paths[*]}"
+    return
+  fi
+  rm -f "$passed"
+  stage "$name" "$@"
+  mkdir -p "${passed%/*}"
+  if [ -n "$state" ]; then printf '%s\n' "$state" >"$passed"; fi
+}
+
 # begin NAME COMMAND...: the command runs beside what follows, until `end NAME`. It writes a log of
 # its own, which is shown if it fails.
 begin() {
@@ -54,19 +80,25 @@ end() {
   return "$status"
 }
 
-# together NAME COMMAND... -- COMMAND...: two at once; what the first one says is shown after the
-# second one. Ends when both have, and fails if either does.
+# together [NAME COMMAND... --]... COMMAND...: all at once; what the named ones say is shown after
+# the last one. Ends when all have, and fails if one does.
 together() {
-  local name=$1 first=() status=0
-  shift
-  while [ "$1" != -- ]; do
-    first+=("$1")
+  local names=() name words=() status=0
+  while [[ " $* " == *" -- "* ]]; do
+    name=$1 words=()
     shift
+    while [ "$1" != -- ]; do
+      words+=("$1")
+      shift
+    done
+    shift
+    begin "$name" "${words[@]}"
+    names+=("$name")
   done
-  shift
-  begin "$name" "${first[@]}"
   ("$@") || status=$?
-  if end "$name"; then cat ".tools/$name.log"; else status=1; fi
+  for name in "${names[@]}"; do
+    if end "$name"; then cat ".tools/$name.log"; else status=1; fi
+  done
   return "$status"
 }
 
