@@ -171,7 +171,7 @@ class Pusher:
                 "queue.buffering.max.kbytes": 32 << 10,
                 "max.in.flight.requests.per.connection": 100,
                 "request.timeout.ms": 500,
-                "message.timeout.ms": 20_000,
+                "message.timeout.ms": 5_000,
                 "retry.backoff.ms": 10,
             }
         )

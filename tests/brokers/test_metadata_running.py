@@ -201,12 +201,16 @@ def listed(settings):
     """The topics that a user sees; None where it is not let in."""
     errors: list[KafkaError] = []
     admin = AdminClient({**settings, "error_cb": errors.append})
-    try:
-        return set(admin.list_topics(timeout=2).topics)
-    except KafkaException:
-        admin.poll(0)
-        assert any(e.code() == KafkaError._AUTHENTICATION for e in errors), errors
-        return None
+    for _ in range(PATIENCE_S):
+        try:
+            return set(admin.list_topics(timeout=1).topics)
+        except KafkaException:
+            # It has not answered yet, or the client tries again and again to log in.
+            admin.poll(0)
+            if any(e.code() == KafkaError._AUTHENTICATION for e in errors):
+                return None
+    message = f"no answer within {PATIENCE_S} s: {errors}"
+    raise AssertionError(message)
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -84,7 +84,7 @@ def test_age_that_cannot_be_read_in_time_is_unknown(access, topic, name, monkeyp
     commit(access, name, {(topic, 0): 0})
     # As if all the time had gone into the offsets.
     monkeypatch.setattr("provisioning.kafka.worker.groups.first_timestamps", lambda *_: {})
-    found = describe_groups(access, [name], timeout_s=1.0)[0]
+    found = describe_groups(access, [name])[0]
     assert lags(found) == {(topic, 0): (1, None)}
     assert found["lag_seconds"] is None
 
@@ -152,7 +152,7 @@ def test_looking_at_an_unknown_topic_creates_none(access, name):
     with pytest.raises(UnknownPartitionError):
         produce_one(access, name, NewRecord(value=b"x"))
     with access.admin() as admin:
-        assert name not in admin.list_topics(timeout=5).topics
+        assert name not in admin.list_topics(timeout=60).topics
 
 
 def test_a_broker_that_is_not_there_is_unavailable():

@@ -5,7 +5,6 @@ import gc
 import socket
 import struct
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -242,11 +241,9 @@ def test_a_worker_that_hangs_is_ended_by_its_time(workers):
         host, port = silent.getsockname()
         connection = Connection(f"{host}:{port}", PASSWORD)
         with closing(workers._server.fork(connection)) as worker:
-            # The call itself would give up after five seconds.
+            # The call itself would give up after five seconds, and say so in an answer.
             send_request(worker.socket, Request(connection, "list_group_names", (), {}, 0.2))
-            began = time.monotonic()
             assert receive_answer(worker.socket) is None
-            assert time.monotonic() - began < 5.0
 
 
 def test_a_worker_that_is_asked_nothing_ends_and_another_takes_its_place(remote):
