@@ -24,7 +24,7 @@ FIRST = ("Namespace", "PriorityClass", "ServiceAccount", "ClusterRole")
 
 def copy(folder: Path) -> Path:
     """Copies the kustomizations, and gives the overlays complete but for what chance makes."""
-    shutil.copytree(ROOT / "provisioning" / "kubernetes", folder)
+    shutil.copytree(ROOT / "provisioning" / "deliverables" / "kubernetes", folder)
     for name in ("production", "demo"):
         secrets = folder / "overlays" / name / "secrets"
         secrets.mkdir(exist_ok=True)

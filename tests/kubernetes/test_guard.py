@@ -12,7 +12,9 @@ from tests.kubernetes.client import MERGE, Client
 
 pytestmark = pytest.mark.full
 
-GUARD = Path(__file__).parents[2] / "provisioning" / "kubernetes" / "base" / "guard"
+GUARD = (
+    Path(__file__).parents[2] / "provisioning" / "deliverables" / "kubernetes" / "base" / "guard"
+)
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 SYSTEM = "freshet-system"
 HEALTH = f"/api/v1/namespaces/{SYSTEM}/configmaps/freshet-health"
