@@ -209,18 +209,19 @@ async fn controller_acts_only_in_its_own_term() {
     let (one, two) = (broker(&metadata).await, broker(&metadata).await);
     assert_eq!(metadata.controller().await.unwrap(), None);
     let first = metadata.claim_controller(one, None).await.unwrap();
+    assert_eq!(first.incarnation(), one.incarnation);
     assert_eq!(metadata.claim_controller(two, None).await, Err(ClusterError::Deposed));
-    metadata.allocate_producer_ids(Some(first), 1).await.unwrap();
+    metadata.allocate_producer_ids(Some(first.fence()), 1).await.unwrap();
     let observed = metadata.controller().await.unwrap().unwrap();
     assert_eq!((observed.record.term, observed.record.incarnation), (1, one.incarnation));
     let second = metadata.claim_controller(two, Some(&observed)).await.unwrap();
-    let late = metadata.allocate_producer_ids(Some(first), 1).await;
+    let late = metadata.allocate_producer_ids(Some(first.fence()), 1).await;
     assert_eq!(late, Err(ClusterError::Deposed));
     // The broker itself is still live, and may run again.
     metadata.allocate_producer_ids(Some(one), 1).await.unwrap();
-    metadata.allocate_producer_ids(Some(second), 1).await.unwrap();
+    metadata.allocate_producer_ids(Some(second.fence()), 1).await.unwrap();
     let observed = metadata.controller().await.unwrap().unwrap();
-    metadata.claim_controller(first, Some(&observed)).await.unwrap();
+    metadata.claim_controller(first.fence(), Some(&observed)).await.unwrap();
     assert_eq!(metadata.controller().await.unwrap().unwrap().record.term, 3);
 }
 

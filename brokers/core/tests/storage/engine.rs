@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freshet_core::engine::{Engine, StartError};
 use freshet_core::ids::{PartitionId, TopicId};
 use freshet_core::lane::LaneError;
+use freshet_core::metadata::cluster::ClusterError;
 use freshet_core::metadata::schema::IncarnationState;
 use freshet_core::partition::Partition;
 use freshet_core::records::{BatchBuilder, ValidatedBatch};
@@ -292,4 +293,18 @@ async fn a_start_shows_the_leaders_and_epochs_under_which_it_serves() {
         }
         engine.stop().await;
     }
+}
+
+#[tokio::test]
+async fn the_term_of_an_only_broker_is_its_incarnations() {
+    let cluster = Cluster::new();
+    let first = cluster.start().await;
+    assert_eq!(first.term().incarnation(), first.incarnation);
+    assert_eq!(Some(first.term().fence()), first.fence());
+    first.metadata.allocate_producer_ids(Some(first.term().fence()), 1).await.unwrap();
+    let second = cluster.start().await;
+    assert_ne!(second.term(), first.term());
+    second.metadata.allocate_producer_ids(Some(second.term().fence()), 1).await.unwrap();
+    let late = first.metadata.allocate_producer_ids(Some(first.term().fence()), 1).await;
+    assert_eq!(late, Err(ClusterError::Fenced(first.incarnation)));
 }

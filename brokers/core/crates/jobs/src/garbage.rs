@@ -16,6 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{JobContext, JobError};
+use freshet_metadata::cluster::Term;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::{LaneError, LanePaths, METERED, REMOVED};
 use freshet_storage::rules::Rule;
@@ -37,15 +38,15 @@ pub trait Remains: Send + Sync {
     fn deleted_before(&self, before_ms: i64) -> BTreeSet<TopicId>;
 
     /// Forgets an incarnation that has ended.
-    async fn forget_incarnation(&self, incarnation: Incarnation) -> Result<(), String>;
+    async fn forget_incarnation(&self, term: Term, incarnation: Incarnation) -> Result<(), String>;
 
     /// Forgets that topics were deleted.
-    async fn forget_deleted(&self, topics: BTreeSet<TopicId>) -> Result<(), String>;
+    async fn forget_deleted(&self, term: Term, topics: BTreeSet<TopicId>) -> Result<(), String>;
 }
 
 /// Remembers what the last round found.
-#[derive(Default)]
 pub struct Garbage {
+    term: Term,
     /// For how long a lane waits for the meter; none: until it comes.
     unmetered_kept: Option<Duration>,
     /// Files of lanes that nobody needs, unless somebody is about to publish them.
@@ -55,9 +56,15 @@ pub struct Garbage {
 }
 
 impl Garbage {
-    /// Before the first round.
-    pub fn new(unmetered_kept: Option<Duration>) -> Self {
-        Self { unmetered_kept, ..Self::default() }
+    /// Before the first round of a term.
+    pub fn new(term: Term, unmetered_kept: Option<Duration>) -> Self {
+        Self {
+            term,
+            unmetered_kept,
+            rests: BTreeSet::new(),
+            empty_lanes: BTreeSet::new(),
+            gone_topics: BTreeSet::new(),
+        }
     }
 
     /// One round.
@@ -76,7 +83,8 @@ impl Garbage {
         let empty = self.empty_lanes(context, remains).await?;
         for incarnation in self.empty_lanes.intersection(&empty) {
             take_away(context, *incarnation).await?;
-            remains.forget_incarnation(*incarnation).await.map_err(JobError::Metadata)?;
+            let forgotten = remains.forget_incarnation(self.term, *incarnation).await;
+            forgotten.map_err(JobError::Metadata)?;
             tracing::info!(lane = incarnation.0, "removed what was left of a lane");
         }
         self.empty_lanes = empty;
@@ -86,7 +94,7 @@ impl Garbage {
         self.gone_topics = gone;
         if !forgotten.is_empty() {
             check_token(context).await?;
-            remains.forget_deleted(forgotten).await.map_err(JobError::Metadata)?;
+            remains.forget_deleted(self.term, forgotten).await.map_err(JobError::Metadata)?;
         }
         Ok(())
     }
@@ -105,7 +113,7 @@ impl Garbage {
             context.clock.now_ms().saturating_sub(kept_ms)
         });
         for (incarnation, ended_at_ms) in remains.ended() {
-            if incarnation >= context.incarnation {
+            if incarnation >= self.term.incarnation() {
                 continue;
             }
             let goes = |name: &str| known.contains(&(incarnation, name.to_owned()));

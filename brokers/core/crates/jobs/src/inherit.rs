@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::garbage::Remains;
 use super::split::{FILES_AT_ONCE, Splitter};
 use super::{JobContext, JobError};
 use freshet_storage::lane::heads::Head;
@@ -37,8 +36,6 @@ pub struct Inherited {
     pub lanes: Vec<DeadLane>,
     /// How extents are shortened.
     pub trimmer: Arc<dyn ExtentTrimmer>,
-    /// What the metadata store says of the dead.
-    pub remains: Arc<dyn Remains>,
 }
 
 impl Inherited {

@@ -1,4 +1,6 @@
-//! Background work of one incarnation: splitting ended lane files, retention, and sweeping.
+//! Background work: jobs of a broker on what it leads ([`BrokerJobs`]: splitting ended lane files,
+//! retention, rewriting) and jobs of the whole cluster ([`ClusterJobs`]: sweeping, garbage), which
+//! only whoever has a [`freshet_metadata::cluster::Term`] can start.
 //!
 //! Jobs work beside each other; manifests they change one at a time (`publish`). Each deletes last,
 //! and only after it has looked again that it may.
@@ -6,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use freshet_partition::Sources;
@@ -21,6 +23,8 @@ use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_world::env::store::{ObjectStore, StoreError};
 use freshet_world::env::{Clock, Disk};
 
+mod broker;
+mod cluster;
 pub mod compact;
 pub mod deletion;
 pub mod garbage;
@@ -34,6 +38,9 @@ mod rewrite;
 mod rounds;
 pub mod split;
 pub mod sweep;
+
+pub use broker::BrokerJobs;
+pub use cluster::ClusterJobs;
 
 /// A failed put is tried again after this long, doubling up to [`RETRY_AFTER_MAX`].
 const RETRY_AFTER_FIRST: Duration = Duration::from_millis(100);
@@ -177,111 +184,22 @@ impl Default for JobSettings {
     }
 }
 
-/// Runs all jobs until the instance ends.
-pub async fn run(
-    context: Arc<JobContext>,
-    topics: Arc<dyn TopicFacts>,
-    inherited: inherit::Inherited,
-    settings: JobSettings,
-    messages: mpsc::UnboundedReceiver<JobMessage>,
-) {
-    let standing = context.sources.standing.clone();
+/// Runs all jobs until the instance ends: the broker's own, and the cluster's beside them once what
+/// was inherited is settled.
+pub async fn run(own: BrokerJobs, of_cluster: ClusterJobs) {
+    let standing = own.context.sources.standing.clone();
     let work = async {
-        let mut splitter = split::Splitter::new(Arc::clone(&context), settings.split);
-        settle(&inherited, &mut splitter).await;
+        let splitter = own.settle().await;
         tokio::select! {
             biased;
-            () = take_messages(&mut splitter, messages) => {}
-            () = keep_house(&context, topics.as_ref(), inherited.remains.as_ref(), settings) => {}
-            () = rewrite_segments(&context, topics.as_ref(), settings) => {}
+            () = own.run(splitter) => {}
+            () = of_cluster.run() => {}
         }
     };
     tokio::select! {
         biased;
         _ = standing.ended() => {}
         () = work => {}
-    }
-}
-
-/// What cannot wait for other jobs: splitting, and what somebody waits for.
-async fn take_messages(
-    splitter: &mut split::Splitter,
-    messages: mpsc::UnboundedReceiver<JobMessage>,
-) {
-    let context = Arc::clone(splitter.context());
-    let mut inbox = inbox::Inbox::new(messages);
-    while let Some(message) = inbox.take().await {
-        match message {
-            JobMessage::Rolled(file) => {
-                let files = inbox.files_from(file, splitter.settings()).await;
-                split_files(splitter, &files).await;
-            }
-            // Whoever asked may have given up waiting, here and below.
-            JobMessage::DeleteRecords(wanted, done) => {
-                drop(done.send(deletion::delete_records(&context, &wanted).await));
-            }
-            JobMessage::Drain(done) => {
-                context.end_turns().await;
-                let _ = done.send(());
-            }
-        }
-    }
-}
-
-/// Retention and sweeping, for ever.
-async fn keep_house(
-    context: &JobContext,
-    topics: &dyn TopicFacts,
-    remains: &dyn garbage::Remains,
-    settings: JobSettings,
-) {
-    let mut sweeper = sweep::Sweeper::default();
-    let mut garbage = garbage::Garbage::new(settings.unmetered_lanes_kept);
-    let mut retention_due = ticks(settings.retention_interval);
-    let mut sweep_due = ticks(settings.sweep_interval);
-    loop {
-        tokio::select! {
-            biased;
-            _ = retention_due.tick() => {
-                report("retention", retention::enforce(context, topics).await);
-            }
-            _ = sweep_due.tick() => {
-                report("sweep", sweeper.sweep(context, topics).await);
-                report("garbage", garbage.collect(context, remains).await);
-            }
-        }
-    }
-}
-
-/// Joining and compaction, for ever.
-async fn rewrite_segments(context: &JobContext, topics: &dyn TopicFacts, settings: JobSettings) {
-    let mut rounds = rounds::Rounds::new(context, settings);
-    let mut due = ticks(settings.rewrite_interval);
-    loop {
-        due.tick().await;
-        report("rewrite", rounds.go_round(topics).await);
-    }
-}
-
-/// Settles the inheritance however often it takes: new segments follow the inherited ones.
-async fn settle(inherited: &inherit::Inherited, splitter: &mut split::Splitter) {
-    let mut wait = RETRY_AFTER_FIRST;
-    while let Err(error) = inherited.settle(splitter).await {
-        report("inherit", Err(error));
-        pause(&mut wait).await;
-    }
-}
-
-/// Splits files however often it takes: they go in the order in which they were written, since a
-/// lane with a file missing between others counts as damaged.
-async fn split_files(splitter: &mut split::Splitter, files: &[RolledFile]) {
-    let mut wait = RETRY_AFTER_FIRST;
-    while let Err(error) = splitter.split_files(files).await {
-        if matches!(error, JobError::Stopping) {
-            return;
-        }
-        report("split", Err(error));
-        pause(&mut wait).await;
     }
 }
 

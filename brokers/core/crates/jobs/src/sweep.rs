@@ -1,25 +1,31 @@
 //! The sweeper: removes objects and manifests that nothing names any more.
 //!
 //! Mark and sweep in two rounds: what was unnamed in two rounds in a row goes, if this incarnation
-//! still owns its lane. It touches only what incarnations up to its own, and epochs up to the
+//! still owns its lane. It touches only what incarnations up to its term's, and epochs up to the
 //! partition's, can have made: what a successor writes is not its to judge. What a put left half
 //! made goes in the same way.
 
 use std::collections::BTreeSet;
 
 use super::{JobContext, JobError, TopicFacts};
+use freshet_metadata::cluster::Term;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::names::ObjectRef;
 use freshet_storage::rules::Rule;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 
 /// Remembers what the last round found unnamed.
-#[derive(Default)]
 pub struct Sweeper {
+    term: Term,
     unnamed: BTreeSet<String>,
 }
 
 impl Sweeper {
+    /// Before the first round of a term.
+    pub fn new(term: Term) -> Self {
+        Self { term, unnamed: BTreeSet::new() }
+    }
+
     /// One round.
     ///
     /// # Errors
@@ -37,7 +43,7 @@ impl Sweeper {
         let spared = context.spared_objects();
         let mut found = survey(context, topics).await?;
         found.named.extend(spared);
-        let mut unnamed = unnamed_objects(context, &found).await?;
+        let mut unnamed = unnamed_objects(context, self.term, &found).await?;
         unnamed.extend(found.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();
         self.unnamed = unnamed;
@@ -123,18 +129,19 @@ fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
 
 async fn unnamed_objects(
     context: &JobContext,
+    term: Term,
     found: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {
         let Ok(incarnation) = folder.parse().map(Incarnation) else { continue };
-        let of_a_successor = incarnation > context.incarnation;
+        let of_a_successor = incarnation > term.incarnation();
         if of_a_successor && context.sources.rules.hold(Rule::CheckBeforeDelete) {
             continue;
         }
         let folder = ObjectRef::folder(&context.cluster, incarnation);
         unnamed.extend(half_made(context, &folder).await?);
-        if found.unreadable && incarnation != context.incarnation {
+        if found.unreadable && incarnation != term.incarnation() {
             continue;
         }
         for name in context.store.list(&folder).await? {

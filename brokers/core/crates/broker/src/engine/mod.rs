@@ -11,7 +11,7 @@ use freshet_configs::BrokerConfig;
 use freshet_coordinator::group::{GroupCoordinator, GroupSettings};
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_jobs::{JobMessage, JobSettings};
-use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence};
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, Term};
 use freshet_metadata::store::MetadataError;
 use freshet_metadata::view::{MetadataView, ViewError};
 use freshet_partition::Sources;
@@ -37,6 +37,7 @@ pub mod groups;
 pub mod shelf;
 mod start;
 pub mod takeover;
+mod topic_jobs;
 pub mod topics;
 
 use freshness::Freshness;
@@ -155,6 +156,7 @@ pub struct Engine {
     /// What was handed to whom.
     pub egress: Arc<EgressMeter>,
     fence: Fence,
+    term: Term,
     freshness: Arc<Freshness>,
     opened: watch::Receiver<u64>,
     jobs: mpsc::UnboundedSender<JobMessage>,
@@ -167,6 +169,11 @@ impl Engine {
     pub fn fence(&self) -> Option<Fence> {
         let guarded = self.settings.rules.hold(freshet_storage::rules::Rule::IncarnationIsLive);
         guarded.then_some(self.fence)
+    }
+
+    /// In which jobs of the cluster are done here.
+    pub fn term(&self) -> Term {
+        self.term
     }
 
     /// Waits for a token check that begins after this call: what is read afterwards is no older

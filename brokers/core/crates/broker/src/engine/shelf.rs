@@ -1,47 +1,15 @@
-//! Topics that are put by: those whose time is over are given up, and those that storage has and
-//! the metadata does not know are put by.
+//! Topics that storage has and the metadata does not know are put by.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
 use super::takeover::{Claim, Estate, sealed_end};
 use super::{StartError, descriptors};
-use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, FoundTopic};
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, FoundTopic, Term};
 use freshet_metadata::schema::{Extent, PartitionRecord, TopicRecord};
-use freshet_metadata::view::{MetadataView, Snapshot};
+use freshet_metadata::view::Snapshot;
 use freshet_storage::cold::ColdError;
 use freshet_wire::ids::{PartitionId, TopicId};
-use freshet_world::env::Clock;
 use freshet_world::env::store::ObjectStore;
-
-/// How often it is looked whether a topic's time is over.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-
-/// Gives up topics whose time to be restored is over, for as long as it runs. A topic of a cluster
-/// that sleeps is given up when it wakes.
-pub async fn purge_when_due(
-    metadata: Arc<ClusterMetadata>,
-    guard: Option<Fence>,
-    view: Arc<MetadataView>,
-    clock: Arc<dyn Clock>,
-) {
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let (shelved, now_ms) = (Arc::clone(&view.snapshot().shelved), clock.now_ms());
-        for (id, topic) in shelved.iter() {
-            if topic.restorable_until_ms.is_none_or(|until_ms| until_ms > now_ms) {
-                continue;
-            }
-            match metadata.purge_topic(guard, *id).await {
-                Ok(purged) => tracing::info!(topic = purged.record.topic.name, "gave up a topic"),
-                // Restored, or given up by somebody else, this moment.
-                Err(ClusterError::UnknownShelvedTopic(_)) => {}
-                Err(error) => tracing::warn!(%id, %error, "a topic is given up later"),
-            }
-        }
-    }
-}
 
 /// What a broker has at its start to find out what the metadata lacks.
 pub struct Adoption<'a> {
@@ -49,6 +17,8 @@ pub struct Adoption<'a> {
     pub metadata: &'a ClusterMetadata,
     /// Who starts.
     pub claim: &'a Claim,
+    /// The right to change what the cluster knows.
+    pub term: Term,
     /// What earlier lanes hold.
     pub estate: &'a Estate,
     /// Where descriptors of topics are.
@@ -67,7 +37,7 @@ impl Adoption<'_> {
     /// # Errors
     /// What the metadata store and the object store say.
     pub async fn adopt(&self, snapshot: &Snapshot) -> Result<bool, StartError> {
-        let guard = Some(self.claim.fence);
+        let guard = Some(self.term.fence());
         let mut written = false;
         let mut unknown = BTreeMap::new();
         for (id, indexes) in on_storage(self.estate) {
@@ -116,7 +86,7 @@ impl Adoption<'_> {
     }
 
     async fn shelve(&self, topic: TopicRecord) -> Result<bool, StartError> {
-        let guard = Some(self.claim.fence);
+        let guard = Some(self.term.fence());
         let record = |index| self.partition(PartitionId::new(topic.id, index));
         let partitions = (0..topic.partitions).map(record).collect();
         let (id, internal) = (topic.id, topic.internal);

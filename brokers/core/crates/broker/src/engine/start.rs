@@ -13,12 +13,13 @@ use super::descriptors::Descriptors;
 use super::estate::Heir;
 use super::freshness::Freshness;
 use super::takeover::{Claim, Claimant};
+use super::topic_jobs::TopicJobs;
 use super::topics::{TopicKeeper, ViewedTopics};
 use super::{Engine, EngineSettings, StartError, groups, shelf};
 use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
-use freshet_jobs::{JobContext, JobMessage};
-use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Fence};
+use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
+use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Term};
 use freshet_metadata::schema::ClusterRecord;
 use freshet_metadata::store::{MetadataStore, ScopedStore};
 use freshet_metadata::view::{Follower, MetadataView};
@@ -33,7 +34,6 @@ use freshet_storage::lane::queue::Lane;
 use freshet_storage::lane::reader::LaneReader;
 use freshet_storage::lane::writer::WriterParts;
 use freshet_storage::lane::{LaneError, LanePaths};
-use freshet_storage::rules::Rule;
 use freshet_storage::standing::Standing;
 use freshet_storage::usage::EgressMeter;
 use freshet_world::env::Environment;
@@ -55,7 +55,9 @@ impl Engine {
         let (lane, writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
         let (changes, opened) = watch::channel(0);
         let keeper = Arc::new(taken.topic_keeper(changes));
+        let term = taken.term();
         let groups = groups::start(&environment, &settings, &taken.view, &taken.partitions, &lane);
+        groups.expire_in(term);
         let load_groups = groups::loader(&groups, &taken.view);
         // Before anything is loaded: what is deleted later, it sees.
         let forget = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
@@ -63,23 +65,25 @@ impl Engine {
         let egress = Arc::new(EgressMeter::default());
         let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
-        let inherited = Inherited {
-            lanes: taken.dead_lanes.clone(),
-            trimmer: Arc::clone(&keeper) as Arc<_>,
-            remains: Arc::clone(&keeper) as Arc<_>,
-        };
+        let inherited =
+            Inherited { lanes: taken.dead_lanes.clone(), trimmer: Arc::clone(&keeper) as Arc<_> };
         let configs = BrokerConfigs::new(Arc::clone(&taken.view), settings.configs.clone());
-        let facts = ViewedTopics { view: Arc::clone(&taken.view), configs };
-        let run_jobs =
-            freshet_jobs::run(context, Arc::new(facts), inherited, settings.jobs, messages);
+        let topics = Arc::new(ViewedTopics { view: Arc::clone(&taken.view), configs });
+        let cluster_jobs = ClusterJobs {
+            term,
+            context: Arc::clone(&context),
+            topics: Arc::clone(&topics) as Arc<_>,
+            remains: Arc::clone(&keeper) as Arc<_>,
+            settings: settings.jobs,
+        };
+        let own_jobs = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
+        let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
         // They compute for long at a time: clients are answered meanwhile.
         let run_jobs = watched(taken.standing.clone(), run_jobs.boxed()).boxed();
         let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
         let descriptors = taken.descriptors(&settings);
         let standing = taken.standing.clone();
-        let guarded = settings.rules.hold(Rule::IncarnationIsLive);
-        let guard = guarded.then_some(taken.claim.fence);
-        let purge = taken.purge_when_due(guard, &environment);
+        let topic_jobs = taken.topic_jobs(term, &environment, &settings);
         let spawn = |task| spawn(standing.clone(), task);
         let tasks = vec![
             writer,
@@ -89,9 +93,9 @@ impl Engine {
             spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
             spawn(freshness.clone().run(Arc::clone(&taken.claim.token)).boxed()),
             spawn(forget.boxed()),
-            spawn(sweep_topics(Arc::clone(&taken.metadata), guard).boxed()),
+            spawn(topic_jobs.clone().sweep().boxed()),
             spawn(descriptors.run().boxed()),
-            spawn(purge.boxed()),
+            spawn(topic_jobs.purge_when_due().boxed()),
         ];
         let record = taken.cluster;
         tracing::info!(incarnation = taken.claim.incarnation.0, "leading");
@@ -110,6 +114,7 @@ impl Engine {
             groups,
             egress,
             fence: taken.claim.fence,
+            term,
             freshness,
             opened,
             jobs,
@@ -163,6 +168,7 @@ impl TakenOver {
         let adoption = shelf::Adoption {
             metadata: &metadata,
             claim: &claim,
+            term: Term::of_only_broker(claim.fence),
             estate: &estate,
             store: objects.as_ref(),
             cluster: &settings.cluster,
@@ -226,13 +232,24 @@ impl TakenOver {
         Ok(freshet_storage::lane::writer::start(parts).await?)
     }
 
-    fn purge_when_due(
+    /// Jobs of the cluster are this broker's, as long as it is the only one.
+    fn term(&self) -> Term {
+        Term::of_only_broker(self.claim.fence)
+    }
+
+    fn topic_jobs(
         &self,
-        guard: Option<Fence>,
+        term: Term,
         environment: &Environment,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let (metadata, view) = (Arc::clone(&self.metadata), Arc::clone(&self.view));
-        shelf::purge_when_due(metadata, guard, view, Arc::clone(&environment.clock))
+        settings: &EngineSettings,
+    ) -> TopicJobs {
+        TopicJobs {
+            term,
+            rules: settings.rules,
+            metadata: Arc::clone(&self.metadata),
+            view: Arc::clone(&self.view),
+            clock: Arc::clone(&environment.clock),
+        }
     }
 
     fn descriptors(&self, settings: &EngineSettings) -> Descriptors {
@@ -308,15 +325,6 @@ fn sources(
 async fn follow(follower: Follower, standing: Standing) {
     let error = follower.run().await;
     standing.stand_down(&format!("the view of the metadata ended: {error}"));
-}
-
-/// Removes what is left of topics that were half made or half removed. Nothing waits for it.
-async fn sweep_topics(metadata: Arc<ClusterMetadata>, guard: Option<Fence>) {
-    match metadata.sweep_topics(guard).await {
-        Ok(0) => {}
-        Ok(swept) => tracing::info!(swept, "removed rests of topics"),
-        Err(error) => tracing::warn!(%error, "rests of topics are left to the next start"),
-    }
 }
 
 /// A task whose panic ends the instance: the rest would only seem to live.

@@ -17,7 +17,7 @@ use freshet_jobs::compact::CompactionRules;
 use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::ExtentTrimmer;
 use freshet_jobs::retention::Retention;
-use freshet_metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate};
+use freshet_metadata::cluster::{ClusterMetadata, Fence, PartitionUpdate, Term};
 use freshet_metadata::schema::Stored;
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
@@ -237,13 +237,15 @@ impl Remains for TopicKeeper {
         long_ago.map(|(id, _)| *id).collect()
     }
 
-    async fn forget_incarnation(&self, incarnation: Incarnation) -> Result<(), String> {
-        let forgotten = self.metadata.remove_incarnation(Some(self.fence), incarnation).await;
+    async fn forget_incarnation(&self, term: Term, incarnation: Incarnation) -> Result<(), String> {
+        let guard = Some(term.fence());
+        let forgotten = self.metadata.remove_incarnation(guard, incarnation).await;
         forgotten.map_err(|error| error.to_string())
     }
 
-    async fn forget_deleted(&self, topics: BTreeSet<TopicId>) -> Result<(), String> {
-        let forgotten = self.metadata.forget_deleted_topics(Some(self.fence), topics).await;
+    async fn forget_deleted(&self, term: Term, topics: BTreeSet<TopicId>) -> Result<(), String> {
+        let guard = Some(term.fence());
+        let forgotten = self.metadata.forget_deleted_topics(guard, topics).await;
         forgotten.map_err(|error| error.to_string())
     }
 }

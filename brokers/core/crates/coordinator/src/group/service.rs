@@ -15,8 +15,8 @@ mod timer;
 mod writes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kafka_protocol::ResponseError;
@@ -32,6 +32,7 @@ use super::offsets::Offsets;
 use super::settings::GroupSettings;
 use super::state::{Group, GroupState};
 use crate::{CoordinatorLog, partition_for};
+use freshet_metadata::cluster::Term;
 use freshet_world::env::{Clock, Randomness};
 pub use load::LoadSummary;
 pub use removal::DeletedTopics;
@@ -58,6 +59,8 @@ struct Inner {
     deadlines: Mutex<Deadlines<TimerKey>>,
     /// The earliest deadline came forward.
     deadlines_changed: Notify,
+    /// Without it nothing expires.
+    term: OnceLock<Term>,
     next_number: AtomicU64,
     closed: CancellationToken,
 }
@@ -267,11 +270,22 @@ impl GroupCoordinator {
             partitions: (0..partition_count).map(partition).collect(),
             deadlines: Mutex::new(Deadlines::default()),
             deadlines_changed: Notify::new(),
+            term: OnceLock::new(),
             next_number: AtomicU64::new(1),
             closed: CancellationToken::new(),
         });
         tokio::spawn(Arc::clone(&inner).run_timers());
         Self { inner }
+    }
+
+    /// From now on offsets and groups expire in every partition that is loaded: a job of the
+    /// cluster, which whoever has the term does. A coordinator without one expires nothing.
+    pub fn expire_in(&self, term: Term) {
+        if self.inner.term.set(term).is_err() {
+            return;
+        }
+        let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
+        (0..count).for_each(|index| self.inner.schedule_expiry(index));
     }
 
     /// The partition of `__consumer_offsets` that holds the group.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ClusterError, ClusterMetadata, Fence, MetadataError, Transaction, as_read, compare_absent,
-    compare_revision, delete, put,
+    ClusterError, ClusterMetadata, Fence, MetadataError, Term, Transaction, as_read,
+    compare_absent, compare_revision, delete, put,
 };
 use crate::schema::keys::INCARNATIONS;
 use crate::schema::{
@@ -235,7 +235,7 @@ impl ClusterMetadata {
     }
 
     /// Makes the caller controller in the term behind the one that it observed (none: the first).
-    /// Gives the fence to act with as controller.
+    /// Gives the term to act in as controller.
     ///
     /// # Errors
     /// [`ClusterError::Deposed`] where another was elected meanwhile, [`ClusterError::Fenced`]
@@ -244,7 +244,7 @@ impl ClusterMetadata {
         &self,
         fence: Fence,
         observed: Option<&Stored<ControllerTerm>>,
-    ) -> Result<Fence, ClusterError> {
+    ) -> Result<Term, ClusterError> {
         let term = observed.map_or(0, |stored| stored.record.term);
         let term = term.checked_add(1).ok_or(ClusterError::Exhausted("term"))?;
         let record = ControllerTerm { term, incarnation: fence.incarnation };
@@ -254,7 +254,7 @@ impl ClusterMetadata {
         // Not with the term of an earlier office.
         let fence = Fence { term_revision: None, ..fence };
         match self.commit(Some(fence), transaction).await {
-            Ok(revision) => Ok(Fence { term_revision: Some(revision), ..fence }),
+            Ok(revision) => Ok(Term::of_controller(fence, revision)),
             Err(ClusterError::Store(MetadataError::Conflict { .. })) => Err(ClusterError::Deposed),
             Err(error) => Err(error),
         }

@@ -23,6 +23,7 @@ mod partitions;
 mod quotas;
 mod settings;
 mod shelf;
+mod term;
 mod topics;
 
 pub use access::USER_BYTES_MAX;
@@ -31,6 +32,7 @@ pub use partitions::{PartitionUpdate, Updated};
 pub use quotas::{QuotaChanges, QuotaRefusal, check_quotas};
 pub use settings::{ClusterFacts, PRODUCER_ID_BLOCK};
 pub use shelf::FoundTopic;
+pub use term::Term;
 pub use topics::{ConfigChanges, NewTopic, PARTITIONS_PER_TOPIC_MAX};
 
 /// The most bytes of a stored record.
