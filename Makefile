@@ -48,8 +48,8 @@ rehearsal: ## MINUTES=<n>: back up, write for that long, lose all but storage, r
 
 SEEDS ?= 10000
 sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints what they did
-	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --workspace --no-default-features \
-	  --features sim --test simulation -- --nocapture seeds
+	@FRESHET_SIM_SEEDS=$(SEEDS) cargo test --quiet --locked $(manifest) --workspace \
+	  --test simulation -- --nocapture seeds
 
 EXAMPLES ?= 20
 fuzz: ## EXAMPLES=<n>: every boundary of the REST interface, and n requests of each kind drawn

@@ -21,12 +21,10 @@ SHOWN = re.compile(r"\buse (?:self::|crate::)?(\w+)::(?:\w+::)*(\{[^}]*\}|\w+)")
 
 
 def crate_of(path: PurePosixPath) -> str | None:
-    """The crate whose source a file is, by its folder's name; `core` is the root package."""
+    """The crate whose source a file is, by its folder's name."""
     if path.suffix != ".rs" or not path.is_relative_to(ENGINE):
         return None
     parts = path.relative_to(ENGINE).parts
-    if parts[0] == "src":
-        return "core"
     return parts[1] if parts[0] == "crates" and parts[2] == "src" else None
 
 

@@ -186,7 +186,7 @@ def test_a_broken_rule_is_found(rule, path, text):
         (tidy.function_complaints, "a.py", LONG_FUNCTION.replace("    x = 1\n", "", 1)),
         (tidy.go_complaints, "a.go", LONG_GO_FUNCTION.replace("\tx()\n", "", 1)),
         (tidy.go_complaints, "provisioning/deliverables/terraform/internal/provider/a.go", PLUGIN),
-        (tidy.rust_complaints, "python.rs", "//! x\nuse pyo3::prelude::*;"),
+        (tidy.rust_complaints, f"{tidy.BINDING}/src/a.rs", "//! x\nuse pyo3::prelude::*;"),
         (tidy.rust_complaints, "a.rs", "//! x\nselect! {\n    biased;\n    a = b => {}\n}"),
     ],
 )

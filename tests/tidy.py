@@ -57,6 +57,7 @@ MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(?:work|root|home|Users|tmp)/")
 
 MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CHANGELOG_VERSION = re.compile(r"## (\d+\.\d+\.\d+) \((unreleased|\d{4}-\d{2}-\d{2})\)")
+BINDING = PurePosixPath("brokers/core/crates/python")
 BIASED_SELECT = re.compile(r"\bselect!\s*\{\s*(\S+)")
 
 
@@ -128,8 +129,8 @@ def rust_complaints(path: PurePosixPath, text: str) -> Iterator[str]:
         if match.group(1) != "biased;":
             number = text.count("\n", 0, match.start()) + 1
             yield f"{path}:{number}: `select!` without `biased;`: its choice would be random"
-    if "pyo3::" in text and path.name != "python.rs" and path.parent.name != "python":
-        yield f"{path}: knows Python, which only python.rs and what is below it may"
+    if "pyo3::" in text and not path.is_relative_to(BINDING):
+        yield f"{path}: knows Python, which only the crate `python` may"
 
 
 def go_complaints(path: PurePosixPath, text: str) -> Iterator[str]:

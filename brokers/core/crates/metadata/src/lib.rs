@@ -8,6 +8,8 @@
 
 pub mod cell;
 pub mod cluster;
+#[cfg(any(test, feature = "sim"))]
+pub mod conformance;
 pub mod names;
 #[cfg(any(test, feature = "sim"))]
 pub mod samples;

@@ -4,6 +4,7 @@
 //! Each host has a runtime of its own on a paused clock. The world steps the hosts millisecond by
 //! millisecond; a host that is not stepped is paused, one whose runtime is dropped has crashed.
 
+pub mod conformance;
 pub mod disk;
 pub mod faults;
 pub mod network;

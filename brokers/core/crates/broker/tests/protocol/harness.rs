@@ -1,0 +1,309 @@
+//! A broker under test and a client that speaks raw protocol.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use freshet_access::principal::Principal;
+use freshet_access::sasl::Mechanism;
+use freshet_access::types::{ScramCredential, ScramMechanism};
+use freshet_broker::engine::{Engine, EngineSettings};
+use freshet_broker::handlers::{
+    Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext,
+};
+use freshet_broker::server::dispatch::KafkaService;
+use freshet_broker::server::links::KafkaLinks;
+use freshet_broker::server::{Server, ServerLimits};
+use freshet_link::{self as link, LinkError, LinkSecret, LinkedClient};
+use freshet_metadata::SqliteStore;
+use freshet_metadata::store::MetadataStore;
+use freshet_s3::open_world;
+use freshet_wire::records::BatchBuilder;
+use freshet_world::env::store::ObjectStore;
+use freshet_world::env::{Environment, Listener, Stream};
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use kafka_protocol::messages::{
+    ApiKey, CreateTopicsRequest, MetadataRequest, ProduceRequest, RequestHeader, ResponseHeader,
+    TopicName,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What the broker tells clients to connect to.
+pub const HOST: &str = "broker.test";
+pub const PORT: u16 = 9092;
+/// Clients come from here.
+pub const ADDRESS: [u8; 4] = [10, 1, 2, 3];
+
+/// Accepts the streams that a test makes.
+struct Streams(mpsc::UnboundedReceiver<DuplexStream>);
+
+#[async_trait]
+impl Listener for Streams {
+    async fn accept(&mut self) -> std::io::Result<(Box<dyn Stream>, SocketAddr)> {
+        match self.0.recv().await {
+            Some(stream) => Ok((Box::new(stream), SocketAddr::from((ADDRESS, 50_000)))),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], PORT))
+    }
+}
+
+/// Puts something before an object store.
+pub type BeforeBucket = fn(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>;
+
+/// How a broker under test is set up.
+#[derive(Default)]
+pub struct Setup {
+    pub settings: BrokerSettings,
+    pub sasl_mechanisms: Vec<Mechanism>,
+    pub limits: ServerLimits,
+    /// Memory for the newest batches, where it is not the default.
+    pub hot_bytes: Option<usize>,
+    /// What stands before the object store.
+    pub before_bucket: Option<BeforeBucket>,
+}
+
+/// A broker under test.
+pub struct TestBroker {
+    pub engine: Arc<Engine>,
+    broker: Arc<Broker>,
+    pub server: Arc<Server>,
+    connect: mpsc::UnboundedSender<DuplexStream>,
+    connect_link: mpsc::UnboundedSender<DuplexStream>,
+    _serving: [AbortOnDropHandle<()>; 2],
+    _folder: tempfile::TempDir,
+}
+
+impl TestBroker {
+    pub async fn start() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub async fn with(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
+        let mut settings = EngineSettings::new("test");
+        settings.offsets_partitions = 2;
+        settings.groups.initial_rebalance_delay_ms = 0;
+        settings.hot_bytes = setup.hot_bytes.unwrap_or(settings.hot_bytes);
+        let mut environment = environment(folder.path());
+        if let Some(before) = setup.before_bucket {
+            environment.bucket = before(environment.bucket);
+        }
+        let engine = Engine::start(environment, store, settings).await.unwrap();
+        let broker = Broker::new(Arc::clone(&engine), setup.settings);
+        let facts = listener(setup.sasl_mechanisms);
+        let server = Server::new(setup.limits, engine.standing.clone());
+        let (connect, streams) = mpsc::unbounded_channel();
+        let service = KafkaService::new(Arc::clone(&broker), facts);
+        let clients = Arc::clone(&server).run(Box::new(Streams(streams)), service);
+        let (connect_link, streams) = mpsc::unbounded_channel();
+        let links = KafkaLinks::new(Arc::clone(&broker), link_secret());
+        let links = Arc::clone(&server).run_links(Box::new(Streams(streams)), links);
+        let serving = [tokio::spawn(clients), tokio::spawn(links)].map(AbortOnDropHandle::new);
+        Self { engine, broker, server, connect, connect_link, _serving: serving, _folder: folder }
+    }
+
+    /// A connection to the listener for gateways.
+    pub fn link(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect_link.send(theirs).unwrap();
+        ours
+    }
+
+    /// A client as a gateway forwards it.
+    pub async fn linked(&self, client: &LinkedClient) -> Result<Client, LinkError> {
+        let mut stream = self.link();
+        let randomness = self.engine.environment.randomness.as_ref();
+        link::open(&mut stream, &link_secret(), randomness, client).await?;
+        Ok(Client { stream, next_correlation_id: 1, name: "tests" })
+    }
+
+    pub fn client(&self) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect.send(theirs).unwrap();
+        Client { stream: ours, next_correlation_id: 1, name: "tests" }
+    }
+
+    /// The circumstances of a request, for handlers that are called directly.
+    pub fn context(&self, api_version: i16) -> RequestContext {
+        let (broker, listener) = (Arc::clone(&self.broker), Arc::new(listener(Vec::new())));
+        let client =
+            ClientFacts::new(broker, listener, Principal::anonymous(), IpAddr::from(ADDRESS));
+        RequestContext::new(Arc::new(client), text("tests"), api_version)
+    }
+
+    /// Makes a user that can authenticate.
+    pub async fn add_user(&self, name: &str, password: &str) {
+        let randomness = self.engine.environment.randomness.as_ref();
+        for mechanism in [ScramMechanism::Sha256, ScramMechanism::Sha512] {
+            let credential =
+                ScramCredential::from_password(password, mechanism, 4096, randomness).unwrap();
+            let metadata = &self.engine.metadata;
+            let revision = metadata.set_scram(None, name, mechanism, credential).await.unwrap();
+            self.engine.view.wait_for(revision).await.unwrap();
+        }
+    }
+}
+
+/// What gateways of a broker under test know.
+pub fn link_secret() -> LinkSecret {
+    LinkSecret::new(&[7; 32]).unwrap()
+}
+
+fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {
+    ListenerFacts {
+        name: "test".to_owned(),
+        advertised_host: HOST.to_owned(),
+        advertised_port: PORT,
+        sasl_mechanisms,
+    }
+}
+
+fn environment(folder: &Path) -> Environment {
+    let (dfs, bucket) = (folder.join("dfs"), folder.join("bucket"));
+    open_world(&dfs, bucket.to_str().unwrap()).unwrap()
+}
+
+/// A client of a broker under test.
+pub struct Client {
+    stream: DuplexStream,
+    next_correlation_id: i32,
+    pub name: &'static str,
+}
+
+impl Client {
+    /// Sends a request; gives its correlation id.
+    pub async fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
+        let correlation_id = self.next_correlation_id;
+        self.next_correlation_id += 1;
+        let api = ApiKey::try_from(R::KEY).unwrap();
+        let header = RequestHeader::default()
+            .with_request_api_key(R::KEY)
+            .with_request_api_version(version)
+            .with_correlation_id(correlation_id)
+            .with_client_id(Some(StrBytes::from_static_str(self.name)));
+        let mut frame = BytesMut::new();
+        header.encode(&mut frame, api.request_header_version(version)).unwrap();
+        request.encode(&mut frame, version).unwrap();
+        self.send_frame(&frame).await;
+        correlation_id
+    }
+
+    pub async fn send_frame(&mut self, frame: &[u8]) {
+        let mut bytes = BytesMut::with_capacity(4 + frame.len());
+        bytes.put_u32(u32::try_from(frame.len()).unwrap());
+        bytes.put_slice(frame);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    pub async fn receive_frame(&mut self) -> Bytes {
+        let length = self.stream.read_u32().await.unwrap();
+        let mut frame = vec![0; length as usize];
+        self.stream.read_exact(&mut frame).await.unwrap();
+        frame.into()
+    }
+
+    /// Receives the answer to the request of this correlation id, which must be the next.
+    pub async fn receive<R: Request>(&mut self, version: i16, correlation_id: i32) -> R::Response {
+        let mut frame = self.receive_frame().await;
+        let header_version = R::Response::header_version(version);
+        let header = ResponseHeader::decode(&mut frame, header_version).unwrap();
+        assert_eq!(header.correlation_id, correlation_id, "answers leave in order");
+        let response = R::Response::decode(&mut frame, version).unwrap();
+        assert!(!frame.has_remaining(), "bytes follow the response");
+        response
+    }
+
+    pub async fn call<R: Request>(&mut self, version: i16, request: R) -> R::Response {
+        let correlation_id = self.send(version, &request).await;
+        self.receive::<R>(version, correlation_id).await
+    }
+
+    /// Waits until the broker has closed the connection, without an answer.
+    pub async fn is_closed(&mut self) {
+        assert_eq!(self.stream.read(&mut [0]).await.unwrap_or(0), 0, "an answer came");
+    }
+
+    /// Waits for an answer, or for the end of the connection; tells which.
+    pub async fn was_answered(&mut self) -> bool {
+        self.stream.read(&mut [0]).await.unwrap_or(0) > 0
+    }
+
+    /// Creates a topic; gives its id.
+    pub async fn create_topic(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        configs: &[(&str, &str)],
+    ) -> uuid::Uuid {
+        let configs = configs.iter().map(|(name, value)| {
+            CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))
+        });
+        let topic = CreatableTopic::default()
+            .with_name(topic_name(name))
+            .with_num_partitions(partitions)
+            .with_replication_factor(3)
+            .with_configs(configs.collect());
+        let request = CreateTopicsRequest::default().with_topics(vec![topic]);
+        let response = self.call(7, request.with_timeout_ms(10_000)).await;
+        assert_eq!(response.topics[0].error_code, 0, "{:?}", response.topics[0].error_message);
+        response.topics[0].topic_id
+    }
+
+    /// Produces one batch; gives error code and base offset.
+    pub async fn produce(&mut self, topic: &str, partition: i32, batch: Bytes) -> (i16, i64) {
+        let request = produce_request(topic, partition, batch);
+        let response = self.call(9, request).await;
+        let answer = &response.responses[0].partition_responses[0];
+        (answer.error_code, answer.base_offset)
+    }
+
+    /// Metadata of some topics.
+    pub async fn metadata(
+        &mut self,
+        topics: &[&str],
+    ) -> kafka_protocol::messages::MetadataResponse {
+        let topics = topics
+            .iter()
+            .map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name))))
+            .collect();
+        let request = MetadataRequest::default()
+            .with_topics(Some(topics))
+            .with_allow_auto_topic_creation(false);
+        self.call(12, request).await
+    }
+}
+
+pub fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+pub fn topic_name(name: &str) -> TopicName {
+    TopicName(text(name))
+}
+
+/// A batch of these values.
+pub fn batch(values: &[&str]) -> Bytes {
+    let empty = BatchBuilder::new(0);
+    let records = values.iter().zip(1_700_000_000_000..);
+    records.fold(empty, |batch, (value, at)| batch.record(at, None, Some(value.as_bytes()))).build()
+}
+
+/// A request with one batch.
+pub fn produce_request(topic: &str, partition: i32, batch: Bytes) -> ProduceRequest {
+    let data = PartitionProduceData::default().with_index(partition).with_records(Some(batch));
+    let topic =
+        TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![data]);
+    ProduceRequest::default().with_acks(-1).with_timeout_ms(10_000).with_topic_data(vec![topic])
+}

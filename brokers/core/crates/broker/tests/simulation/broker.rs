@@ -1,0 +1,273 @@
+//! A simulated broker: the real engine on one host, reached through messages that are lost when it
+//! dies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use freshet_broker::engine::{Engine, EngineSettings};
+use freshet_coordinator::group::{OffsetCommitRequest, OffsetFetchRequest, OffsetToCommit};
+use freshet_jobs::JobSettings;
+use freshet_jobs::deletion::DeleteBefore;
+use freshet_metadata::cluster::NewTopic;
+use freshet_metadata::names::is_internal_topic;
+use freshet_metadata::store::MetadataStore;
+use freshet_partition::Partition;
+use freshet_partition::read::ReadError;
+use freshet_storage::cache::blocks::ReadSettings;
+use freshet_storage::lane::writer::LaneSettings;
+use freshet_storage::rules::{Rule, Rules};
+use freshet_wire::ids::PartitionId;
+use freshet_wire::records::{StoredBatch, ValidatedBatch};
+use freshet_world::env::Environment;
+use freshet_world::sim::disk::HostId;
+use kafka_protocol::ResponseError;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a client asks.
+pub enum Ask {
+    /// Append a batch.
+    Produce { topic: String, index: i32, batch: bytes::Bytes },
+    /// Read from an offset.
+    Fetch { topic: String, index: i32, offset: i64 },
+    /// Where the partition ends, no older than the question.
+    Latest { topic: String, index: i32 },
+    /// Commit an offset of a group.
+    Commit { group: String, topic: String, index: i32, offset: i64 },
+    /// Which offset is committed, no older than the question; -1 where none is.
+    Committed { group: String, topic: String, index: i32 },
+    /// Which topics exist.
+    Topics,
+    /// Make a topic.
+    Create { topic: String, partitions: i32, configs: &'static [(&'static str, &'static str)] },
+    /// Delete the records before an offset.
+    DeleteBefore { topic: String, index: i32, offset: i64 },
+    /// Where the partition starts, no older than the question.
+    Earliest { topic: String, index: i32 },
+}
+
+/// What a client is told.
+pub enum Answer {
+    /// Offset of the first record.
+    Acked(i64),
+    /// Batches; the reader was served from segments.
+    Read {
+        batches: Vec<StoredBatch>,
+        from_segments: bool,
+    },
+    /// The end.
+    End(i64),
+    /// It is done.
+    Created,
+    Topics(Vec<String>),
+    Failed(ResponseError),
+}
+
+/// A question with its way back.
+pub struct Envelope {
+    pub ask: Ask,
+    pub reply: oneshot::Sender<Answer>,
+}
+
+/// What is known of a broker from outside.
+#[derive(Default)]
+pub struct Status {
+    pub leading: AtomicBool,
+    pub ended: AtomicBool,
+    pub reason: Mutex<String>,
+    /// What a reader of a lane found damaged.
+    pub damage: Mutex<Option<String>>,
+}
+
+/// A broker as clients and the keeper see it.
+#[derive(Clone)]
+pub struct BrokerHandle {
+    pub host: HostId,
+    pub mailbox: mpsc::UnboundedSender<Envelope>,
+    pub stop: Arc<tokio::sync::Notify>,
+    pub status: Arc<Status>,
+}
+
+pub fn settings(rules: Rules, jobs: JobSettings) -> EngineSettings {
+    // Blocks in memory would hide what was deleted, or written over.
+    let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
+    let block_bytes = if hides { 96 << 10 } else { 0 };
+    // Files are used again while slow reads of them are under way, and all is read off them.
+    let reads_files = !rules.hold(Rule::ForgetBeforeReuse);
+    let (roll_after_ms, hot_bytes) = if reads_files { (40, 0) } else { (150, 2 << 10) };
+    EngineSettings {
+        lane: LaneSettings {
+            file_bytes_first: 16 << 10,
+            file_bytes_max: 32 << 10,
+            roll_after: Duration::from_millis(roll_after_ms),
+            write_bytes_max: 16 << 10,
+            ..LaneSettings::default()
+        },
+        hot_bytes,
+        reads: ReadSettings { block_bytes, ..ReadSettings::default() },
+        jobs,
+        offsets_partitions: 2,
+        rules,
+        ..EngineSettings::new("sim")
+    }
+}
+
+/// Runs a broker until it stands down, is stopped, or its host dies.
+pub async fn run(
+    environment: Environment,
+    store: Arc<dyn MetadataStore>,
+    (rules, jobs): (Rules, JobSettings),
+    mut mailbox: mpsc::UnboundedReceiver<Envelope>,
+    stop: Arc<tokio::sync::Notify>,
+    status: Arc<Status>,
+) {
+    match Engine::start(environment, store, settings(rules, jobs)).await {
+        Ok(engine) => {
+            let offline = engine.partitions.offline();
+            *status.reason.lock() =
+                offline.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            status.leading.store(true, Ordering::Relaxed);
+            loop {
+                tokio::select! {
+                    biased;
+                    reason = engine.standing.ended() => {
+                        *status.reason.lock() = reason.to_string();
+                        break;
+                    }
+                    () = stop.notified() => engine.stop().await,
+                    envelope = mailbox.recv() => {
+                        let Some(envelope) = envelope else { break };
+                        tokio::spawn(answer(Arc::clone(&engine), Arc::clone(&status), envelope));
+                    }
+                }
+            }
+        }
+        Err(error) => *status.reason.lock() = format!("did not start: {error}"),
+    }
+    status.ended.store(true, Ordering::Relaxed);
+}
+
+async fn answer(engine: Arc<Engine>, status: Arc<Status>, envelope: Envelope) {
+    let outcome = serve(&engine, &status, envelope.ask).await;
+    // The client may have given up waiting.
+    let _ = envelope.reply.send(outcome.unwrap_or_else(Answer::Failed));
+}
+
+fn find(engine: &Engine, topic: &str, index: i32) -> Result<Arc<Partition>, ResponseError> {
+    let topics = engine.view.topics();
+    let topic = topics.by_name(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let id = PartitionId::new(topic.record.id, index);
+    engine.partitions.get(id).ok_or(ResponseError::NotLeaderOrFollower)
+}
+
+async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer, ResponseError> {
+    match ask {
+        Ask::Produce { topic, index, batch } => {
+            let partition = find(engine, &topic, index)?;
+            let pinned = batch.len();
+            let batch = ValidatedBatch::trusted(batch).map_err(|_| ResponseError::InvalidRecord)?;
+            let principal = Arc::from("User:sim");
+            let staged = partition.stage(&engine.lane, batch, &principal, pinned)?;
+            partition.durable(staged.end_offset).await?;
+            Ok(Answer::Acked(staged.base_offset))
+        }
+        Ask::Fetch { topic, index, offset } => {
+            let partition = find(engine, &topic, index)?;
+            let from_segments = offset < partition.manifest().covered_end;
+            let mut read = partition.read(offset, 8 << 10, true).await;
+            if matches!(read, Err(ReadError::OutOfRange(_))) {
+                engine.fresh().await?;
+                read = partition.read(offset, 8 << 10, true).await;
+            }
+            if let Err(ReadError::Storage(what)) = &read
+                && what.starts_with("lane")
+                && what.contains("damaged")
+            {
+                // Whoever asked may have given up waiting.
+                *status.damage.lock() = Some(what.clone());
+            }
+            let batches = read.map_err(|error| error.code())?.batches().collect();
+            Ok(Answer::Read { batches, from_segments })
+        }
+        Ask::Latest { topic, index } => {
+            let partition = find(engine, &topic, index)?;
+            engine.fresh().await?;
+            Ok(Answer::End(partition.bounds().end))
+        }
+        Ask::Commit { group, topic, index, offset } => {
+            commit(engine, group, topic, index, offset).await
+        }
+        Ask::Committed { group, topic, index } => committed(engine, group, &topic, index).await,
+        Ask::Topics => {
+            let topics = engine.view.topics();
+            Ok(Answer::Topics(topics.iter().map(|topic| topic.record.name.clone()).collect()))
+        }
+        Ask::DeleteBefore { topic, index, offset } => {
+            let partition = find(engine, &topic, index)?.id();
+            engine.delete_records(vec![DeleteBefore { partition, offset }]).await?;
+            Ok(Answer::Created)
+        }
+        Ask::Earliest { topic, index } => {
+            let partition = find(engine, &topic, index)?;
+            engine.fresh().await?;
+            Ok(Answer::End(partition.bounds().log_start))
+        }
+        Ask::Create { topic, partitions, configs } => {
+            let new = NewTopic {
+                name: topic.clone(),
+                partitions,
+                replication_factor: 1,
+                internal: is_internal_topic(&topic),
+                configs: configs
+                    .iter()
+                    .map(|(key, value)| ((*key).into(), (*value).into()))
+                    .collect(),
+                leader: Some(engine.incarnation),
+            };
+            let created = engine.metadata.create_topic(engine.fence(), &new).await;
+            let created = created.map_err(|_| ResponseError::UnknownServerError)?;
+            engine.wait_open(created.record.id, created.record.partitions).await;
+            Ok(Answer::Created)
+        }
+    }
+}
+
+async fn commit(
+    engine: &Engine,
+    group: String,
+    topic: String,
+    index: i32,
+    offset: i64,
+) -> Result<Answer, ResponseError> {
+    let offset =
+        OffsetToCommit { topic, partition: index, offset, leader_epoch: -1, metadata: None };
+    let request = OffsetCommitRequest {
+        api_version: 2,
+        group_id: group,
+        member_id: String::new(),
+        instance_id: None,
+        generation: -1,
+        retention_time_ms: -1,
+        offsets: vec![offset],
+    };
+    match engine.groups.commit_offsets(request).await?[0] {
+        Some(error) => Err(error),
+        None => Ok(Answer::Created),
+    }
+}
+
+async fn committed(
+    engine: &Engine,
+    group: String,
+    topic: &str,
+    index: i32,
+) -> Result<Answer, ResponseError> {
+    let request = OffsetFetchRequest { group_id: group, topics: None, require_stable: false };
+    let fetched = engine.groups.fetch_offsets(request).await?;
+    engine.fresh().await?;
+    let offsets = fetched.iter().filter(|fetched| fetched.topic == topic);
+    let mut offsets = offsets.flat_map(|fetched| &fetched.partitions);
+    let offset = offsets.find(|offset| offset.partition == index);
+    Ok(Answer::End(offset.map_or(-1, |offset| offset.offset)))
+}

@@ -1,0 +1,166 @@
+//! What goes wrong, and how often.
+
+use std::time::Duration;
+
+use freshet_jobs::JobSettings;
+use freshet_jobs::split::SplitSettings;
+use freshet_storage::rules::Rule;
+use freshet_world::sim::faults::DiskFaults;
+
+use super::metadata::MetadataFaults;
+
+/// Several lane files at once, batch by batch, into many objects.
+const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, large_batch_bytes: 0 };
+
+/// One kind of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The broker dies; another starts.
+    Crash,
+    /// The broker is paused, a successor starts, the broker goes on unaware.
+    Zombie,
+    /// The broker dies and the file server loses what was not synced.
+    PowerLoss,
+    /// The file server restarts under a living broker.
+    ServerRestart,
+    /// The broker stops cleanly and another starts.
+    CleanStop,
+    /// The disk is full for a while.
+    DiskFull,
+    /// The object store is full for a while, so that nothing can be put.
+    BucketFull,
+    /// Everything dies and the metadata store comes back from a backup.
+    RestoredMetadata,
+    /// Two successors start at once.
+    Race,
+    /// A byte of a block that was durable flips, and the broker dies.
+    Rot,
+    /// The meter has recorded all of the lanes whose records are split: brokers may remove them.
+    Metered,
+}
+
+/// A mixture of troubles.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// What happens, each as likely as it stands here often.
+    pub troubles: Vec<Trouble>,
+    pub disk: DiskFaults,
+    pub metadata: MetadataFaults,
+    /// How long trouble lasts, in ms.
+    pub trouble_ms: u64,
+    /// A trouble starts at most this long after the last, in ms.
+    pub pause_ms_max: u64,
+    /// How often, of a thousand times, clients ask an older broker.
+    pub stale_per_mille: u64,
+    /// How often jobs run, and how they split; brokers have the one and the other in turn.
+    pub jobs: [JobSettings; 2],
+}
+
+impl Profile {
+    /// All troubles.
+    pub fn everything() -> Self {
+        use Trouble::*;
+        let jobs = JobSettings {
+            retention_interval: Duration::from_millis(140),
+            sweep_interval: Duration::from_millis(120),
+            rewrite_interval: Duration::from_millis(130),
+            ..JobSettings::default()
+        };
+        Self {
+            troubles: vec![
+                Crash,
+                Crash,
+                Zombie,
+                Zombie,
+                Zombie,
+                PowerLoss,
+                PowerLoss,
+                ServerRestart,
+                CleanStop,
+                DiskFull,
+                BucketFull,
+                RestoredMetadata,
+                Race,
+                Metered,
+                Metered,
+            ],
+            disk: DiskFaults {
+                failed_write: 2,
+                failed_sync: 2,
+                slow: 10,
+                stale_look_up: 100,
+                full: 1,
+            },
+            metadata: MetadataFaults { unavailable: 5, unknown: 5 },
+            trouble_ms: 1500,
+            pause_ms_max: 250,
+            stale_per_mille: 250,
+            jobs: [jobs, JobSettings { split: SPLITS_SEVERAL, ..jobs }],
+        }
+    }
+
+    /// The troubles in which a rule matters.
+    pub fn against(rule: Rule) -> Self {
+        use Trouble::*;
+        let (troubles, disk) = match rule {
+            Rule::SyncBeforeAck | Rule::SealUnsureBlocks => {
+                (vec![PowerLoss, Crash, Zombie], DiskFaults { slow: 30, ..DiskFaults::none() })
+            }
+            Rule::UnknownMeansStop => (
+                vec![PowerLoss, Crash],
+                DiskFaults { failed_sync: 30, failed_write: 10, slow: 10, ..DiskFaults::none() },
+            ),
+            Rule::GapIsDamage => (vec![Rot, Crash], DiskFaults::none()),
+            Rule::IncarnationIsLive => (vec![Zombie], DiskFaults::none()),
+            Rule::ScanStorageAtStart => {
+                (vec![RestoredMetadata, Crash, Metered], DiskFaults::none())
+            }
+            Rule::InstallBeforeUse => {
+                (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
+            Rule::SpareNewObjects => {
+                (vec![BucketFull], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
+            Rule::ForgetBeforeReuse => {
+                (vec![Metered], DiskFaults { slow: 60, ..DiskFaults::none() })
+            }
+            Rule::CountWhatIsDue => (vec![Crash], DiskFaults::none()),
+            Rule::CheckBeforeDelete => {
+                (vec![Zombie, Zombie, Zombie, Crash], DiskFaults { slow: 20, ..DiskFaults::none() })
+            }
+            _ => (vec![Zombie, Crash], DiskFaults { slow: 30, ..DiskFaults::none() }),
+        };
+        let everything = Self::everything();
+        let trouble_ms = match rule {
+            Rule::IncarnationIsLive => 300,
+            // Long enough for many rounds of the sweeper, in one of which a zombie is caught.
+            Rule::CheckBeforeDelete => 6000,
+            // Long enough for files that are used again.
+            Rule::CountWhatIsDue | Rule::ForgetBeforeReuse => 4000,
+            _ => everything.trouble_ms,
+        };
+        let jobs = match rule {
+            // A zombie that writes anything finds out at once: the sweeper has to be faster.
+            Rule::CheckBeforeDelete => JobSettings {
+                retention_interval: Duration::from_secs(3600),
+                sweep_interval: Duration::from_millis(10),
+                rewrite_interval: Duration::from_secs(3600),
+                ..everything.jobs[0]
+            },
+            _ => everything.jobs[0],
+        };
+        let pause_ms_max =
+            if rule == Rule::CountWhatIsDue { 2000 } else { everything.pause_ms_max };
+        let stale_per_mille =
+            if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
+        Self {
+            troubles,
+            disk,
+            metadata: MetadataFaults::default(),
+            trouble_ms,
+            pause_ms_max,
+            stale_per_mille,
+            jobs: [jobs; 2],
+        }
+    }
+}

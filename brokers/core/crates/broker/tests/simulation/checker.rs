@@ -1,0 +1,223 @@
+//! What clients were told, held against what the log says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freshet_wire::records::StoredBatch;
+
+/// Topic and partition number.
+pub type Place = (String, i32);
+
+/// Records of one batch, unpacked.
+const UNPACKED_BYTES_MAX: usize = 1 << 20;
+
+/// Follows every ack and every read.
+#[derive(Default)]
+pub struct Checker {
+    /// What was acked, by place and offset.
+    acked: BTreeMap<(Place, i64), String>,
+    /// What anybody ever read, by place and offset.
+    observed: BTreeMap<(Place, i64), String>,
+    /// Where each partition ended at least, as clients know it.
+    ends: BTreeMap<Place, i64>,
+    /// Before which offset records were deleted: what was asked, and what was acked.
+    trims: BTreeMap<Place, (i64, i64)>,
+    pub violations: Vec<String>,
+}
+
+/// The header in which a record of a table says what it is: its value may be none.
+pub const NAME: &str = "name";
+/// Keys of a table.
+const KEYS: u64 = 5;
+/// One of so many records of a table is a tombstone.
+const TOMBSTONE_EVERY: u64 = 4;
+
+/// Offset and value of each record of a batch; of a table's records, what they are called.
+pub fn records(batch: &StoredBatch) -> Vec<(i64, String)> {
+    let records = batch.records(UNPACKED_BYTES_MAX).expect("a served batch unpacks");
+    records
+        .map(|record| {
+            let record = record.expect("a served batch unpacks");
+            let name = record.headers.into_iter().find(|(key, _)| key == NAME);
+            let value = name.map_or(record.value, |(_, name)| name);
+            let value = value.expect("the workload writes values");
+            (record.offset, String::from_utf8(value.to_vec()).expect("the workload writes text"))
+        })
+        .collect()
+}
+
+fn parts(value: &str) -> (&str, u64) {
+    let (producer, sequence) = value.split_once('#').expect("the workload's form");
+    (producer, sequence.parse().expect("the workload's form"))
+}
+
+/// The key under which a record stands in a table.
+pub fn key_of(value: &str) -> String {
+    format!("k{}", parts(value).1 % KEYS)
+}
+
+/// Whether a record of a table has no value.
+pub fn is_tombstone(value: &str) -> bool {
+    parts(value).1 % TOMBSTONE_EVERY == 3
+}
+
+/// What of a partition's log may go, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// Everything stays, but what DeleteRecords was asked to delete.
+    All,
+    /// The newest record of each key stays.
+    NewestOfKey,
+    /// The newest bytes stay.
+    Bytes(usize),
+}
+
+/// The whole log of a partition, read when all was quiet.
+pub struct FinalLog {
+    pub keeping: Keeping,
+    /// Where it starts.
+    pub start: i64,
+    /// Bytes of its batches.
+    pub bytes: usize,
+    pub records: Vec<(i64, String)>,
+}
+
+impl Checker {
+    pub fn violate(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    /// A producer was told that its records start at `base_offset`.
+    pub fn acked(&mut self, place: &Place, base_offset: i64, values: &[String]) {
+        for (offset, value) in (base_offset..).zip(values) {
+            if let Some(other) = self.acked.insert((place.clone(), offset), value.clone())
+                && other != *value
+            {
+                self.violate(format!("{place:?} {offset}: acked for {other} and for {value}"));
+            }
+            self.agree(place, offset, value);
+        }
+        let end = base_offset + values.len() as i64;
+        let known = self.ends.entry(place.clone()).or_insert(0);
+        *known = (*known).max(end);
+    }
+
+    /// Somebody read a record.
+    pub fn observed(&mut self, place: &Place, offset: i64, value: &str) {
+        self.observed.insert((place.clone(), offset), value.to_owned());
+        self.agree(place, offset, value);
+        let known = self.ends.entry(place.clone()).or_insert(0);
+        *known = (*known).max(offset + 1);
+    }
+
+    /// Whoever spoke of this offset spoke of the same record.
+    fn agree(&mut self, place: &Place, offset: i64, value: &str) {
+        let key = (place.clone(), offset);
+        for other in [self.acked.get(&key), self.observed.get(&key)].into_iter().flatten() {
+            if other != value {
+                let what = format!("{place:?} {offset}: both {other} and {value}");
+                self.violations.push(what);
+                return;
+            }
+        }
+    }
+
+    /// Where a partition ends at least.
+    pub fn known_end(&self, place: &Place) -> i64 {
+        self.ends.get(place).copied().unwrap_or(0)
+    }
+
+    /// Somebody asks that records before an offset be deleted.
+    pub fn trim_asked(&mut self, place: &Place, offset: i64) {
+        let (asked, _) = self.trims.entry(place.clone()).or_default();
+        *asked = (*asked).max(offset);
+    }
+
+    /// The answer was that they are.
+    pub fn trim_acked(&mut self, place: &Place, offset: i64) {
+        let (_, acked) = self.trims.entry(place.clone()).or_default();
+        *acked = (*acked).max(offset);
+    }
+
+    /// Before which offset records may be gone because somebody asked for it.
+    pub fn trimmed_at_most(&self, place: &Place) -> i64 {
+        self.trims.get(place).map_or(0, |(asked, _)| *asked)
+    }
+
+    pub fn acked_count(&self) -> usize {
+        self.acked.len()
+    }
+
+    /// Holds the whole log of a partition against everything said before.
+    pub fn conclude(&mut self, place: &Place, log: &FinalLog) {
+        self.starts_where_it_may(place, log);
+        let by_offset: BTreeMap<i64, &String> =
+            log.records.iter().map(|(offset, value)| (*offset, value)).collect();
+        let said: BTreeMap<i64, String> = self
+            .acked
+            .iter()
+            .chain(&self.observed)
+            .filter(|((at, offset), _)| at == place && *offset >= log.start)
+            .map(|((_, offset), value)| (*offset, value.clone()))
+            .collect();
+        for (offset, value) in &said {
+            match by_offset.get(offset) {
+                Some(found) if *found == value => {}
+                Some(found) => {
+                    self.violate(format!("{place:?} {offset}: was {value}, is {found}"));
+                }
+                None if log.keeping == Keeping::NewestOfKey
+                    && may_be_compacted(*offset, value, &said) => {}
+                None => self.violate(format!("{place:?} {offset}: {value} is lost")),
+            }
+        }
+        self.no_duplicates_and_in_order(place, log);
+    }
+
+    fn starts_where_it_may(&mut self, place: &Place, log: &FinalLog) {
+        let (asked, acked) = self.trims.get(place).copied().unwrap_or_default();
+        let start = log.start;
+        if start < acked {
+            self.violate(format!("{place:?} starts at {start}, and was deleted before {acked}"));
+        }
+        match log.keeping {
+            Keeping::All if start > asked => {
+                self.violate(format!("{place:?} starts at {start}, nobody deleted past {asked}"));
+            }
+            Keeping::Bytes(kept) if start > 0 && log.bytes < kept => {
+                let bytes = log.bytes;
+                self.violate(format!("{place:?} keeps {bytes} bytes, and should {kept}"));
+            }
+            Keeping::NewestOfKey if start > 0 => {
+                self.violate(format!("{place:?} is compacted, and starts at {start}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn no_duplicates_and_in_order(&mut self, place: &Place, log: &FinalLog) {
+        let mut seen = BTreeSet::new();
+        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut due = log.start;
+        for (offset, value) in &log.records {
+            if *offset != due && log.keeping != Keeping::NewestOfKey {
+                self.violate(format!("{place:?}: offset {due} is missing before {offset}"));
+            }
+            due = offset + 1;
+            if !seen.insert(value) {
+                self.violate(format!("{place:?} {offset}: {value} is there twice"));
+            }
+            let (producer, sequence) = parts(value);
+            if let Some(before) = last.insert(producer, sequence)
+                && before >= sequence
+            {
+                self.violate(format!("{place:?} {offset}: {value} comes after {before}"));
+            }
+        }
+    }
+}
+
+/// Compaction takes out what a later record of the same key supersedes, and tombstones.
+fn may_be_compacted(offset: i64, value: &str, said: &BTreeMap<i64, String>) -> bool {
+    let key = key_of(value);
+    is_tombstone(value) || said.range(offset + 1..).any(|(_, later)| key_of(later) == key)
+}

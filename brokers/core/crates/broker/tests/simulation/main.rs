@@ -1,0 +1,196 @@
+//! Deterministic simulation of the real engine: seeded crashes, pauses, zombies, lost and torn
+//! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
+//!
+//! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --workspace --test simulation -- --nocapture
+//! seeds`, or `FRESHET_SIM_SEED=<n>` for one (with `FRESHET_SIM_WITHOUT=<rule>` under the rules and
+//! troubles of that removal). `FRESHET_SIM_RECORD=1` records which seed shows what each removed rule
+//! does.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the harness outside of the simulated world: environment, wall time, progress"
+)]
+
+mod broker;
+mod chaos;
+mod checker;
+mod clients;
+mod metadata;
+mod run;
+
+use std::time::{Duration, Instant};
+
+use freshet_storage::rules::{Rule, Rules};
+
+use chaos::Profile;
+use run::{Outcome, simulate};
+
+/// Wall time that the everyday suite spends on random seeds, in seconds.
+const BUDGET_SECONDS: u64 = 20;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// For a look over many seeds at once: what failed, without stopping.
+fn survey(first: u64, count: u64) {
+    for seed in first..first + count {
+        let outcome = simulate(seed, Rules::full(), &Profile::everything());
+        if let Some(violation) = outcome.violations.first() {
+            println!("{seed}: {violation}");
+        }
+    }
+}
+
+fn report(seed: u64, outcome: &Outcome) {
+    assert!(
+        outcome.violations.is_empty(),
+        "seed {seed} failed (run it again with FRESHET_SIM_SEED={seed}):\n{}\n{}",
+        outcome.violations.join("\n"),
+        outcome.trace.join("\n"),
+    );
+}
+
+#[test]
+fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
+    if let Some(seed) = number("FRESHET_SIM_SEED") {
+        tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
+        let without = std::env::var("FRESHET_SIM_WITHOUT").ok();
+        let rule = Rule::ALL.into_iter().find(|rule| Some(format!("{rule:?}")) == without);
+        let rules = rule.map_or(Rules::full(), Rules::without);
+        let profile = rule.map_or_else(Profile::everything, Profile::against);
+        let outcome = simulate(seed, rules, &profile);
+        println!("{}", outcome.trace.join("\n"));
+        report(seed, &outcome);
+        return;
+    }
+    let first = number("FRESHET_SIM_FIRST_SEED").unwrap_or(1);
+    if let Some(count) = number("FRESHET_SIM_SURVEY") {
+        return survey(first, count);
+    }
+    let count = number("FRESHET_SIM_SEEDS");
+    let budget = Duration::from_secs(number("FRESHET_SIM_SECONDS").unwrap_or(BUDGET_SECONDS));
+    let started = Instant::now();
+    let mut totals = run::Totals::default();
+    for seed in first.. {
+        let done = seed - first;
+        if count.map_or(started.elapsed() >= budget, |count| done >= count) {
+            break;
+        }
+        let outcome = simulate(seed, Rules::full(), &Profile::everything());
+        report(seed, &outcome);
+        totals.add(&outcome.totals);
+        if done % 100 == 99 {
+            println!("{} seeds from {first}: {totals:?}", done + 1);
+        }
+    }
+    println!("{totals:?}");
+    assert!(totals.acked > 0 && totals.takeovers > 0 && totals.split_reads > 0, "{totals:?}");
+    assert!(totals.reused_files > 0, "no block was written over an old one: {totals:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for seed in [3, 11] {
+        let first = simulate(seed, Rules::full(), &Profile::everything());
+        let second = simulate(seed, Rules::full(), &Profile::everything());
+        assert_eq!(first.trace, second.trace, "seed {seed}");
+        assert_eq!(first.totals, second.totals, "seed {seed}");
+    }
+}
+
+/// Every rule is there for a reason: without it some seed fails.
+mod removed_rules {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Seeds that are tried where the recorded one shows nothing any more: a change of the engine
+    /// gives every seed another history.
+    const SEEDS: u64 = 100;
+    /// Seeds that are tried for a record before the rule counts as unnecessary.
+    const SEEDS_FOR_RECORD: u64 = 2000;
+
+    /// Rules and the seeds that show what their removal does, one a line. `make test-all
+    /// PART=engine` writes it.
+    fn file() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/removed_rules.txt")
+    }
+
+    fn recorded() -> BTreeMap<String, u64> {
+        let text = std::fs::read_to_string(file()).expect("the file of recorded seeds");
+        let line = |line: &str| {
+            let (rule, seed) = line.split_once(' ')?;
+            Some((rule.to_owned(), seed.parse().ok()?))
+        };
+        let read = |text| line(text).unwrap_or_else(|| panic!("not a rule and a seed: {text}"));
+        text.lines().map(read).collect()
+    }
+
+    /// One at a time: the tests run beside each other.
+    fn record(rule: Rule, seed: u64) {
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _writing = WRITING.lock().expect("nobody panicked while writing");
+        let mut all = recorded();
+        all.insert(format!("{rule:?}"), seed);
+        all.retain(|name, _| Rule::ALL.iter().any(|rule| format!("{rule:?}") == *name));
+        let text: String = all.iter().map(|(rule, seed)| format!("{rule} {seed}\n")).collect();
+        std::fs::write(file(), text).expect("the file of recorded seeds");
+    }
+
+    fn shows(rule: Rule, seed: u64) -> bool {
+        !simulate(seed, Rules::without(rule), &Profile::against(rule)).violations.is_empty()
+    }
+
+    fn is_found(rule: Rule) {
+        let recording = number("FRESHET_SIM_RECORD").is_some();
+        let found = if recording {
+            let found = (1..=SEEDS_FOR_RECORD).find(|seed| shows(rule, *seed));
+            found.inspect(|seed| record(rule, *seed))
+        } else {
+            let known = recorded().get(&format!("{rule:?}")).copied();
+            assert!(known.is_some(), "no seed is recorded for {rule:?}: make test-all PART=engine");
+            known.into_iter().chain(1..=SEEDS).find(|seed| shows(rule, *seed))
+        };
+        let found = found.unwrap_or_else(|| {
+            panic!(
+                "{rule:?} was removed and no seed failed; `make test-all PART=engine` tries \
+                 {SEEDS_FOR_RECORD} and records which do"
+            )
+        });
+        println!("{rule:?}: seed {found}");
+        report(found, &simulate(found, Rules::full(), &Profile::against(rule)));
+    }
+
+    macro_rules! removals {
+        ($($name:ident: $rule:ident;)*) => {$(
+            #[test]
+            fn $name() {
+                is_found(Rule::$rule);
+            }
+        )*};
+    }
+
+    removals! {
+        ack_before_sync_is_found: SyncBeforeAck;
+        ack_without_token_is_found: TokenBeforeAck;
+        seal_without_fence_is_found: FenceBeforeSeal;
+        seal_without_copies_is_found: SealUnsureBlocks;
+        reading_past_the_sealed_end_is_found: StopAtSealedEnd;
+        taking_a_gap_for_an_end_is_found: GapIsDamage;
+        counting_blocks_of_a_former_life_is_found: CountWhatIsDue;
+        going_on_after_a_failed_sync_is_found: UnknownMeansStop;
+        deleting_without_a_check_is_found: CheckBeforeDelete;
+        using_a_manifest_before_its_install_is_found: InstallBeforeUse;
+        changing_a_manifest_that_counts_no_more_is_found: EditWhatCounts;
+        sweeping_objects_that_are_being_made_is_found: SpareNewObjects;
+        reading_a_file_that_is_used_again_is_found: ForgetBeforeReuse;
+        metadata_writes_of_the_dead_are_found: IncarnationIsLive;
+        stale_answers_to_fresh_reads_are_found: FreshReads;
+        acking_a_duplicate_early_is_found: DuplicateWaits;
+        starting_without_a_scan_is_found: ScanStorageAtStart;
+    }
+}

@@ -1,0 +1,589 @@
+//! One simulation: a cluster, its clients, its troubles, and the verdict.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use freshet_jobs::JobSettings;
+use freshet_metadata::store::{Entry, MetadataStore};
+use freshet_storage::lane::METERED;
+use freshet_storage::lane::block::{Block, BlockHeader, BlockKind, HEADER_BYTES};
+use freshet_storage::rules::Rules;
+use freshet_wire::records::StoredBatch;
+use freshet_world::sim::disk::HostId;
+use freshet_world::sim::faults::DiskFaults;
+use freshet_world::sim::random::Seeded;
+use freshet_world::sim::world::World;
+use kafka_protocol::ResponseError;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::broker::{self, Answer, Ask, BrokerHandle, Envelope, Status};
+use super::chaos::{Profile, Trouble};
+use super::checker::{Checker, FinalLog, Keeping, Place, records};
+use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
+use super::metadata::{MetadataFaults, SimMetadata};
+
+/// A topic of the workload.
+struct SimTopic {
+    name: &'static str,
+    partitions: i32,
+    keeping: Keeping,
+    configs: &'static [(&'static str, &'static str)],
+}
+
+/// What a partition of the topic with little room keeps, in bytes.
+const KEPT_BYTES: usize = 6000;
+
+/// Timestamps of the workload are of 1970.
+const FOR_EVER: &[(&str, &str)] = &[("retention.ms", "-1")];
+
+const TOPICS: [SimTopic; 4] = [
+    SimTopic { name: "orders", partitions: 2, keeping: Keeping::All, configs: FOR_EVER },
+    SimTopic { name: "events", partitions: 1, keeping: Keeping::All, configs: FOR_EVER },
+    SimTopic {
+        name: "table",
+        partitions: 1,
+        keeping: Keeping::NewestOfKey,
+        configs: &[
+            ("cleanup.policy", "compact"),
+            ("min.cleanable.dirty.ratio", "0.2"),
+            ("delete.retention.ms", "300"),
+        ],
+    },
+    SimTopic {
+        name: "capped",
+        partitions: 1,
+        keeping: Keeping::Bytes(KEPT_BYTES),
+        configs: &[("retention.ms", "-1"), ("retention.bytes", "6000")],
+    },
+];
+/// Where groups' offsets are, compacted as in a real cluster.
+const OFFSETS: SimTopic = SimTopic {
+    name: "__consumer_offsets",
+    partitions: 2,
+    keeping: Keeping::NewestOfKey,
+    configs: &[("cleanup.policy", "compact")],
+};
+/// Its records are deleted now and then.
+const TRIMMED: &str = "events";
+const PRODUCERS_EACH: i64 = 2;
+/// Whatever was going on is over after this long without trouble, in ms.
+const QUIET_MS: u64 = 30_000;
+/// Clients go on for so long after the last trouble, in ms.
+const AFTERMATH_MS: u64 = 600;
+/// Brokers that clients may still ask.
+const REMEMBERED: usize = 3;
+
+/// What a simulation did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub acked: u64,
+    pub takeovers: u64,
+    pub split_reads: u64,
+    pub troubles: u64,
+    pub metered: u64,
+    pub reused_files: u64,
+}
+
+impl Totals {
+    pub fn add(&mut self, other: &Self) {
+        self.acked += other.acked;
+        self.takeovers += other.takeovers;
+        self.split_reads += other.split_reads;
+        self.troubles += other.troubles;
+        self.metered += other.metered;
+        self.reused_files += other.reused_files;
+    }
+}
+
+/// The verdict.
+pub struct Outcome {
+    pub violations: Vec<String>,
+    pub trace: Vec<String>,
+    pub totals: Totals,
+}
+
+struct Clients {
+    producers: Vec<Producer>,
+    readers: Vec<Reader>,
+    surveyors: Vec<Surveyor>,
+    committers: Vec<Committer>,
+    trimmer: Trimmer,
+    topic_maker: TopicMaker,
+}
+
+fn places() -> Vec<Place> {
+    let places = TOPICS
+        .iter()
+        .flat_map(|topic| (0..topic.partitions).map(|index| (topic.name.to_owned(), index)));
+    places.collect()
+}
+
+fn keeping(place: &Place) -> Keeping {
+    let topic = TOPICS.iter().find(|topic| topic.name == place.0);
+    topic.expect("places are of these topics").keeping
+}
+
+impl Clients {
+    fn new() -> Self {
+        let places = places();
+        let producer = |number: i64, at: i64, place: &Place| {
+            let table = keeping(place) == Keeping::NewestOfKey;
+            Producer::new(100 * number + at, place.clone(), table)
+        };
+        let producers = (0..PRODUCERS_EACH)
+            .flat_map(|number| (0..).zip(&places).map(move |(at, place)| (number, at, place)))
+            .map(|(number, at, place)| producer(number, at, place))
+            .collect();
+        let reader = |place: &Place| {
+            let may_lose_the_start = matches!(keeping(place), Keeping::Bytes(_));
+            Reader::new(place.clone(), may_lose_the_start)
+        };
+        Self {
+            producers,
+            readers: places.iter().map(reader).collect(),
+            surveyors: places.iter().cloned().map(Surveyor::new).collect(),
+            committers: vec![Committer::new("group-a", places[0].clone())],
+            trimmer: Trimmer::new((TRIMMED.to_owned(), 0)),
+            topic_maker: TopicMaker::default(),
+        }
+    }
+
+    fn step(&mut self, view: &mut View<'_>) {
+        self.producers.iter_mut().for_each(|client| client.step(view));
+        self.readers.iter_mut().for_each(|client| client.step(view));
+        self.surveyors.iter_mut().for_each(|client| client.step(view));
+        self.committers.iter_mut().for_each(|client| client.step(view));
+        self.trimmer.step(view);
+        self.topic_maker.step(view);
+    }
+}
+
+struct Simulation {
+    world: World,
+    metadata: SimMetadata,
+    rules: Rules,
+    jobs: [JobSettings; 2],
+    stale_per_mille: u64,
+    random: Seeded,
+    /// Current one last.
+    brokers: Vec<BrokerHandle>,
+    /// When a paused broker goes on.
+    resumes: Vec<(u64, HostId)>,
+    clients: Clients,
+    checker: Checker,
+    totals: Totals,
+    trace: Vec<String>,
+    backup: Vec<Entry>,
+    full_until_ms: (u64, u64),
+    draining: bool,
+    /// A byte was flipped on purpose.
+    rotted: bool,
+    /// The cluster refused to go on over that damage, as it should.
+    refused: bool,
+}
+
+fn is_lane_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "wal")
+}
+
+/// The blocks of a lane file, with their positions.
+fn blocks_of(bytes: &Bytes) -> Vec<(usize, BlockHeader)> {
+    let mut blocks = Vec::new();
+    let mut position = 0;
+    while position < bytes.len() {
+        let Ok(block) = Block::parse(&bytes.slice(position..)) else { break };
+        blocks.push((position, block.header));
+        position += block.header.span();
+    }
+    blocks
+}
+
+/// Runs one seed to its verdict.
+pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
+    let mut random = Seeded::new(seed);
+    let metadata = SimMetadata::new(random.fork(), MetadataFaults::default());
+    let mut simulation = Simulation {
+        world: World::new(random.next_u64(), DiskFaults::none()),
+        metadata,
+        rules,
+        jobs: profile.jobs,
+        stale_per_mille: profile.stale_per_mille,
+        random,
+        brokers: Vec::new(),
+        resumes: Vec::new(),
+        clients: Clients::new(),
+        checker: Checker::default(),
+        totals: Totals::default(),
+        trace: Vec::new(),
+        backup: Vec::new(),
+        full_until_ms: (0, 0),
+        draining: false,
+        rotted: false,
+        refused: false,
+    };
+    simulation.set_up();
+    simulation.live_through(profile);
+    simulation.calm_down();
+    simulation.conclude();
+    simulation.totals.reused_files = simulation.world.disk.reused_files();
+    Outcome {
+        violations: simulation.checker.violations,
+        trace: simulation.trace,
+        totals: simulation.totals,
+    }
+}
+
+impl Simulation {
+    fn note(&mut self, what: impl std::fmt::Display) {
+        self.trace.push(format!("{:6} {what}", self.world.now_ms()));
+    }
+
+    fn start_broker(&mut self) {
+        let (mailbox, questions) = mpsc::unbounded_channel();
+        let (stop, status) = (Arc::new(Notify::new()), Arc::new(Status::default()));
+        let store: Arc<dyn MetadataStore> = Arc::new(self.metadata.clone());
+        let (rules, on_stop, seen) = (self.rules, Arc::clone(&stop), Arc::clone(&status));
+        let jobs = self.jobs[(self.totals.takeovers % 2) as usize];
+        let host = self.world.start(|_, environment| {
+            broker::run(environment, store, (rules, jobs), questions, on_stop, seen)
+        });
+        self.note(format_args!("start {host}"));
+        self.totals.takeovers += 1;
+        self.brokers.push(BrokerHandle { host, mailbox, stop, status });
+        if self.brokers.len() > REMEMBERED {
+            let oldest = self.brokers.remove(0);
+            self.end_host(oldest.host);
+        }
+    }
+
+    fn end_host(&mut self, host: HostId) {
+        if self.world.is_alive(host) {
+            self.world.crash(host);
+        }
+        self.resumes.retain(|(_, paused)| *paused != host);
+    }
+
+    fn current(&self) -> BrokerHandle {
+        self.brokers.last().expect("there is always a broker").clone()
+    }
+
+    fn is_leading(&self) -> bool {
+        let status = self.current().status;
+        status.leading.load(Ordering::Relaxed) && !status.ended.load(Ordering::Relaxed)
+    }
+
+    /// A millisecond: clients, hosts, and a keeper that replaces what has ended.
+    fn step(&mut self) {
+        let now_ms = self.world.now_ms();
+        let due: Vec<_> = self.resumes.iter().filter(|(at, _)| *at <= now_ms).copied().collect();
+        for (at, host) in due {
+            self.note(format_args!("resume {host}"));
+            self.world.resume(host);
+            self.resumes.retain(|other| *other != (at, host));
+        }
+        self.world.disk.set_full(now_ms < self.full_until_ms.0);
+        self.world.bucket.set_full(now_ms < self.full_until_ms.1);
+        let mut view = View {
+            now_ms,
+            random: &mut self.random,
+            brokers: &self.brokers,
+            checker: &mut self.checker,
+            totals: &mut self.totals,
+            stale_per_mille: self.stale_per_mille,
+            draining: self.draining,
+        };
+        self.clients.step(&mut view);
+        self.world.step();
+        self.keep();
+    }
+
+    fn keep(&mut self) {
+        for broker in &self.brokers {
+            let damage = broker.status.damage.lock().take().filter(|_| !self.rotted);
+            if let Some(damage) = damage {
+                self.checker
+                    .violate(format!("a reader found damage where there is none: {damage}"));
+            }
+        }
+        let ended: Vec<_> = self
+            .brokers
+            .iter()
+            .filter(|broker| broker.status.ended.load(Ordering::Relaxed))
+            .map(|broker| (broker.host, broker.status.reason.lock().clone()))
+            .filter(|(host, _)| self.world.is_alive(*host))
+            .collect();
+        for (host, reason) in ended {
+            self.note(format_args!("ended {host}: {reason}"));
+            self.end_host(host);
+        }
+        if !self.world.is_alive(self.current().host) {
+            self.start_broker();
+        }
+    }
+
+    fn steps(&mut self, count: u64) {
+        for _ in 0..count {
+            self.step();
+        }
+    }
+
+    fn set_up(&mut self) {
+        self.start_broker();
+        for SimTopic { name, partitions, configs, .. } in TOPICS.into_iter().chain([OFFSETS]) {
+            let created = self.ask_until(
+                10_000,
+                |answer| matches!(answer, Answer::Created),
+                || Ask::Create { topic: name.to_owned(), partitions, configs },
+            );
+            assert!(created.is_some(), "{name} was not created: {:?}", self.trace);
+        }
+        self.backup = self.metadata.backup();
+        self.note("set up");
+    }
+
+    /// Asks the current broker until it gives an answer that will do.
+    fn ask_until(
+        &mut self,
+        limit_ms: u64,
+        good: impl Fn(&Answer) -> bool,
+        question: impl Fn() -> Ask,
+    ) -> Option<Answer> {
+        let until = self.world.now_ms() + limit_ms;
+        while self.world.now_ms() < until {
+            let (reply, mut answered) = oneshot::channel();
+            // A broker that is gone leaves the question unanswered.
+            let _ = self.current().mailbox.send(Envelope { ask: question(), reply });
+            for _ in 0..500 {
+                self.world.step();
+                self.keep();
+                match answered.try_recv() {
+                    Ok(answer) if good(&answer) => return Some(answer),
+                    Ok(_) | Err(oneshot::error::TryRecvError::Closed) => break,
+                    Err(oneshot::error::TryRecvError::Empty) => {}
+                }
+            }
+        }
+        None
+    }
+
+    fn live_through(&mut self, profile: &Profile) {
+        self.set_faults(profile.disk, profile.metadata);
+        let until = self.world.now_ms() + profile.trouble_ms;
+        while self.world.now_ms() < until {
+            let pause = self.random.between(5, profile.pause_ms_max);
+            self.steps(pause);
+            let at = self.random.below(profile.troubles.len() as u64);
+            let trouble = profile.troubles[usize::try_from(at).expect("few")];
+            self.note(format_args!("{trouble:?}"));
+            self.totals.troubles += 1;
+            self.cause(trouble);
+        }
+        // What the last trouble leads to, zombies that wake up included, meets clients too.
+        self.steps(AFTERMATH_MS);
+    }
+
+    fn set_faults(&mut self, disk: DiskFaults, metadata: MetadataFaults) {
+        self.world.disk.set_faults(disk);
+        self.world.bucket.set_faults(DiskFaults { stale_look_up: 0, ..disk });
+        self.metadata.set_faults(metadata);
+    }
+
+    fn cause(&mut self, trouble: Trouble) {
+        let current = self.current();
+        let now_ms = self.world.now_ms();
+        match trouble {
+            Trouble::Crash => self.end_host(current.host),
+            Trouble::Zombie => {
+                if self.world.is_alive(current.host) {
+                    self.world.pause(current.host);
+                    let resume = now_ms + self.random.between(20, 500);
+                    self.resumes.push((resume, current.host));
+                }
+                self.start_broker();
+            }
+            Trouble::PowerLoss => {
+                self.end_host(current.host);
+                self.world.disk.restart();
+                self.world.bucket.restart();
+            }
+            Trouble::ServerRestart => self.world.disk.restart(),
+            Trouble::CleanStop => {
+                current.stop.notify_one();
+                let pause = self.random.between(10, 300);
+                self.steps(pause);
+            }
+            Trouble::DiskFull => self.full_until_ms.0 = now_ms + self.random.between(50, 300),
+            Trouble::BucketFull => self.full_until_ms.1 = now_ms + self.random.between(50, 400),
+            Trouble::RestoredMetadata => {
+                for host in self.brokers.iter().map(|broker| broker.host).collect::<Vec<_>>() {
+                    self.end_host(host);
+                }
+                self.metadata.restore(&self.backup);
+                if self.random.chance(300) {
+                    self.backup = self.metadata.backup();
+                }
+            }
+            Trouble::Rot => {
+                self.rot();
+                self.end_host(current.host);
+            }
+            Trouble::Race => {
+                self.start_broker();
+                self.start_broker();
+            }
+            Trouble::Metered => self.meter(),
+        }
+        self.keep();
+    }
+
+    /// Marks every lane of which only indexes are left.
+    fn meter(&mut self) {
+        let files = self.world.disk.durable_files();
+        let lane_of = |path: &Path| path.parent().map(Path::to_owned);
+        let held: BTreeSet<_> =
+            files.keys().filter(|path| is_lane_file(path)).map(|path| lane_of(path)).collect();
+        let split: BTreeSet<_> = files
+            .keys()
+            .filter(|path| path.extension().is_some_and(|extension| extension == "idx"))
+            .map(|path| lane_of(path))
+            .filter(|lane| !held.contains(lane))
+            .collect();
+        for lane in split.into_iter().flatten() {
+            self.totals.metered += 1;
+            self.world.disk.touch(&lane.join(METERED));
+        }
+    }
+
+    /// Flips a byte of a block that a later one of the same file says was durable, once.
+    fn rot(&mut self) {
+        if self.rotted {
+            return;
+        }
+        let files = self.world.disk.durable_files();
+        let mut lanes: Vec<_> = files.iter().filter(|(path, _)| is_lane_file(path)).collect();
+        while let Some((path, bytes)) = lanes.pop() {
+            let blocks = blocks_of(bytes);
+            let last_sure = blocks.iter().map(|(_, header)| header.durable_sequence).max();
+            let sure = blocks
+                .iter()
+                .filter(|(_, header)| last_sure.is_some_and(|sure| header.sequence <= sure));
+            let data: Vec<_> = sure.filter(|(_, header)| header.kind == BlockKind::Data).collect();
+            if let Some((position, header)) = data.last() {
+                let path = path.clone();
+                self.note(format_args!("block {} of {} rots", header.sequence, path.display()));
+                self.world.disk.rot(&path, position + HEADER_BYTES);
+                self.rotted = true;
+                return;
+            }
+        }
+    }
+
+    /// A lane that was damaged on purpose is not sealed where the damage is: nobody starts.
+    fn refuses_damage(&self) -> bool {
+        self.brokers.iter().any(|broker| broker.status.reason.lock().contains("damaged"))
+    }
+
+    /// Trouble ends: everything under way is answered by one broker.
+    fn calm_down(&mut self) {
+        self.set_faults(DiskFaults::none(), MetadataFaults::default());
+        self.full_until_ms = (0, 0);
+        self.draining = true;
+        self.note("calm");
+        for _ in 0..QUIET_MS {
+            let idle = self.clients.producers.iter().all(Producer::is_idle);
+            if idle && self.is_leading() && self.resumes.is_empty() {
+                return;
+            }
+            self.step();
+        }
+        let reason = self.current().status.reason.lock().clone();
+        if self.rotted && self.refuses_damage() {
+            self.note("refuses the damage");
+            self.refused = true;
+            return;
+        }
+        for (path, bytes) in self.world.disk.durable_files() {
+            self.note(format_args!("{} {}", path.display(), bytes.len()));
+        }
+        self.checker.violate(format!("the cluster does not come back: {reason}"));
+    }
+
+    /// Every topic that exists is led by whoever lives.
+    fn conclude_topics(&mut self) {
+        let known =
+            self.ask_until(QUIET_MS, |answer| matches!(answer, Answer::Topics(_)), || Ask::Topics);
+        let Some(Answer::Topics(topics)) = known else {
+            self.checker.violate("nobody knows which topics exist".to_owned());
+            return;
+        };
+        for topic in topics {
+            let answer = self.ask_until(
+                3000,
+                |answer| matches!(answer, Answer::End(_)),
+                || Ask::Latest { topic: topic.clone(), index: 0 },
+            );
+            if answer.is_none() {
+                self.checker.violate(format!("topic {topic} exists, and nobody leads it"));
+            }
+        }
+    }
+
+    fn conclude(&mut self) {
+        if self.refused || !self.checker.violations.is_empty() {
+            return;
+        }
+        self.conclude_topics();
+        for place in places() {
+            let Some(log) = self.read_whole(&place) else {
+                self.checker.violate(format!("{place:?} cannot be read"));
+                return;
+            };
+            self.checker.conclude(&place, &log);
+        }
+        self.note(format_args!("{} records acked", self.checker.acked_count()));
+    }
+
+    /// Reads a partition from its start to its end.
+    fn read_whole(&mut self, place: &Place) -> Option<FinalLog> {
+        let (topic, index) = place.clone();
+        let bound = |answer: &Answer| matches!(answer, Answer::End(_));
+        let end = || Ask::Latest { topic: topic.clone(), index };
+        let Answer::End(end) = self.ask_until(QUIET_MS, bound, end)? else { return None };
+        // Retention may still move it forward.
+        for _ in 0..10 {
+            let start = || Ask::Earliest { topic: topic.clone(), index };
+            let Answer::End(start) = self.ask_until(QUIET_MS, bound, start)? else { return None };
+            if let Some(log) = self.read_from(place, start, end) {
+                return Some(log);
+            }
+        }
+        None
+    }
+
+    fn read_from(&mut self, place: &Place, start: i64, end: i64) -> Option<FinalLog> {
+        let (topic, index) = place.clone();
+        let mut log = FinalLog { keeping: keeping(place), start, bytes: 0, records: Vec::new() };
+        let mut offset = start;
+        while offset < end {
+            let answer = self.ask_until(
+                QUIET_MS,
+                |answer| match answer {
+                    Answer::Read { .. } => true,
+                    Answer::Failed(error) => *error == ResponseError::OffsetOutOfRange,
+                    _ => false,
+                },
+                || Ask::Fetch { topic: topic.clone(), index, offset },
+            );
+            let Some(Answer::Read { batches, .. }) = answer else { return None };
+            let last = batches.last()?;
+            log.bytes += batches.iter().map(StoredBatch::size_bytes).sum::<usize>();
+            let found = batches.iter().flat_map(records);
+            log.records.extend(found.filter(|(found, _)| *found >= offset));
+            offset = last.last_offset() + 1;
+        }
+        Some(log)
+    }
+}

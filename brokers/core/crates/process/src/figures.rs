@@ -1,0 +1,68 @@
+//! What a broker shows of itself when it is asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freshet_broker::engine::Engine;
+use freshet_broker::handlers::Broker;
+use freshet_broker::server::Server;
+use freshet_telemetry::{BrokerState, Gauges, Sample, StateLabel};
+use freshet_world::env::usage::process_usage;
+
+/// Fills the gauges from what runs.
+pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
+    Arc::new(move |gauges: &Gauges| {
+        gauges.connections.set(count(server.connections()));
+        gauges.client_connections.set(count(server.linked_connections()));
+        gauges.in_flight_bytes.set(count(server.in_flight_bytes()));
+        gauges.fetch_bytes.set(count(broker.fetch_bytes()));
+        gauges.catch_up_fetch_bytes.set(count(broker.catch_up_bytes()));
+        let engine = &broker.engine;
+        sample_engine(engine, gauges);
+        sample_groups(engine, gauges);
+        if let Some(usage) = process_usage() {
+            gauges.process.set(&usage);
+        }
+        let reason = engine.standing.reason();
+        let state = if reason.is_some() { BrokerState::ShuttingDown } else { BrokerState::Running };
+        gauges.broker_state.set(state as i64);
+        gauges.active_controllers.set(i64::from(reason.is_none()));
+        reason.map_or(Ok(()), |reason| Err(format!("stood down: {reason}")))
+    })
+}
+
+fn count(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn sample_engine(engine: &Engine, gauges: &Gauges) {
+    let partitions = engine.partitions.all();
+    gauges.partitions.set(count(partitions.len()));
+    let topics = engine.view.topics();
+    gauges.topics.set(count(topics.len()));
+    gauges.all_partitions.set(count(topics.iter().map(|topic| topic.partitions.len()).sum()));
+    gauges.offline_partitions.set(count(engine.partitions.count_offline()));
+    gauges.cache_bytes.set(count(engine.sources.cache.pinned_bytes()));
+    gauges.block_bytes.set(count(engine.sources.blocks.used_bytes()));
+    gauges.following_readers.set(count(engine.sources.followers.count()));
+    let batches = partitions.iter().map(|partition| partition.unsplit_count()).sum();
+    gauges.unsplit_batches.set(count(batches));
+    let unsplit: u64 = partitions.iter().map(|partition| partition.unsplit_bytes()).sum();
+    gauges.unsplit_bytes.set(unsplit.cast_signed());
+    gauges.lane_queue_items.set(count(engine.lane.waiting()));
+    gauges.incarnation.set(engine.incarnation.0.cast_signed());
+}
+
+/// While groups are being loaded the last figures stand.
+fn sample_groups(engine: &Engine, gauges: &Gauges) {
+    let Ok(groups) = engine.groups.list_groups(&[], &[]) else { return };
+    gauges.groups.set(count(groups.len()));
+    let states = ["PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"];
+    let mut by_state = BTreeMap::from(states.map(|state| (state, 0)));
+    for group in &groups {
+        *by_state.entry(group.state).or_default() += 1;
+    }
+    for (state, groups) in by_state {
+        gauges.groups_by_state.get_or_create(&StateLabel { state }).set(groups);
+    }
+}

@@ -1,0 +1,343 @@
+//! A broker as a process has it: a runtime, the real world, an engine, its listeners.
+//!
+//! A broker that stood down is not brought back here: whoever supervises it starts another, whose
+//! start is the takeover.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::settings::Settings;
+use freshet_access::derivation::{CredentialError, ITERATIONS_MIN};
+use freshet_access::types::ScramCredential;
+use freshet_broker::engine::{Engine, StartError};
+use freshet_broker::handlers::{Broker, ListenerFacts};
+use freshet_broker::server::Server;
+use freshet_broker::server::dispatch::KafkaService;
+use freshet_broker::server::links::KafkaLinks;
+use freshet_etcd::location::open_store;
+use freshet_metadata::cluster::ClusterError;
+use freshet_metadata::{MetadataError, MetadataStore};
+use freshet_s3::open_world;
+use freshet_storage::standing::Standing;
+use freshet_telemetry::BrokerFigures;
+use freshet_wire::text::split_address;
+use freshet_world::env::usage::bound_allocator;
+use freshet_world::env::{Environment, Listener};
+
+mod figures;
+pub mod settings;
+
+pub use freshet_settings::log::start_logs;
+
+/// How long work of a broker that is killed may go on: what a thread is writing this moment.
+const KILL_TIME: Duration = Duration::from_secs(2);
+/// Stack of a thread: as Rust's own threads have.
+const STACK_BYTES: usize = 2 << 20;
+/// Threads for files, beyond those that serve.
+const BLOCKING_THREADS_MAX: usize = 32;
+/// An idle thread for files ends after this long.
+const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
+/// After so many turns of tasks a busy thread looks which sockets are ready. A turn may send or
+/// check hundreds of kilobytes: after the runtime's own 61 a small request would have waited for
+/// tens of milliseconds before anybody read it.
+const TURNS_BETWEEN_LOOKS: u32 = 5;
+
+/// Why a broker did not start, or could not be looked into.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The machine: threads, folders.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The metadata store.
+    #[error("metadata store {path}: {error}")]
+    Metadata {
+        /// Its file.
+        path: String,
+        /// What it said.
+        error: MetadataError,
+    },
+    /// The engine.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A user of the settings could not be created.
+    #[error("user {name}: {error}")]
+    User {
+        /// The user.
+        name: String,
+        /// What is wrong with the password.
+        error: CredentialError,
+    },
+    /// A user of the settings could not be stored.
+    #[error("users: {0}")]
+    Users(#[from] ClusterError),
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
+    let what = what.into();
+    |error| ProcessError::System { what, error }
+}
+
+/// The outside world that settings name.
+///
+/// # Errors
+/// [`ProcessError::System`] where a folder cannot be used.
+pub fn real_environment(settings: &Settings) -> Result<Environment, ProcessError> {
+    let storage = &settings.storage;
+    open_world(Path::new(&storage.dfs), &storage.bucket)
+        .map_err(system(format!("storage {} and {}", storage.dfs, storage.bucket)))
+}
+
+/// The metadata store that settings name.
+///
+/// # Errors
+/// [`ProcessError::Metadata`].
+pub async fn open_metadata(settings: &Settings) -> Result<Arc<dyn MetadataStore>, ProcessError> {
+    let path = &settings.storage.metadata;
+    let opened = open_store(path).await;
+    opened.map_err(|error| ProcessError::Metadata { path: path.clone(), error })
+}
+
+/// A broker that runs.
+pub struct BrokerProcess {
+    runtime: Runtime,
+    engine: Arc<Engine>,
+    serving: JoinHandle<()>,
+    _metrics: Option<AbortOnDropHandle<()>>,
+    bootstrap: String,
+    metrics_address: Option<String>,
+    link_address: Option<String>,
+}
+
+impl BrokerProcess {
+    /// Starts a broker; it serves when this returns.
+    ///
+    /// # Errors
+    /// [`ProcessError`].
+    pub fn start(settings: &Settings) -> Result<Self, ProcessError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = settings.threads.on(cores);
+        bound_allocator(threads);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_keep_alive(BLOCKING_THREAD_TIME)
+            .event_interval(TURNS_BETWEEN_LOOKS)
+            .thread_stack_size(STACK_BYTES)
+            .thread_name("freshet")
+            .enable_all()
+            .build()
+            .map_err(system("threads"))?;
+        let started = runtime.block_on(Started::start(settings));
+        match started {
+            Ok(started) => Ok(Self {
+                runtime,
+                engine: started.engine,
+                serving: started.serving,
+                _metrics: started.metrics,
+                bootstrap: started.bootstrap,
+                metrics_address: started.metrics_address,
+                link_address: started.link_address,
+            }),
+            Err(error) => {
+                runtime.shutdown_timeout(KILL_TIME);
+                Err(error)
+            }
+        }
+    }
+
+    /// `host:port` for Kafka clients.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// `host:port` of `/metrics`, if it is served.
+    pub fn metrics_address(&self) -> Option<&str> {
+        self.metrics_address.as_deref()
+    }
+
+    /// `host:port` for gateways, if there is such a listener.
+    pub fn link_address(&self) -> Option<&str> {
+        self.link_address.as_deref()
+    }
+
+    /// Which start of a broker of its cluster it is.
+    pub fn incarnation(&self) -> u64 {
+        self.engine.incarnation.0
+    }
+
+    /// Whether it may still act, for [`wait_ended`].
+    pub fn standing(&self) -> Standing {
+        self.engine.standing.clone()
+    }
+
+    /// Stops: everything is split and the lane is closed, then answers that are due are sent.
+    /// After `limit` the rest is dropped, and the next start takes over.
+    pub fn stop(self, limit: Duration) {
+        let Self { runtime, engine, serving, .. } = self;
+        runtime.block_on(async {
+            let stopping = async {
+                engine.stop().await;
+                // A panic of a connection is logged where it happens.
+                let _ = serving.await;
+            };
+            if tokio::time::timeout(limit, stopping).await.is_err() {
+                tracing::warn!("not stopped in time; the next start takes over");
+            }
+        });
+        drop(engine);
+        runtime.shutdown_timeout(KILL_TIME);
+    }
+
+    /// Drops everything without any clean stop, as a killed process does.
+    pub fn kill(self) {
+        let standing = self.standing();
+        let Self { runtime, .. } = self;
+        runtime.shutdown_timeout(KILL_TIME);
+        // Only for who waits for the end: nothing runs any more.
+        standing.stand_down("killed");
+    }
+}
+
+/// Waits on this thread until a broker stood down and says why; none where the time is over first.
+///
+/// # Errors
+/// [`ProcessError::System`] where the thread cannot wait.
+pub fn wait_ended(standing: &Standing, limit: Duration) -> Result<Option<String>, ProcessError> {
+    let waiting = Builder::new_current_thread().enable_time().build().map_err(system("a timer"))?;
+    waiting.block_on(async {
+        let ended = tokio::time::timeout(limit, standing.ended()).await;
+        Ok(ended.ok().map(|reason| reason.to_string()))
+    })
+}
+
+struct Started {
+    engine: Arc<Engine>,
+    serving: JoinHandle<()>,
+    metrics: Option<AbortOnDropHandle<()>>,
+    bootstrap: String,
+    metrics_address: Option<String>,
+    link_address: Option<String>,
+}
+
+impl Started {
+    async fn start(settings: &Settings) -> Result<Self, ProcessError> {
+        let (cluster, broker) = (&settings.storage.cluster, &settings.broker);
+        let (slot, started_for) = (broker.node_id, &broker.started_for);
+        tracing::info!(cluster, slot, started_for, "starts");
+        let environment = real_environment(settings)?;
+        // Listen before taking over, so that an address in use costs the present broker nothing;
+        // clients that connect meanwhile wait in the kernel.
+        let listener = listen(&environment, &settings.listener.kafka).await?;
+        let for_metrics = listen_if_set(&environment, &settings.listener.metrics).await?;
+        let for_links = listen_if_set(&environment, &settings.listener.link).await?;
+        let facts = listener_facts(settings, listener.as_ref());
+        let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
+        let store = open_metadata(settings).await?;
+        let bucket = Arc::clone(&environment.bucket);
+        let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
+        if let Some(counted) = bucket.metrics() {
+            engine.settings.metrics.add_store(counted);
+        }
+        create_users(&engine, settings).await?;
+        let server = Server::new(settings.server_limits(), engine.standing.clone());
+        let metrics = Arc::clone(&engine.settings.metrics);
+        let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
+        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
+        let sample = figures::sampler(Arc::clone(&broker), Arc::clone(&server));
+        let metrics = for_metrics.map(|listener| {
+            let figures = Arc::new(BrokerFigures { metrics, sample });
+            let serving = freshet_telemetry::http::serve(listener, figures);
+            AbortOnDropHandle::new(tokio::spawn(serving))
+        });
+        let link_address = for_links.as_ref().map(|at| at.local_address().to_string());
+        let links = for_links.map(|listener| {
+            let secret = settings.link_secret().expect("it was checked with the settings");
+            let service = KafkaLinks::new(Arc::clone(&broker), secret);
+            Arc::clone(&server).run_links(listener, service)
+        });
+        let clients = server.run(listener, KafkaService::new(broker, facts));
+        let serving = tokio::spawn(async move {
+            // Two tasks, so that neither kind of client waits for the other's.
+            let links = links.map(|links| AbortOnDropHandle::new(tokio::spawn(links)));
+            clients.await;
+            if let Some(links) = links {
+                // A panic of a connection is logged where it happens.
+                let _ = links.await;
+            }
+        });
+        Ok(Self { engine, serving, metrics, bootstrap, metrics_address, link_address })
+    }
+}
+
+async fn listen_if_set(
+    environment: &Environment,
+    address: &str,
+) -> Result<Option<Box<dyn Listener>>, ProcessError> {
+    if address.is_empty() {
+        return Ok(None);
+    }
+    listen(environment, address).await.map(Some)
+}
+
+async fn listen(
+    environment: &Environment,
+    address: &str,
+) -> Result<Box<dyn Listener>, ProcessError> {
+    let listening = environment.network.listen(address).await;
+    listening.map_err(system(format!("cannot listen on {address}")))
+}
+
+/// What clients are told of the listener.
+fn listener_facts(settings: &Settings, listener: &dyn Listener) -> ListenerFacts {
+    let bound = listener.local_address();
+    let (host, port) = split_address(&settings.listener.advertised)
+        .or_else(|| split_address(&settings.listener.kafka))
+        .expect("addresses were checked with the settings");
+    let sasl_mechanisms = settings.mechanisms();
+    ListenerFacts {
+        name: if sasl_mechanisms.is_empty() { "PLAINTEXT" } else { "SASL_PLAINTEXT" }.to_owned(),
+        advertised_host: host.to_owned(),
+        advertised_port: if port == 0 { bound.port() } else { port },
+        sasl_mechanisms,
+    }
+}
+
+/// Creates the users that the settings name and that do not exist yet.
+async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), ProcessError> {
+    if settings.security.users.is_empty() {
+        return Ok(());
+    }
+    let existing = engine.metadata.list_scram().await?;
+    for user in &settings.security.users {
+        let mechanism = user.scram_mechanism().expect("users were checked with the settings");
+        let known = |record: &&freshet_metadata::schema::ScramRecord| {
+            record.user == user.name && record.mechanism == mechanism
+        };
+        if existing.iter().any(|record| known(&record)) {
+            continue;
+        }
+        let credential = ScramCredential::from_password(
+            &user.password,
+            mechanism,
+            ITERATIONS_MIN,
+            engine.environment.randomness.as_ref(),
+        )
+        .map_err(|error| ProcessError::User { name: user.name.clone(), error })?;
+        let fence = engine.fence();
+        let revision = engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
+        // A view that stopped ends the engine, which says so by itself.
+        let _ = engine.view.wait_for(revision).await;
+        tracing::info!(user = user.name, mechanism = mechanism.name(), "created a user");
+    }
+    Ok(())
+}
