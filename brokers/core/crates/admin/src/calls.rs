@@ -2,6 +2,7 @@
 //! together, so nothing here has a version.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -162,11 +163,18 @@ fn narrow<T: TryFrom<i64>>(field: &str, value: i64) -> Result<T, AdminError> {
     T::try_from(value).map_err(|_| AdminError::invalid(field, format!("{value} is out of range")))
 }
 
+/// What a call answers. Boxed, so that calls are compiled here and not once more for their caller.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, AdminError>> + Send + 'a>>;
+
 /// Makes a call on the cell's own records.
 ///
 /// # Errors
 /// [`AdminError`].
-pub async fn call_cell(cell: &CellMetadata, request: &str) -> Result<String, AdminError> {
+pub fn call_cell<'a>(cell: &'a CellMetadata, request: &'a str) -> Answer<'a> {
+    Box::pin(answer_cell(cell, request))
+}
+
+async fn answer_cell(cell: &CellMetadata, request: &str) -> Result<String, AdminError> {
     Ok(match read(request)? {
         CellCall::PutSpec { spec } => text(&cell.put_spec(&spec).await?),
         CellCall::Spec { cluster } => stored(cell.spec(&cluster).await?.as_ref()),
@@ -193,7 +201,11 @@ pub async fn call_cell(cell: &CellMetadata, request: &str) -> Result<String, Adm
 ///
 /// # Errors
 /// [`AdminError`].
-pub async fn call_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, AdminError> {
+pub fn call_cluster<'a>(admin: &'a ClusterAdmin, request: &'a str) -> Answer<'a> {
+    Box::pin(answer_cluster(admin, request))
+}
+
+async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, AdminError> {
     Ok(match read(request)? {
         ClusterCall::Create { cluster_id, scale } => {
             text(&admin.create(cluster_id, narrow("scale", scale)?).await?)

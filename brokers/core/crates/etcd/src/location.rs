@@ -6,6 +6,7 @@
 //! no name may hold `&`, `?` or `,`.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use etcd_client::{Certificate, Identity, TlsOptions};
@@ -21,11 +22,19 @@ const SQLITE: &str = "sqlite://";
 /// What stands between a root and the keys below it.
 const SEPARATOR: char = '/';
 
-/// Opens the store that `location` names.
+/// What opening a store gives.
+pub type Opened = Result<Arc<dyn MetadataStore>, MetadataError>;
+
+/// Opens the store that `location` names. Boxed, so that etcd's client is compiled here and not
+/// once more for everybody who opens a store.
 ///
 /// # Errors
 /// [`MetadataError::Invalid`] where it names none; else as the store.
-pub async fn open_store(location: &str) -> Result<Arc<dyn MetadataStore>, MetadataError> {
+pub fn open_store(location: &str) -> Pin<Box<dyn Future<Output = Opened> + Send + '_>> {
+    Box::pin(open(location))
+}
+
+async fn open(location: &str) -> Opened {
     let Some(address) = Address::parse(location)? else {
         let path = location.strip_prefix(SQLITE).unwrap_or(location);
         return Ok(Arc::new(SqliteStore::open(Path::new(path)).await?));

@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -185,8 +187,12 @@ impl Default for JobSettings {
 }
 
 /// Runs all jobs until the instance ends: the broker's own, and the cluster's beside them once what
-/// was inherited is settled.
-pub async fn run(own: BrokerJobs, of_cluster: ClusterJobs) {
+/// was inherited is settled. Boxed, so that it is compiled here and not once more for its caller.
+pub fn run(own: BrokerJobs, of_cluster: ClusterJobs) -> BoxFuture<'static, ()> {
+    run_all(own, of_cluster).boxed()
+}
+
+async fn run_all(own: BrokerJobs, of_cluster: ClusterJobs) {
     let standing = own.context.sources.standing.clone();
     let work = async {
         let splitter = own.settle().await;

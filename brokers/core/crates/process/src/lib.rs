@@ -263,9 +263,9 @@ impl Started {
         let links = for_links.map(|listener| {
             let secret = settings.link_secret().expect("it was checked with the settings");
             let service = KafkaLinks::new(Arc::clone(&broker), secret);
-            Arc::clone(&server).run_links(listener, service)
+            service.serve(Arc::clone(&server), listener)
         });
-        let clients = server.run(listener, KafkaService::new(broker, facts));
+        let clients = KafkaService::new(broker, facts).serve(server, listener);
         let serving = tokio::spawn(async move {
             // Two tasks, so that neither kind of client waits for the other's.
             let links = links.map(|links| AbortOnDropHandle::new(tokio::spawn(links)));

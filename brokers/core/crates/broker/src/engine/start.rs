@@ -40,11 +40,20 @@ use freshet_world::env::Environment;
 use freshet_world::env::store::ObjectStore;
 
 impl Engine {
-    /// Starts a new incarnation: takes over whatever was before, then serves.
+    /// Starts a new incarnation: takes over whatever was before, then serves. Boxed,
+    /// so that it is compiled here and not once more for everybody who waits for it.
     ///
     /// # Errors
     /// [`StartError`]; the caller starts anew, as yet another incarnation.
-    pub async fn start(
+    pub fn start(
+        environment: Environment,
+        store: Arc<dyn MetadataStore>,
+        settings: EngineSettings,
+    ) -> BoxFuture<'static, Result<Arc<Self>, StartError>> {
+        Self::take_over(environment, store, settings).boxed()
+    }
+
+    async fn take_over(
         environment: Environment,
         store: Arc<dyn MetadataStore>,
         settings: EngineSettings,
@@ -79,7 +88,7 @@ impl Engine {
         let own_jobs = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
         let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
         // They compute for long at a time: clients are answered meanwhile.
-        let run_jobs = watched(taken.standing.clone(), run_jobs.boxed()).boxed();
+        let run_jobs = watched(taken.standing.clone(), run_jobs).boxed();
         let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
         let descriptors = taken.descriptors(&settings);
         let standing = taken.standing.clone();

@@ -8,8 +8,11 @@ use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use kafka_protocol::protocol::Encodable;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 
+use super::Server;
 use super::service::{Outcome, Reply, Service, Session};
 use super::throttle::{Throttled, timed};
 use crate::handlers::produce::Frame;
@@ -24,6 +27,7 @@ use freshet_metadata::MetadataView;
 use freshet_quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
 use freshet_telemetry::CommitStage;
 use freshet_wire::budget::RequestMemory;
+use freshet_world::env::Listener;
 use freshet_wire::protocol::fetch::FetchRequest;
 use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_wire::protocol::produce::ProduceRequest;
@@ -60,6 +64,12 @@ impl KafkaService {
             })
         });
         Self { broker, listener: Arc::new(listener), sasl }
+    }
+
+    /// Serves a listener until the instance ends and its connections have drained. Boxed, so that
+    /// the broker's APIs are compiled here and not once more for everybody who serves them.
+    pub fn serve(self, server: Arc<Server>, listener: Box<dyn Listener>) -> BoxFuture<'static, ()> {
+        server.run(listener, self).boxed()
     }
 }
 

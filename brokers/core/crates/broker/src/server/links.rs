@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
+use super::Server;
 use super::dispatch::KafkaSession;
 use super::service::{LinkService, Peer};
 use crate::handlers::{Broker, ClientFacts, ListenerFacts};
 use freshet_link::{LinkError, LinkSecret, LinkedClient};
 use freshet_wire::text::split_address;
-use freshet_world::env::Stream;
+use freshet_world::env::{Listener, Stream};
 
 /// Kafka for clients that come through gateways.
 pub struct KafkaLinks {
@@ -21,6 +24,11 @@ impl KafkaLinks {
     /// Serves a broker to gateways that know the secret.
     pub fn new(broker: Arc<Broker>, secret: LinkSecret) -> Self {
         Self { broker, secret }
+    }
+
+    /// As [`super::dispatch::KafkaService::serve`], for a listener to which gateways connect.
+    pub fn serve(self, server: Arc<Server>, listener: Box<dyn Listener>) -> BoxFuture<'static, ()> {
+        server.run_links(listener, self).boxed()
     }
 
     /// What is known of the client. Who may do everything never comes through a gateway.

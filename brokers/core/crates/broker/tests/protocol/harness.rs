@@ -106,10 +106,10 @@ impl TestBroker {
         let server = Server::new(setup.limits, engine.standing.clone());
         let (connect, streams) = mpsc::unbounded_channel();
         let service = KafkaService::new(Arc::clone(&broker), facts);
-        let clients = Arc::clone(&server).run(Box::new(Streams(streams)), service);
+        let clients = service.serve(Arc::clone(&server), Box::new(Streams(streams)));
         let (connect_link, streams) = mpsc::unbounded_channel();
         let links = KafkaLinks::new(Arc::clone(&broker), link_secret());
-        let links = Arc::clone(&server).run_links(Box::new(Streams(streams)), links);
+        let links = links.serve(Arc::clone(&server), Box::new(Streams(streams)));
         let serving = [tokio::spawn(clients), tokio::spawn(links)].map(AbortOnDropHandle::new);
         Self { engine, broker, server, connect, connect_link, _serving: serving, _folder: folder }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -126,11 +127,19 @@ pub struct WriterParts {
     pub metrics: LaneMetrics,
 }
 
-/// Starts the lane: its first file with a durable checkpoint, then the task that writes.
+/// A lane, and the task that writes it.
+pub type StartedLane = (Arc<Lane>, AbortOnDropHandle<()>);
+
+/// Starts the lane: its first file with a durable checkpoint, then the task that writes. Boxed, so
+/// that it is compiled here and not once more for everybody who waits for it.
 ///
 /// # Errors
 /// The disk's, or [`LaneError::TokenLost`].
-pub async fn start(parts: WriterParts) -> Result<(Arc<Lane>, AbortOnDropHandle<()>), LaneError> {
+pub fn start(parts: WriterParts) -> BoxFuture<'static, Result<StartedLane, LaneError>> {
+    open(parts).boxed()
+}
+
+async fn open(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let (disk, settings) = (Arc::clone(&parts.disk), parts.settings);
     let spares = Spares::new(Arc::clone(&disk), parts.paths.clone(), settings.file_bytes_max);
     let (standing, spares) = (parts.standing.clone(), Arc::new(spares));
