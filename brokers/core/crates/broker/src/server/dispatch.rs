@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
-use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
-use kafka_protocol::protocol::Encodable;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
+use kafka_protocol::protocol::Encodable;
 use tokio::time::Instant;
 
 use super::Server;
@@ -27,10 +27,10 @@ use freshet_metadata::MetadataView;
 use freshet_quota::{ConnectionGuard, ConnectionRefusal, Mute, SessionQuotas};
 use freshet_telemetry::CommitStage;
 use freshet_wire::budget::RequestMemory;
-use freshet_world::env::Listener;
 use freshet_wire::protocol::fetch::FetchRequest;
 use freshet_wire::protocol::header::{HeaderError, RequestHeader};
 use freshet_wire::protocol::produce::ProduceRequest;
+use freshet_world::env::Listener;
 
 /// A failed authentication is answered this late, so that guessing takes time (Kafka's
 /// `connection.failed.authentication.delay.ms`).
