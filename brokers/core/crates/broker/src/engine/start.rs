@@ -74,18 +74,7 @@ impl Engine {
         let egress = Arc::new(EgressMeter::default());
         let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
-        let inherited =
-            Inherited { lanes: taken.dead_lanes.clone(), trimmer: Arc::clone(&keeper) as Arc<_> };
-        let configs = BrokerConfigs::new(Arc::clone(&taken.view), settings.configs.clone());
-        let topics = Arc::new(ViewedTopics { view: Arc::clone(&taken.view), configs });
-        let cluster_jobs = ClusterJobs {
-            term,
-            context: Arc::clone(&context),
-            topics: Arc::clone(&topics) as Arc<_>,
-            remains: Arc::clone(&keeper) as Arc<_>,
-            settings: settings.jobs,
-        };
-        let own_jobs = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
+        let (own_jobs, cluster_jobs) = taken.jobs(&settings, context, &keeper, term, messages);
         let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
         // They compute for long at a time: clients are answered meanwhile.
         let run_jobs = watched(taken.standing.clone(), run_jobs).boxed();
@@ -244,6 +233,30 @@ impl TakenOver {
     /// Jobs of the cluster are this broker's, as long as it is the only one.
     fn term(&self) -> Term {
         Term::of_only_broker(self.claim.fence)
+    }
+
+    /// Jobs on what this broker leads, and those of the cluster under `term`.
+    fn jobs(
+        &self,
+        settings: &EngineSettings,
+        context: Arc<JobContext>,
+        keeper: &Arc<TopicKeeper>,
+        term: Term,
+        messages: mpsc::UnboundedReceiver<JobMessage>,
+    ) -> (BrokerJobs, ClusterJobs) {
+        let configs = BrokerConfigs::new(Arc::clone(&self.view), settings.configs.clone());
+        let topics = Arc::new(ViewedTopics { view: Arc::clone(&self.view), configs });
+        let of_cluster = ClusterJobs {
+            term,
+            context: Arc::clone(&context),
+            topics: Arc::clone(&topics) as Arc<_>,
+            remains: Arc::clone(keeper) as Arc<_>,
+            settings: settings.jobs,
+        };
+        let inherited =
+            Inherited { lanes: self.dead_lanes.clone(), trimmer: Arc::clone(keeper) as Arc<_> };
+        let own = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
+        (own, of_cluster)
     }
 
     fn topic_jobs(

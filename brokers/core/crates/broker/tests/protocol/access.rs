@@ -7,7 +7,7 @@ use freshet_access::acl::AuthorizerSettings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_access::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
-use freshet_broker::handlers::BrokerSettings;
+use freshet_broker::context::BrokerSettings;
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::alter_configs_request::AlterConfigsResource;
 use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialDeletion;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use freshet_access::types::ScramMechanism;
-use freshet_broker::handlers::BrokerSettings;
+use freshet_broker::context::BrokerSettings;
 use freshet_configs::{BrokerConfig, Overrides};
 use freshet_metadata::schema::{Key, TopicRecord, encode};
 use freshet_metadata::store::{Compare, Expected, Transaction, Write};

@@ -7,7 +7,7 @@ use freshet_access::acl::AuthorizerSettings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_access::types::{AclBinding, Operation, PatternType, Permission, ResourceType};
-use freshet_broker::handlers::BrokerSettings;
+use freshet_broker::context::BrokerSettings;
 use freshet_broker::server::ServerLimits;
 use freshet_link::{self as link, LinkError, LinkSecret, LinkedClient, ListenerKind};
 use kafka_protocol::ResponseError as E;

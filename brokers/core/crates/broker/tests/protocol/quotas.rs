@@ -7,7 +7,7 @@ use bytes::Bytes;
 use freshet_access::acl::AuthorizerSettings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
-use freshet_broker::handlers::BrokerSettings;
+use freshet_broker::context::BrokerSettings;
 use freshet_link::{LinkedClient, ListenerKind};
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaValues};
 use freshet_wire::records::BatchBuilder;

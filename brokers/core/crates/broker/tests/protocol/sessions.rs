@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use freshet_access::acl::AuthorizerSettings;
 use freshet_access::sasl::Mechanism;
-use freshet_broker::handlers::BrokerSettings;
+use freshet_broker::context::BrokerSettings;
 use freshet_wire::protocol::versions::ADVERTISED;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{

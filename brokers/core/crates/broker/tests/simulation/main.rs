@@ -137,7 +137,8 @@ mod removed_rules {
         let mut all = recorded();
         all.insert(format!("{rule:?}"), seed);
         all.retain(|name, _| Rule::ALL.iter().any(|rule| format!("{rule:?}") == *name));
-        let text: String = all.iter().map(|(rule, seed)| format!("{rule} {seed}\n")).collect();
+        let lines: Vec<String> = all.iter().map(|(rule, seed)| format!("{rule} {seed}\n")).collect();
+        let text = lines.concat();
         std::fs::write(file(), text).expect("the file of recorded seeds");
     }
 
