@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use freshet_broker::context::Broker;
 use freshet_broker::engine::Engine;
-use freshet_broker::handlers::Broker;
 use freshet_broker::server::Server;
 use freshet_telemetry::{BrokerState, Gauges, Sample, StateLabel};
 use freshet_world::env::usage::process_usage;

@@ -1,13 +1,13 @@
 //! Asking the ACLs.
 
-use super::context::RequestContext;
+use super::RequestContext;
 use freshet_access::acl::{CLUSTER_NAME, supported_operations};
 use freshet_access::principal::Principal;
 use freshet_access::types::{Operation, ResourceType};
 
 impl RequestContext {
     /// Whether the client may do this to a resource.
-    pub(super) fn may(&self, operation: Operation, kind: ResourceType, name: &str) -> bool {
+    pub(crate) fn may(&self, operation: Operation, kind: ResourceType, name: &str) -> bool {
         let client = &self.client;
         self.broker().acls().is_none_or(|acls| {
             acls.authorize(&client.principal, client.host, operation, kind, name)
@@ -15,28 +15,28 @@ impl RequestContext {
     }
 
     /// Whether a principal may do everything.
-    pub(super) fn is_super_user(&self, principal: &Principal) -> bool {
+    pub(crate) fn is_super_user(&self, principal: &Principal) -> bool {
         let authorizer = self.broker().settings.authorizer.as_ref();
         authorizer.is_some_and(|settings| settings.super_users.contains(principal))
     }
 
     /// Whether the client may do this to a topic.
-    pub(super) fn may_topic(&self, operation: Operation, name: &str) -> bool {
+    pub(crate) fn may_topic(&self, operation: Operation, name: &str) -> bool {
         self.may(operation, ResourceType::Topic, name)
     }
 
     /// Whether the client may do this to a group.
-    pub(super) fn may_group(&self, operation: Operation, name: &str) -> bool {
+    pub(crate) fn may_group(&self, operation: Operation, name: &str) -> bool {
         self.may(operation, ResourceType::Group, name)
     }
 
     /// Whether the client may do this to the cluster.
-    pub(super) fn may_cluster(&self, operation: Operation) -> bool {
+    pub(crate) fn may_cluster(&self, operation: Operation) -> bool {
         self.may(operation, ResourceType::Cluster, CLUSTER_NAME)
     }
 
     /// Whether the client may do this to at least one topic.
-    pub(super) fn may_some_topic(&self, operation: Operation) -> bool {
+    pub(crate) fn may_some_topic(&self, operation: Operation) -> bool {
         let client = &self.client;
         self.broker().acls().is_none_or(|acls| {
             let kind = ResourceType::Topic;
@@ -45,7 +45,7 @@ impl RequestContext {
     }
 
     /// What the client may do to a resource, as the bit field of the protocol.
-    pub(super) fn authorized_operations(&self, kind: ResourceType, name: &str) -> i32 {
+    pub(crate) fn authorized_operations(&self, kind: ResourceType, name: &str) -> i32 {
         let client = &self.client;
         match self.broker().acls() {
             Some(acls) => acls.authorized_operations(&client.principal, client.host, kind, name),

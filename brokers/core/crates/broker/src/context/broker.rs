@@ -1,4 +1,4 @@
-//! What handlers share: the engine, settings, and what is derived from the metadata's image.
+//! What all requests share: the engine, settings, and what is derived from the metadata's image.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,15 +60,15 @@ pub struct Broker {
     /// What was set.
     pub settings: BrokerSettings,
     /// Producer ids that are not handed out yet.
-    pub(super) producer_ids: ProducerIds,
+    pub(crate) producer_ids: ProducerIds,
     /// Memory for records on their way to clients that read the newest ones.
-    pub(super) fetch_memory: Budget,
+    pub(crate) fetch_memory: Budget,
     /// Memory for records on their way to clients that catch up: whoever does not takes none of it.
-    pub(super) catch_up_memory: Budget,
+    pub(crate) catch_up_memory: Budget,
     /// Held while a password is checked.
     pub(crate) verifications: Semaphore,
     /// Held while the topic of the group coordinator is made.
-    pub(super) making_offsets_topic: tokio::sync::Mutex<()>,
+    pub(crate) making_offsets_topic: tokio::sync::Mutex<()>,
     /// What clients may take.
     pub(crate) quotas: Arc<QuotaManager>,
     acls: Derived<Vec<AclBinding>, AclIndex>,

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use kafka_protocol::ResponseError;
 use tokio::sync::Mutex;
 
-use super::broker::Broker;
+use crate::engine::Engine;
+use freshet_metadata::ClusterError;
 use freshet_metadata::cluster::PRODUCER_ID_BLOCK;
 
 /// What is left of the current block.
 #[derive(Debug)]
-pub(super) struct ProducerIds(Mutex<Range<i64>>);
+pub(crate) struct ProducerIds(Mutex<Range<i64>>);
 
 impl Default for ProducerIds {
     fn default() -> Self {
@@ -18,22 +18,18 @@ impl Default for ProducerIds {
     }
 }
 
-impl Broker {
+impl ProducerIds {
     /// A producer id that nobody else has.
-    pub(super) async fn next_producer_id(&self) -> Result<i64, ResponseError> {
-        let mut block = self.producer_ids.0.lock().await;
-        if let Some(id) = block.next() {
-            return Ok(id);
+    ///
+    /// # Errors
+    /// Those of [`freshet_metadata::ClusterMetadata::allocate_producer_ids`], where a new block is
+    /// needed.
+    pub(crate) async fn take(&self, engine: &Engine) -> Result<i64, ClusterError> {
+        let mut block = self.0.lock().await;
+        if block.is_empty() {
+            *block =
+                engine.metadata.allocate_producer_ids(engine.fence(), PRODUCER_ID_BLOCK).await?;
         }
-        let fence = self.engine.fence();
-        let taken = self.engine.metadata.allocate_producer_ids(fence, PRODUCER_ID_BLOCK).await;
-        // What is to be tried again has its own code here.
-        *block = taken.map_err(|error| match self.metadata_error(&error).error {
-            ResponseError::NotController | ResponseError::RequestTimedOut => {
-                ResponseError::CoordinatorLoadInProgress
-            }
-            other => other,
-        })?;
-        block.next().ok_or(ResponseError::UnknownServerError)
+        block.next().ok_or(ClusterError::Exhausted("producer id"))
     }
 }

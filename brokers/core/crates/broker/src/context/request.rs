@@ -169,7 +169,7 @@ impl RequestContext {
 
     /// The cluster's metadata, whose changes are noted as this client's. What the service itself
     /// changes so is noted where it was asked for.
-    pub(super) fn metadata(&self) -> ClusterMetadata {
+    pub(crate) fn metadata(&self) -> ClusterMetadata {
         let metadata = &self.broker().engine.metadata;
         if self.is_super_user(&self.client.principal) {
             return ClusterMetadata::clone(metadata);
@@ -183,7 +183,7 @@ impl RequestContext {
     }
 
     /// Who asks, as the group coordinator remembers it.
-    pub(super) fn client_info(&self) -> ClientInfo {
+    pub(crate) fn client_info(&self) -> ClientInfo {
         ClientInfo {
             client_id: self.client_id.to_string(),
             client_host: format!("/{}", self.client.host),

@@ -5,8 +5,8 @@ use kafka_protocol::messages::alter_client_quotas_request::{EntityData, EntryDat
 use kafka_protocol::messages::alter_client_quotas_response as response;
 use kafka_protocol::messages::{AlterClientQuotasRequest, AlterClientQuotasResponse};
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::cluster::{QuotaChanges, check_quotas};
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};

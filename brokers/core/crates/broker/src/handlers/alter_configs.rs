@@ -6,7 +6,7 @@ use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceRespon
 use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
 use super::config_changes::{Alteration, Resource, alter, repeated};
-use super::context::RequestContext;
+use crate::context::RequestContext;
 
 /// Handles the request; answered when the changes are in effect here.
 pub async fn handle(

@@ -11,9 +11,9 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::describe_user_scram_credentials::mechanism_code;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::principal::Principal;
 use freshet_access::types::{Operation, ScramCredential, ScramMechanism};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use kafka_protocol::ResponseError;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
 use super::topics::is_internal;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::{alter_topic, replace_topic};
 use freshet_configs::{ConfigChange, ConfigResourceType, Overrides};

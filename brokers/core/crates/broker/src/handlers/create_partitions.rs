@@ -8,9 +8,9 @@ use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse, TopicName};
 
-use super::context::RequestContext;
 use super::errors::ApiError;
 use super::topics::{check_assignment, patience};
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::cluster::PARTITIONS_PER_TOPIC_MAX;
 

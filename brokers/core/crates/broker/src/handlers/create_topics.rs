@@ -11,9 +11,9 @@ use kafka_protocol::messages::create_topics_response::{
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
 use super::topics::{check_assignment, patience};
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::{describe_topic, replace_topic};
 use freshet_metadata::cluster::NewTopic;

@@ -7,8 +7,8 @@ use kafka_protocol::messages::delete_acls_response::{
 use kafka_protocol::messages::{DeleteAclsRequest, DeleteAclsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::acl::{AclFilter, FilterCodes};
 use freshet_access::types::{AclBinding, Operation};
 

@@ -10,8 +10,8 @@ use kafka_protocol::messages::delete_records_response::{
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse, TopicName};
 use tokio::time::timeout;
 
-use super::context::RequestContext;
 use super::topics::patience;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_metadata::cluster::Note;

@@ -11,9 +11,9 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
 use super::topics::{is_internal, patience};
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 
 /// Handles the request. Answered when the topics are gone from this broker's image, and, where they

@@ -6,8 +6,8 @@ use kafka_protocol::messages::describe_acls_response::{AclDescription, DescribeA
 use kafka_protocol::messages::{DescribeAclsRequest, DescribeAclsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::acl::{AclFilter, FilterCodes};
 use freshet_access::types::{AclBinding, Operation, PatternType, ResourceType};
 

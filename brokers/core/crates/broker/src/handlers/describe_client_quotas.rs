@@ -8,8 +8,8 @@ use kafka_protocol::messages::describe_client_quotas_response::{EntityData, Entr
 use kafka_protocol::messages::{DescribeClientQuotasRequest, DescribeClientQuotasResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaValues};
 

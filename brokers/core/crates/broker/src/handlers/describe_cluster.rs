@@ -5,9 +5,9 @@ use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
 use super::metadata::cluster_operations;
+use crate::context::RequestContext;
 
 /// Codes of `endpoint_type`: brokers are the only endpoints there are.
 const BROKERS: i8 = 1;

@@ -8,8 +8,8 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::describe_topic;
 use freshet_configs::{ConfigEntry, ConfigResourceType};

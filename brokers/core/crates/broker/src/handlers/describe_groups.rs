@@ -5,8 +5,8 @@ use kafka_protocol::messages::describe_groups_response::{DescribedGroup, Describ
 use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, GroupId};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::code_of;
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_coordinator::group;
 

@@ -9,7 +9,7 @@ use kafka_protocol::messages::describe_log_dirs_response::{
 use kafka_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
 use freshet_wire::ids::PartitionId;

@@ -12,8 +12,8 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::metadata::replicas;
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::names::check_topic_name;
 use freshet_metadata::view::Topic;

@@ -12,8 +12,8 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ScramMechanism};
 
 /// The protocol's code of a mechanism (`ScramMechanism.java`).

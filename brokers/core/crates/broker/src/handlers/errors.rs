@@ -3,7 +3,7 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 
-use super::broker::Broker;
+use crate::context::Broker;
 use freshet_configs::ConfigError;
 use freshet_metadata::ClusterError;
 use freshet_metadata::store::MetadataError;

@@ -10,8 +10,8 @@ use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::context::RequestContext;
 use super::topics::{NotServed, open_to_clients};
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
 use freshet_partition::read::{Fetched as Records, ReadError};

@@ -5,8 +5,8 @@ use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::{BrokerId, FindCoordinatorRequest, FindCoordinatorResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_wire::protocol::leader::NodeEndpoint;
 

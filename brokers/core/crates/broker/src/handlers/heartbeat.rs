@@ -3,8 +3,8 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
 
-use super::context::RequestContext;
 use super::errors::code_of;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group;
 

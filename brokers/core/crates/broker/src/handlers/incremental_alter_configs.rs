@@ -5,8 +5,8 @@ use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsRe
 use kafka_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
 use super::config_changes::{Alteration, Resource, alter, repeated};
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::RequestContext;
 use freshet_configs::{ConfigChange, ConfigOperation};
 
 /// Handles the request; answered when the changes are in effect here.

@@ -3,7 +3,7 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId};
 
-use super::context::RequestContext;
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 
 /// Handles the request. Transactional ids are refused: there are no transactions yet.
@@ -38,5 +38,14 @@ async fn allocate(
     if !may_write {
         return Err(ResponseError::ClusterAuthorizationFailed);
     }
-    context.broker().next_producer_id().await
+    let broker = context.broker();
+    // What is to be tried again has its own code here.
+    broker.producer_ids.take(&broker.engine).await.map_err(|error| {
+        match broker.metadata_error(&error).error {
+            ResponseError::NotController | ResponseError::RequestTimedOut => {
+                ResponseError::CoordinatorLoadInProgress
+            }
+            other => other,
+        }
+    })
 }

@@ -5,8 +5,8 @@ use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::code_of;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{JoinRequest, JoinResponse, Protocol};
 

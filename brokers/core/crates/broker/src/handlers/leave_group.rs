@@ -5,8 +5,8 @@ use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
 use super::errors::code_of;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{LeaveRequest, LeaveResponse, LeavingMember};
 

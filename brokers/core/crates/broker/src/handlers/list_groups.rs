@@ -4,7 +4,7 @@ use kafka_protocol::messages::list_groups_response::ListedGroup;
 use kafka_protocol::messages::{GroupId, ListGroupsRequest, ListGroupsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::RequestContext;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 
 /// The only type of group there is.

@@ -9,7 +9,7 @@ use kafka_protocol::messages::list_offsets_response::{
 };
 use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
-use super::context::RequestContext;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_partition::Partition;
 

@@ -11,9 +11,8 @@ use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, Topi
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
-use super::broker::Broker;
-use super::context::RequestContext;
 use super::topics::OFFSETS_TOPIC;
+use crate::context::{Broker, RequestContext};
 use freshet_access::acl::CLUSTER_NAME;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::cluster::NewTopic;

@@ -3,12 +3,8 @@
 //! A handler takes a decoded request and gives a response; frames, order and limits are the
 //! server's (`server/`).
 
-mod access;
-mod broker;
 mod config_changes;
-mod context;
 mod errors;
-mod producer_ids;
 mod topics;
 
 pub mod alter_client_quotas;
@@ -46,6 +42,3 @@ pub mod offset_for_leader_epoch;
 pub mod produce;
 pub mod sasl_authenticate;
 pub mod sync_group;
-
-pub use broker::{Broker, BrokerSettings};
-pub use context::{ClientFacts, ListenerFacts, RequestContext, Throttling};

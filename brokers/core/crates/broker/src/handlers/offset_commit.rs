@@ -7,8 +7,8 @@ use kafka_protocol::messages::offset_commit_response::{
 };
 use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 
-use super::context::RequestContext;
 use super::errors::code_of;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_coordinator::group::{self, OffsetToCommit};
 

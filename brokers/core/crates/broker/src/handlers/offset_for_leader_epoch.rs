@@ -8,7 +8,7 @@ use kafka_protocol::messages::offset_for_leader_epoch_response::{
 };
 use kafka_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
-use super::context::RequestContext;
+use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_wire::ids::Epoch;
 

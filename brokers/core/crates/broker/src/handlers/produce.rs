@@ -9,8 +9,8 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout_at};
 
-use super::context::RequestContext;
 use super::topics::{NotServed, open_to_clients, patience};
+use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
 use freshet_partition::Partition;

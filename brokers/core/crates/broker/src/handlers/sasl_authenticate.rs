@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::broker::Broker;
+use crate::context::Broker;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::{SaslFailure, SaslSession, Step, Verification, Verified};
 

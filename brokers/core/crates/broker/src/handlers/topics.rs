@@ -8,9 +8,8 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::BrokerId;
 use tokio::time::timeout;
 
-use super::broker::Broker;
-use super::context::RequestContext;
 use super::errors::ApiError;
+use crate::context::{Broker, RequestContext};
 use freshet_coordinator::group::DeletedTopics;
 use freshet_metadata::ClusterMetadata;
 use freshet_metadata::cluster::NewTopic;

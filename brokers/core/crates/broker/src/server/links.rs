@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::Server;
 use super::dispatch::KafkaSession;
 use super::service::{LinkService, Peer};
-use crate::handlers::{Broker, ClientFacts, ListenerFacts};
+use crate::context::{Broker, ClientFacts, ListenerFacts};
 use freshet_link::{LinkError, LinkSecret, LinkedClient};
 use freshet_wire::text::split_address;
 use freshet_world::env::{Listener, Stream};
