@@ -32,7 +32,9 @@ def release_features(tree: Path) -> str:
     except (FileNotFoundError, KeyError):
         message = f"there is no engine to build: {project} has no [tool.maturin]"
         raise ReleaseError(message) from None
-    return ",".join(name for name in maturin.get("features", []) if name not in TEST_FEATURES)
+    features = [name for name in maturin.get("features", []) if name not in TEST_FEATURES]
+    # maturin takes an empty list for none given, and builds those of the tests.
+    return ",".join(features) or "default"
 
 
 def build_wheel(tree: Path, out: Path, target: Path | None = None) -> Path:
@@ -48,7 +50,6 @@ def build_wheel(tree: Path, out: Path, target: Path | None = None) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
     command = [
         *(sys.executable, "-m", "maturin", "build", "--quiet", "--profile", "release", "--locked"),
-        # An empty list of features is one too: without the option, those of the tests are built.
         *("--features", features, "--interpreter", sys.executable, "--out", str(partial)),
     ]
     own = {} if target is None else {"CARGO_TARGET_DIR": str(target.resolve())}
