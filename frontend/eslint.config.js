@@ -1,11 +1,20 @@
 import hooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
-/** Imports go one way: lib → components → features → app. See README.md. */
-const direction = (files, patterns) => ({
-  files,
-  rules: { "no-restricted-imports": ["error", { patterns }] },
-});
+const TESTS = ["**/*.test.{ts,tsx}"];
+const testing = { group: ["@/testing/**"], message: "Only tests import from testing." };
+
+/** Imports go one way: lib → components → features → app. Tests stand above. See README.md. */
+const direction = (folder, patterns) => [
+  {
+    files: [`src/${folder}/**`],
+    rules: { "no-restricted-imports": ["error", { patterns: [...patterns, testing] }] },
+  },
+  {
+    files: TESTS.map((pattern) => `src/${folder}/${pattern}`),
+    rules: { "no-restricted-imports": ["error", { patterns }] },
+  },
+];
 
 const above = (folder, ...targets) => ({
   group: targets.map((target) => `@/${target}/**`),
@@ -41,16 +50,19 @@ export default tseslint.config(
     files: ["src/features/messages/components/MessageGrid.tsx"],
     rules: { "react-hooks/incompatible-library": "off" },
   },
-  direction(["src/lib/**"], [above("lib", "components", "features", "app")]),
-  direction(["src/components/**"], [above("components", "features", "app")]),
-  direction(
-    ["src/features/**"],
-    [
-      above("A feature", "app", "features"),
-      {
-        group: ["../../*", "../../**"],
-        message: "A feature imports its own files by relative path, and no other feature.",
-      },
-    ],
-  ),
+  {
+    // Vitest takes an environment by its default export.
+    files: ["src/testing/environment.ts"],
+    rules: { "no-restricted-syntax": "off" },
+  },
+  ...direction("lib", [above("lib", "components", "features", "app")]),
+  ...direction("components", [above("components", "features", "app")]),
+  ...direction("features", [
+    above("A feature", "app", "features"),
+    {
+      group: ["../../*", "../../**"],
+      message: "A feature imports its own files by relative path, and no other feature.",
+    },
+  ]),
+  ...direction("app", []),
 );

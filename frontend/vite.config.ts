@@ -11,5 +11,25 @@ export default defineConfig({
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   server: { proxy: { "/api": backend, "/readyz": backend, "/healthz": backend } },
   build: { target: "es2023", sourcemap: false },
-  test: { environment: "node", include: ["src/**/*.test.ts"] },
+  test: {
+    maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: "modules", include: ["src/**/*.test.ts"] } },
+      {
+        extends: true,
+        // The API's description is what the mocked answers are made of.
+        server: { fs: { allow: [".", "../docs/reference"] } },
+        test: {
+          name: "components",
+          environment: "./src/testing/environment.ts",
+          include: ["src/**/*.test.tsx"],
+          setupFiles: ["src/testing/browser.ts", "src/testing/setup.ts"],
+          // The files of a process share their modules, of which a page loads hundreds. What tests
+          // share besides is put back by the set-up after each.
+          isolate: false,
+          testTimeout: 30_000,
+        },
+      },
+    ],
+  },
 });

@@ -1,0 +1,124 @@
+import { screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { change, empty, fieldError, onlySentTo, refuse, sentTo } from "@/testing/server";
+import { actAs, choose, dialog, firstRow, rowsOf, visit } from "@/testing/visit";
+
+const LIST = "GET /api/v1/alerts";
+const EDIT = "PATCH /api/v1/alerts/{id}";
+const ADDRESS = "/alerts?panel=alr_5xw4mzn6yt2ba3k2jq7v";
+
+test("an alert is listed with its state, its condition and the figure now", async () => {
+  visit("/alerts");
+  const cells = await firstRow("Alerts");
+  expect(cells.slice(0, 3)).toEqual(["Firing", "Checkout falls behind", "orders"]);
+  expect(cells[3]).toMatch(/checkout/);
+  expect(cells[4]).toBe("1 min 33 s");
+});
+
+test("what fires stands first, and what nobody has looked at is new", async () => {
+  change(LIST, (page) => {
+    const [firing] = page.items;
+    if (!firing) throw new Error("the example has no alert");
+    page.items = [
+      { ...firing, id: "alr_b", name: "B", state: "ok", fired_at: null },
+      { ...firing, id: "alr_a", name: "A", state: "ok", evaluated_at: null, value: null },
+      firing,
+    ];
+  });
+  visit("/alerts");
+  expect((await rowsOf("Alerts")).map((cells) => cells.slice(0, 2).join(" "))).toEqual([
+    "Firing Checkout falls behind",
+    "New A",
+    "OK B",
+  ]);
+});
+
+test("without an alert the same call by REST is shown", async () => {
+  empty(LIST);
+  visit("/alerts");
+  expect(await screen.findByText("No alert")).toBeVisible();
+  expect(screen.getByTestId("code Or by REST")).toHaveTextContent("curl -X POST");
+});
+
+test("a list that is refused shows the problem's text", async () => {
+  refuse(LIST, { status: 429, detail: "More than 600 requests a minute." });
+  visit("/alerts");
+  const shown = await screen.findByRole("alert");
+  expect(shown).toHaveTextContent("The alerts could not be read");
+  expect(shown).toHaveTextContent("More than 600 requests a minute.");
+});
+
+test("a new alert is made of what was typed", async () => {
+  const { user, address } = visit("/alerts?panel=new");
+  const panel = await dialog("New alert");
+  const name = await panel.findByRole("textbox", { name: "Name" });
+  const threshold = panel.getByRole("textbox", { name: "Fires above" });
+  await user.clear(threshold);
+  await user.type(threshold, "soon");
+  await user.click(panel.getByRole("button", { name: "Create alert" }));
+  expect(name).toBeInvalid();
+  expect(threshold).toBeInvalid();
+  expect(sentTo("POST /api/v1/alerts")).toEqual([]);
+
+  await user.type(name, "Behind");
+  await user.clear(threshold);
+  await user.type(threshold, "2 min");
+  await choose(user, panel, "Consumer group", "billing");
+  await choose(user, panel, "Mail to", "ada@example.com");
+  await user.click(panel.getByRole("button", { name: "Create alert" }));
+  expect(await screen.findByText(/^The alert .* is set$/)).toBeVisible();
+  expect(onlySentTo("POST /api/v1/alerts").body).toEqual({
+    cluster_id: "cl_3k2jq7v5xw4mzn6yt2ba",
+    kind: "group_lag_seconds",
+    name: "Behind",
+    group: "billing",
+    threshold: 120,
+    for_s: 300,
+    emails: ["ada@example.com"],
+  });
+  expect(address()).toBe("/alerts");
+});
+
+test("a change says which version it is of, and what is refused stands at its field", async () => {
+  refuse(EDIT, {
+    status: 422,
+    detail: "The body is not valid.",
+    errors: [fieldError("/threshold", "Must be at most 31536000.")],
+  });
+  const { user } = visit(ADDRESS);
+  const panel = await dialog("Edit Checkout falls behind");
+  expect(panel.getByText("Last look")).toBeVisible();
+  await user.click(panel.getByRole("button", { name: "Save" }));
+  const threshold = panel.getByRole("textbox", { name: "Fires above" });
+  expect(await panel.findByRole("alert")).toHaveTextContent("The alert was not saved");
+  expect(threshold).toHaveAccessibleDescription(/Must be at most 31536000/);
+  expect(onlySentTo(EDIT).headers.get("if-match")).toBe('"1"');
+});
+
+test("a change that came too late says that somebody else was first", async () => {
+  refuse(EDIT, { status: 412, detail: "It was changed since.", code: "generation_mismatch" });
+  const { user } = visit(ADDRESS);
+  const panel = await dialog("Edit Checkout falls behind");
+  await user.click(panel.getByRole("button", { name: "Save" }));
+  expect(await panel.findByRole("alert")).toHaveTextContent("Somebody changed it meanwhile.");
+});
+
+test("an alert is removed only after its name was typed", async () => {
+  const { user } = visit("/alerts");
+  await user.click(await screen.findByRole("button", { name: "Remove Checkout falls behind" }));
+  const asked = await dialog("Remove the alert");
+  const confirm = asked.getByRole("button", { name: "Remove the alert" });
+  expect(confirm).toBeDisabled();
+  await user.type(asked.getByRole("textbox"), "Checkout falls behind");
+  await user.click(confirm);
+  expect(await screen.findByText("Checkout falls behind is removed")).toBeVisible();
+  expect(sentTo("DELETE /api/v1/alerts/{id}")).toHaveLength(1);
+});
+
+test("a viewer looks at an alert, and changes none", async () => {
+  actAs("viewer");
+  visit(ADDRESS);
+  const panel = await dialog("Checkout falls behind");
+  expect(panel.getByText(/yours is viewer/)).toBeVisible();
+  expect(panel.queryByRole("button", { name: "Save" })).toBeNull();
+});

@@ -1,0 +1,65 @@
+import { screen } from "@testing-library/react";
+import { beforeEach, expect, test } from "vitest";
+import { change, empty, onlySentTo, refuse } from "@/testing/server";
+import { dialog, firstRow, visit } from "@/testing/visit";
+
+const REQUESTS = "GET /api/v1/staff/limit-requests";
+const ANSWER = { name: /^Answer partitions of org_/ };
+
+beforeEach(() => {
+  change("GET /api/v1/session", ({ user }) => {
+    if (user) user.is_staff = true;
+  });
+});
+
+test("who runs the service sees cells, clusters, operations and incidents", async () => {
+  visit("/staff");
+  expect((await firstRow("Cells")).join(" ")).toContain("local");
+  expect((await firstRow("Clusters")).join(" ")).toContain("orders");
+  expect((await firstRow("Operations")).join(" ")).toContain("Acme");
+  expect((await firstRow("Incidents")).join(" ")).toContain("Brokers of orders crash");
+  expect(screen.getByRole("link", { name: "Staff" })).toBeVisible();
+});
+
+test("a request is granted with an answer", async () => {
+  const { user } = visit("/staff");
+  await user.click(await screen.findByRole("button", ANSWER));
+  const panel = await dialog("Answer a request");
+  expect(panel.getByText("A topic for each of our 300 shops.")).toBeVisible();
+  await user.type(panel.getByRole("textbox", { name: "Answer" }), "Gladly.");
+  await user.click(panel.getByRole("button", { name: /^Grant 10/ }));
+  await expect
+    .poll(() => onlySentTo("POST /api/v1/staff/limit-requests/{id}:grant").body)
+    .toEqual({ answer: "Gladly." });
+});
+
+test("a refusal needs an answer", async () => {
+  const path = "POST /api/v1/staff/limit-requests/{id}:refuse";
+  refuse(path, { status: 409, code: "answered", detail: "Somebody answered it." });
+  const { user } = visit("/staff");
+  await user.click(await screen.findByRole("button", ANSWER));
+  const panel = await dialog("Answer a request");
+  const no = panel.getByRole("button", { name: "Refuse" });
+  expect(no).toBeDisabled();
+  await user.type(panel.getByRole("textbox", { name: "Answer" }), "Split it.");
+  await user.click(no);
+  expect(await panel.findByRole("alert")).toHaveTextContent("Somebody answered it.");
+});
+
+test("what was answered is not answered again", async () => {
+  change(REQUESTS, ({ items: [request] }) => {
+    if (request) request.state = "granted";
+  });
+  visit("/staff");
+  const answer = await screen.findByRole("button", ANSWER);
+  expect(answer).toHaveAccessibleDescription("It is answered.");
+});
+
+test("each part that is empty or cannot be read says so by itself", async () => {
+  empty(REQUESTS);
+  refuse("GET /api/v1/staff/cells", { status: 503, code: "unavailable", detail: "Not now." });
+  visit("/staff");
+  expect(await screen.findByText("Nobody asks for more.")).toBeVisible();
+  expect(await screen.findByText("Cells could not be read")).toBeVisible();
+  expect((await firstRow("Clusters")).join(" ")).toContain("orders");
+});
