@@ -1,21 +1,19 @@
-"""Every page, in both themes: nothing fails, nothing is wider than the window, and axe finds
-nothing against WCAG 2 A and AA; the keyboard reaches everything, and its place is seen.
+"""Every page of the real service, in both themes: nothing fails, nothing is wider than the window,
+and axe finds nothing against WCAG 2 A and AA.
+
+The everyday test, `mocked/test_pages.py`, looks at the same pages with examples in them.
 """
 
-import itertools
-import os
 import re
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
 
 from tests.browser.clients import python_program, run_in_shell
-from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC
-from tests.supervisor.run import ROOT
+from tests.browser.looking import look_at_all, screenshots
+from tests.browser.visitor import CLUSTER, TOPIC
 
 # The first of them waits until usage is metered, rolled up and invoiced.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 # A path, and a text that is there once the page has its data. `{c}`: the cluster's address,
 # `{i}`: an invoice's, `{row}`: a usage row's, `{alert}`: an alert's.
@@ -89,23 +87,6 @@ ENTRANCES = {
     "invitation": ("/invitation#token", "Make an account and join"),
     "password-reset-half": ("/password-reset", "The link is not complete"),
 }
-THEMES = ("light", "dark")
-NO_WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth <= window.innerWidth"
-SIZES = {"wide": (1280, 860), "narrow": (360, 780)}
-AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
-# Each theme at one size: what hides at the other one is looked at in the other theme.
-AXE_SIZES = {"light": "wide", "dark": "narrow"}
-# Labels fade from the colours of one theme to those of the other, of which the last ones count.
-VIOLATIONS = """async () => {
-  for (const each of document.getAnimations()) if (each instanceof CSSTransition) each.finish();
-  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-  const runOnly = { type: "tag", values };
-  const found = await axe.run(document, { runOnly, resultTypes: ["violations"] });
-  return found.violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`),
-  );
-}"""
-
 # What lies in the cluster besides: a method, a path inside the cluster, a body.
 PLANTED = (
     ("PUT", "quotas", {"user": "", "produce_bytes_per_second": 10_485_760}),
@@ -150,122 +131,12 @@ def addresses(people, account, invoice, tmp_path_factory):
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
     """The folder for screenshots."""
-    chosen = os.environ.get("FRESHET_SCREENSHOTS")
-    folder = Path(chosen) if chosen else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def open_page(page, path, text):
-    """Opens a page and waits for its text, and for all that it loads."""
-    page.goto(path)
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
-    for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
-        expect(page.locator(waiting)).to_have_count(0, timeout=PATIENCE_MS)
-    page.evaluate("document.fonts.ready")
-
-
-def look_at(page, text, theme, size, picture):
-    """Shows an open page in a theme and a window's size, takes a picture, and measures it."""
-    width, height = SIZES[size]
-    page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    shown = page.locator(f"html[data-mantine-color-scheme={theme}]")
-    expect(shown).to_have_count(1, timeout=PATIENCE_MS)
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
-    page.screenshot(path=picture)
-    # Charts follow the window one frame later. (A predicate as a function: no page allows `eval`.)
-    page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=PATIENCE_MS)
-    if AXE_SIZES[theme] == size:
-        assert page.evaluate(VIOLATIONS) == []
+    return screenshots() or tmp_path_factory.mktemp("screenshots")
 
 
 @pytest.mark.parametrize("who", ["stranger", "member"])
 def test_every_page_is_shown(people, account, addresses, pictures, who, subtests):
-    """Each is opened once: theme and width change while it is open, as they do for a person."""
     pages, state = (ENTRANCES, None) if who == "stranger" else (PAGES, account)
+    named = {name: (path.format(**addresses), text) for name, (path, text) in pages.items()}
     with people(state) as visitor:
-        visitor.page.add_init_script(path=AXE)
-        for name, (path, text) in pages.items():
-            with subtests.test(name):
-                open_page(visitor.page, path.format(**addresses), text)
-            for theme, size in itertools.product(THEMES, SIZES):
-                with subtests.test(f"{name}-{theme}-{size}"):
-                    picture = pictures / f"{name}-{theme}-{size}.png"
-                    look_at(visitor.page, text, theme, size, picture)
-
-
-def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):
-    visitor.page.keyboard.press("Tab")
-    skip = visitor.page.get_by_role("link", name="Skip to the content")
-    expect(skip).to_be_focused()
-    visitor.page.keyboard.press("Tab")
-    outline = visitor.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline == "solid"
-    visitor.page.keyboard.press("Control+k")
-    search = visitor.page.get_by_role("textbox", name="Jump to")
-    search.fill(CLUSTER)
-    palette = visitor.page.get_by_role("dialog")
-    expect(palette.get_by_text(CLUSTER, exact=True)).to_be_visible(timeout=PATIENCE_MS)
-    visitor.page.keyboard.press("ArrowDown")
-    visitor.page.keyboard.press("Enter")
-    expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=PATIENCE_MS)
-
-
-def test_a_panel_keeps_the_focus_and_gives_it_back(visitor):
-    page = visitor.page
-    visitor.open("/alerts")
-    opener = page.get_by_role("button", name="New alert")
-    opener.focus()
-    page.keyboard.press("Enter")
-    panel = page.get_by_role("dialog", name="New alert")
-    expect(panel.get_by_label("Name", exact=True)).to_be_focused(timeout=PATIENCE_MS)
-    # Once around: the focus never leaves the panel.
-    stops = panel.locator("input:visible, button:visible").count()
-    for _ in range(stops + 1):
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.closest('[role=dialog]') !== null")
-    # A field with a list of choices keeps its first Escape for the list.
-    panel.get_by_label("Name", exact=True).focus()
-    page.keyboard.press("Escape")
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
-    expect(opener).to_be_focused(timeout=PATIENCE_MS)
-
-
-def test_a_table_is_sorted_and_its_rows_are_worked_on_by_keyboard(visitor):
-    page = visitor.page
-    visitor.open("/access/projects")
-    heading = page.get_by_role("columnheader", name="Name")
-    heading.get_by_role("button").focus()
-    expect(heading).to_have_attribute("aria-sort", "ascending")
-    page.keyboard.press("Enter")
-    expect(heading).to_have_attribute("aria-sort", "descending")
-    visitor.open("/access/keys")
-    revoke = page.get_by_role("button", name=re.compile("^Revoke")).first
-    revoke.focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Revoke the API key")
-    expect(dialog.get_by_role("textbox")).to_be_focused(timeout=PATIENCE_MS)
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden(timeout=PATIENCE_MS)
-    expect(revoke).to_be_focused(timeout=PATIENCE_MS)
-
-
-def test_a_table_wider_than_the_window_scrolls_by_keyboard(visitor):
-    page = visitor.page
-    page.set_viewport_size({"width": 360, "height": 780})
-    visitor.open("/prices")
-    scroller = page.get_by_role("group", name=re.compile("scrolls$")).first
-    scroller.focus()
-    expect(scroller).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.activeElement.scrollLeft > 0", timeout=PATIENCE_MS)
-
-
-def test_a_chosen_theme_stays(visitor):
-    visitor.follow("Settings")
-    visitor.page.get_by_text("Dark", exact=True).click()
-    html = visitor.page.locator("html")
-    expect(html).to_have_attribute("data-mantine-color-scheme", "dark")
-    visitor.page.reload()
-    expect(html).to_have_attribute("data-mantine-color-scheme", "dark", timeout=PATIENCE_MS)
+        look_at_all(visitor.page, named, subtests, pictures)
