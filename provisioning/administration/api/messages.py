@@ -114,11 +114,12 @@ class MessageStreamViewSet(ClusterViewSet):
     def list(self, request: Request, name: str, **kwargs: Any) -> HttpResponseBase:
         """Watches a topic, from its end or from the `Last-Event-ID` of an earlier stream.
 
-        Events: `message` (a record), `skipped` (`{"count": n}`, where records come faster than
-        they are shown), `progress` (with a `filter`, `{"records": n, "bytes": n}` looked at since
-        the beginning), `end` (`{"reason": …}`: ask again, but for `access_ended`, which follows
-        within 5 seconds of a revoked key or an ended session, and for `unreadable`, where a record
-        cannot be decoded). At most ten minutes.
+        Events: `live` (what is written from now on is shown), `message` (a record), `skipped`
+        (`{"count": n}`, where records come faster than they are shown), `progress` (with a
+        `filter`, `{"records": n, "bytes": n}` looked at since the beginning), `end` (`{"reason":
+        …}`: ask again, but for `access_ended`, which follows within 5 seconds of a revoked key or
+        an ended session, and for `unreadable`, where a record cannot be decoded). At most ten
+        minutes.
         """
         del kwargs
         query = self.query()

@@ -77,7 +77,6 @@ class Stream:
         )
         thread.start()
         try:
-            yield b": live\n\n"
             async for event in self._shown(queue):
                 yield event
         finally:
@@ -90,6 +89,7 @@ class Stream:
         await sync_to_async(close_old_connections)()
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
+        live = False
         progress = Progress()
         while True:
             batch = await queue.get()
@@ -97,6 +97,10 @@ class Stream:
             if isinstance(batch, str):
                 yield event("end", {"reason": batch})
                 return
+            if not live:
+                # Not before the positions are known: what is written from now on is shown.
+                yield event("live", {}, batch.positions)
+                live = True
             if loop.time() - looked_at >= LOOK_EVERY_S:
                 over = await sync_to_async(self._why_over)()
                 if over is not None:

@@ -107,6 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         with contextlib.suppress(ConnectionError):
+            self.wfile.write(b"event: live\ndata: {}\n\n")
             self.wfile.write(f"data: {json.dumps(answer.body)}\n\n".encode())
             while not self.over.wait(timeout=1):
                 self.wfile.write(b": nothing\n\n")

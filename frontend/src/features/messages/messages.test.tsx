@@ -155,7 +155,12 @@ test("reading of a sleeping cluster asks before it wakes it", async () => {
 function streaming(): (event: string, data: unknown) => void {
   const followers: ReadableStreamDefaultController<Uint8Array>[] = [];
   respond(STREAM, () => {
-    const stream = new ReadableStream<Uint8Array>({ start: (one) => void followers.push(one) });
+    const stream = new ReadableStream<Uint8Array>({
+      start: (one) => {
+        followers.push(one);
+        one.enqueue(new TextEncoder().encode("event: live\ndata: {}\n\n"));
+      },
+    });
     return new HttpResponse(stream, { headers: { "Content-Type": "text/event-stream" } });
   });
   return (event, data) => {

@@ -85,9 +85,9 @@ export function useTail(
       source.close();
       setConnection("unreadable");
     });
-    source.onopen = () => {
+    source.addEventListener("live", () => {
       setConnection("live");
-    };
+    });
     source.onerror = () => {
       setConnection(source.readyState === EventSource.CLOSED ? "broken" : "connecting");
     };
