@@ -1,5 +1,5 @@
-//! A broker: one incarnation from its claim to its end ([`engine`]), what a request is answered from
-//! ([`context`]), one file for each API of Kafka ([`handlers`]), and connections ([`server`]).
+//! A broker: one incarnation from its claim to its end ([`engine`]), what a request is answered
+//! from ([`context`]), one file for each API of Kafka ([`handlers`]), and connections ([`server`]).
 
 pub mod context;
 pub mod engine;

@@ -1,5 +1,5 @@
-//! What a request is answered from: the broker, the client, and the request's own circumstances. See
-//! `README.md` in this folder.
+//! What a request is answered from: the broker, the client, and the request's own circumstances.
+//! See `README.md` in this folder.
 
 mod access;
 mod broker;

@@ -2,9 +2,9 @@
 //! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
 //!
 //! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --workspace --test simulation -- --nocapture
-//! seeds`, or `FRESHET_SIM_SEED=<n>` for one (with `FRESHET_SIM_WITHOUT=<rule>` under the rules and
-//! troubles of that removal). `FRESHET_SIM_RECORD=1` records which seed shows what each removed rule
-//! does.
+//! seeds`, or `FRESHET_SIM_SEED=<n>` for one (with `FRESHET_SIM_WITHOUT=<rule>` under the rules
+//! and troubles of that removal). `FRESHET_SIM_RECORD=1` records which seed shows what each
+//! removed rule does.
 
 #![allow(
     clippy::disallowed_methods,
@@ -137,9 +137,8 @@ mod removed_rules {
         let mut all = recorded();
         all.insert(format!("{rule:?}"), seed);
         all.retain(|name, _| Rule::ALL.iter().any(|rule| format!("{rule:?}") == *name));
-        let lines: Vec<String> = all.iter().map(|(rule, seed)| format!("{rule} {seed}\n")).collect();
-        let text = lines.concat();
-        std::fs::write(file(), text).expect("the file of recorded seeds");
+        let lines: Vec<String> = all.iter().map(|(rule, seed)| format!("{rule} {seed}")).collect();
+        std::fs::write(file(), lines.join("\n") + "\n").expect("the file of recorded seeds");
     }
 
     /// Whether a seed fails without the rule and holds with it. One that fails with all rules says
