@@ -24,7 +24,7 @@ type document struct {
 
 func readDocument(t *testing.T) document {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs/reference/openapi.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs/reference/openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
