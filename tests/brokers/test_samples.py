@@ -12,7 +12,7 @@ from tests.brokers.logscan import LogScan
 from tests.brokers.sample_writer import TOPIC, consume, expected
 
 SAMPLES = sorted(path.parent for path in Path(__file__).parent.glob("samples/*/dfs"))
-CORE_SAMPLES = Path(__file__).parent.parent.parent / "brokers" / "core" / "tests" / "samples"
+CORE_SAMPLES = Path(__file__).parents[2] / "brokers/core/crates/storage/tests/samples"
 
 
 @pytest.fixture(params=SAMPLES, ids=lambda sample: sample.name)
