@@ -118,17 +118,19 @@ class Visitor:
 
     def put_to_sleep(self) -> None:
         """Puts the cluster whose page is open to sleep, which ends its lanes."""
-        self._command("sleep", "asleep")
+        self._command("sleep")
 
     def wake(self) -> None:
         """Wakes the cluster whose page is open."""
-        self._command("wake", "running")
+        self._command("wake")
 
-    def _command(self, verb: str, phase: str) -> None:
+    def _command(self, verb: str) -> None:
+        """Waits for the operation, and not for the cluster's phase: no other begins before."""
         found = re.search(r"/clusters/cl_\w+", self.page.url)
         assert found, self.page.url
-        self.change("POST", f"{found[0]}:{verb}")
-        wait_until(lambda: self.read(found[0])["status"]["phase"] == phase, f"it is {phase}")
+        operation = self.change("POST", f"{found[0]}:{verb}")
+        address = f"/operations/{operation['id']}?wait=10"
+        wait_until(lambda: self.read(address)["state"] == "succeeded", f"{verb} succeeds")
 
     def change(self, method: str, path: str, data: object = None) -> Any:  # noqa: ANN401
         """Changes something by REST, as this person; the answer, decoded, where it has a body."""
