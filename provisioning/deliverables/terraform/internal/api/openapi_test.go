@@ -24,7 +24,8 @@ type document struct {
 
 func readDocument(t *testing.T) document {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs/reference/openapi.json"))
+	root := filepath.Join("..", "..", "..", "..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
