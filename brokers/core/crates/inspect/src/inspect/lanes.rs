@@ -312,6 +312,8 @@ impl Walk {
             return Ok(None);
         }
         let placed = match self.sealed.remove(&(file, cursor.position())) {
+            // What an earlier file should hold before it is missing.
+            Some(copy) if self.due.is_some_and(|due| copy.block.header.sequence != due) => None,
             Some(copy) => {
                 cursor.skip(copy.raw.len());
                 Some(copy)
@@ -323,5 +325,42 @@ impl Walk {
             (self.nonce, self.due) = (Some(header.nonce), Some(header.sequence + 1));
         }
         Ok(placed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freshet_storage::lane::block::{BlockLabel, encode};
+    use freshet_storage::lane::index::encode_checkpoint;
+
+    use super::*;
+
+    /// The checkpoint that begins file 2, as the sealer copied it.
+    fn copied(sequence: u64) -> PlacedBlock {
+        let label = BlockLabel {
+            kind: BlockKind::Checkpoint,
+            incarnation: Incarnation(3),
+            sequence,
+            durable_sequence: sequence - 1,
+            nonce: 7,
+            written_at_ms: 1_700_000_000_000,
+        };
+        let raw = Bytes::from(encode(label, &encode_checkpoint(2, &[]), Vec::new()).concat());
+        let block = Block::parse(&raw).unwrap();
+        PlacedBlock { file: 2, position: 0, raw, block }
+    }
+
+    #[test]
+    fn a_copy_is_taken_only_where_it_follows() {
+        for (due, expected) in [(5, None), (8, Some(8))] {
+            let copy = copied(8);
+            let mut cursor = FileCursor::new(Incarnation(3), Some(7), 2, copy.raw.clone());
+            let end = Some(EndReport { file: 2, sequence: 8 });
+            let sealed = BTreeMap::from([((2, 0), copy)]);
+            let mut walk = Walk { nonce: Some(7), due: Some(due), end, sealed };
+            let found = walk.next(2, &mut cursor).unwrap();
+            assert_eq!(found.map(|placed| placed.block.header.sequence), expected);
+            assert_eq!(walk.due, Some(expected.map_or(due, |sequence| sequence + 1)));
+        }
     }
 }

@@ -192,6 +192,8 @@ pub async fn replay(
     let sealed = read_seal(disk, paths, incarnation).await?.map(|seal| seal.blocks);
     let mut sealed = sealed.unwrap_or_default();
     let (mut due, mut nonce) = (None, None);
+    // Behind the last block that was visited.
+    let mut reached = (end.file, 0);
     let only_due = rules.hold(Rule::CountWhatIsDue);
     let within = |sequence: u64| sequence <= end.sequence || !rules.hold(Rule::StopAtSealedEnd);
     let names = disk.list(&paths.folder()).await?;
@@ -203,19 +205,23 @@ pub async fn replay(
         let mut walk = HeadWalk::open(disk, paths, incarnation, nonce, (number, 0)).await?;
         loop {
             let here = (number, walk.position());
+            let wanted = due.filter(|_| only_due);
             let copy = sealed.first_entry().filter(|entry| {
                 let copy = &entry.get().placed;
                 (copy.file, copy.position) == here
             });
             let replayed = if let Some(copy) = copy {
                 let SealedBlock { placed, seal_position } = copy.remove();
+                if wanted.is_some_and(|wanted| placed.block.header.sequence != wanted) {
+                    // An earlier file could not be read to its end. The copy does not follow.
+                    break;
+                }
                 walk.skip(placed.raw.len());
                 let PlacedBlock { file, position, raw, block } = placed;
                 let head = Head::of(file, position, &raw, block.header);
                 ReplayedBlock::new(head, LaneFile::Seal, seal_position)
             } else {
-                let due = due.filter(|_| only_due);
-                let Here::Block(head) = walk.take(due).await? else { break };
+                let Here::Block(head) = walk.take(wanted).await? else { break };
                 let position = head.position;
                 ReplayedBlock::new(head, LaneFile::Wal(number), position)
             };
@@ -224,6 +230,7 @@ pub async fn replay(
                 return Ok(());
             }
             (due, nonce) = (Some(header.sequence + 1), Some(header.nonce));
+            reached = (number, walk.position());
             visit(replayed)?;
         }
         if due.is_none() && end.sequence > 0 && number <= end.file {
@@ -234,7 +241,8 @@ pub async fn replay(
     match due {
         Some(missing) if missing <= end.sequence => {
             let what = format!("block {missing} is missing before the sealed end {}", end.sequence);
-            Err(LaneError::damaged(incarnation, end.file, 0, what))
+            let (file, position) = reached;
+            Err(LaneError::damaged(incarnation, file, position, what))
         }
         None if end.sequence > 0 && file_numbers(&names, "idx").is_empty() => {
             let what = "every file is missing, and nothing says that they were split";

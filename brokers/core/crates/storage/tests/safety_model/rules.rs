@@ -40,6 +40,9 @@ pub enum Rule {
     ReadersStopAtSealedEnd,
     /// 3. A gap below the `durable_seq` of a later block is damage, not the end.
     GapIsNotAnEnd,
+    /// Rule 3: a block before the end that cannot be read stops whoever loads, also where a copy in
+    /// SEAL follows: damage may come after the lane was sealed.
+    NothingIsReadPastAGap,
     /// 4. A failed sync ends the engine; it is never retried.
     FailedSyncStops,
     /// 7. A takeover compares the leader and the epoch that it took over from.

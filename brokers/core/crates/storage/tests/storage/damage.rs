@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use freshet_storage::lane::block::Block;
 use freshet_storage::lane::reader::replay;
+use freshet_storage::lane::scan::read_file;
 use freshet_storage::lane::{LaneEnd, LaneError, LanePaths};
 use freshet_storage::rules::Rules;
 use freshet_wire::ids::Incarnation;
@@ -98,6 +100,39 @@ async fn damage_after_the_end_was_fixed_is_told_too() {
         assert!(matches!(found, Err(LaneError::Damaged { .. })), "file {number}: {found:?}");
         folder.edit(&wal(&paths, number), |bytes| bytes[64] ^= 1);
     }
+}
+
+/// SEAL holds a copy of the last block. Where that one begins a file, and the file before it is
+/// damaged, the copy must not hide the hole.
+#[tokio::test]
+async fn damage_before_a_copy_that_begins_a_file_is_told() {
+    let folder = Folder::new();
+    let lane = OpenLane::start(&folder.disk, 1, small_files(32 << 10)).await;
+    lane.write_one_by_one(0..16, 3000).await;
+    let (paths, _) = lane.crash().await;
+    // The broker died when it had written no more than the checkpoint of the last file with blocks.
+    let whole = read_file(folder.disk.as_ref(), &paths, 2).await.unwrap();
+    let checkpoint = Block::parse(&whole).unwrap().header;
+    folder.edit(&wal(&paths, 2), |bytes| bytes[checkpoint.span()..].fill(0));
+    for number in 3.. {
+        if std::fs::remove_file(folder.path(&wal(&paths, number))).is_err() {
+            break;
+        }
+    }
+    let sealed = fence_and_seal(&folder.disk, &paths, 1).await.unwrap();
+    assert_eq!(sealed.end, LaneEnd { file: 2, sequence: checkpoint.sequence });
+    assert_eq!(sealed.blocks.keys().copied().collect::<Vec<_>>(), [checkpoint.sequence]);
+    assert_eq!(read(&folder, &paths, sealed.end).await.unwrap() as u64, sealed.end.sequence);
+    for (number, block_at) in [(0, 4096), (1, 4096), (1, 2 * 4096)] {
+        folder.edit(&wal(&paths, number), |bytes| bytes[block_at + 70] ^= 1);
+        let found = read(&folder, &paths, sealed.end).await.unwrap_err();
+        let LaneError::Damaged { file, position, .. } = found else { panic!("{found:?}") };
+        assert_eq!((file, position), (number, block_at as u64), "where the first hole is");
+        folder.edit(&wal(&paths, number), |bytes| bytes[block_at + 70] ^= 1);
+    }
+    std::fs::remove_file(folder.path(&wal(&paths, 1))).unwrap();
+    let found = read(&folder, &paths, sealed.end).await;
+    assert!(matches!(found, Err(LaneError::Damaged { .. })), "a whole file: {found:?}");
 }
 
 /// The last file holds the only checkpoint once all others were split.

@@ -95,6 +95,12 @@ impl Lane {
         self.blocks.get(usize::from(n)).copied().flatten()
     }
 
+    /// Whether block n cannot be read any more, in SEAL neither.
+    pub fn is_damaged(&self, n: u8) -> bool {
+        let damaged = self.block(n).is_some_and(|block| block.stored == Stored::Damaged);
+        damaged && self.read(n).is_none()
+    }
+
     /// What a reader gets for block n: the copy in SEAL, else the lane's own block.
     pub fn read(&self, n: u8) -> Option<u8> {
         let copied = self.seal.is_some_and(|seal| seal.copies & (1 << n) != 0);

@@ -242,7 +242,8 @@ pub fn append_extent(state: &mut LaneState, broker: u8) -> Option<()> {
     Some(())
 }
 
-/// Reads the records of every earlier lane.
+/// Reads the records of every earlier lane. Where a block before the end of one cannot be read,
+/// nobody leads, whatever follows it.
 pub fn load(model: &LaneModel, state: &mut LaneState, broker: u8) -> Option<()> {
     let Role::Elected { own_view } = state.broker(broker).role else {
         return None;
@@ -251,6 +252,10 @@ pub fn load(model: &LaneModel, state: &mut LaneState, broker: u8) -> Option<()> 
     let mut base = 0;
     for lane in predecessors(model, state, broker) {
         for n in 0..loaded_end(model, state, lane, own_view) {
+            let damaged = state.lane(lane).is_damaged(n);
+            if damaged && model.rules.has(Rule::NothingIsReadPastAGap) {
+                return None;
+            }
             if usize::from(base) < LOADED {
                 loaded[usize::from(base)] = state.lane(lane).read(n);
                 base += 1;

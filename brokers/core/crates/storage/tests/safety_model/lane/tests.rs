@@ -175,6 +175,13 @@ fn taking_a_gap_for_the_end_loses_an_acked_record() {
 }
 
 #[test]
+fn reading_past_a_gap_in_a_sealed_lane_loses_an_acked_record() {
+    let rules = Rules::without(Rule::NothingIsReadPastAGap);
+    let model = LaneModel { rules, loss: Loss::DamageOfCovered, ..ONE_TAKEOVER };
+    assert_breaks(model, ACKED_IS_KEPT);
+}
+
+#[test]
 fn acking_out_of_order_at_write_depth_two_loses_an_acked_record() {
     let rules = Rules::without(Rule::AcksInBlockOrder);
     assert_breaks(LaneModel { rules, ..DEEPER_WRITES }, ACKED_IS_KEPT);

@@ -1,7 +1,7 @@
 //! The steps of a leader: produce, sync, token check, ack; and what may become of its writes.
 
 use super::model::{Action, LaneModel, Loss, TokenRead};
-use super::state::{BLOCKS, Block, LaneState, RECORDS, Role, Stored, Token};
+use super::state::{BLOCKS, Block, LaneState, RECORDS, Stored, Token};
 use crate::rules::Rule;
 
 pub fn actions(model: &LaneModel, state: &LaneState, actions: &mut Vec<Action>) {
@@ -149,11 +149,10 @@ pub fn lose(state: &mut LaneState, lane: u8, block: u8) -> Option<()> {
     change(state, lane, block, unsynced, Stored::Lost)
 }
 
-/// A block on disk becomes unreadable, once, before anybody takes over.
+/// A block on disk becomes unreadable, once, at any time: also when its lane has its end.
 pub fn damage(model: &LaneModel, state: &mut LaneState, lane: u8, block: u8) -> Option<()> {
-    let started = state.brokers.iter().skip(1).any(|broker| broker.role != Role::Idle);
     let mut blocks = state.lanes.iter().flat_map(|lane| lane.blocks).flatten();
-    if started || blocks.any(|block| block.stored == Stored::Damaged) {
+    if blocks.any(|block| block.stored == Stored::Damaged) {
         return None;
     }
     let synced = state.lane(lane).blocks.into_iter().flatten().filter(on_disk);
