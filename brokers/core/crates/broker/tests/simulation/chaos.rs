@@ -12,6 +12,9 @@ use super::metadata::MetadataFaults;
 /// Several lane files at once, batch by batch, into many objects.
 const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, large_batch_bytes: 0 };
 
+/// Each so many seeds meet damage too.
+pub const DAMAGE_EVERY: u64 = 4;
+
 /// One kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
@@ -33,7 +36,7 @@ pub enum Trouble {
     RestoredMetadata,
     /// Two successors start at once.
     Race,
-    /// A byte of a block that was durable flips, and the broker dies.
+    /// A byte of a block that was durable flips, once, and the broker dies.
     Rot,
     /// The meter has recorded all of the lanes whose records are split: brokers may remove them.
     Metered,
@@ -57,7 +60,18 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// All troubles.
+    /// What a seed meets where nothing else is asked for: every trouble, and in some seeds damage
+    /// too. Not in all of them: a cluster may rightly refuse to go on over damage, and the rest of
+    /// such a seed shows little.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut profile = Self::everything();
+        if seed.is_multiple_of(DAMAGE_EVERY) {
+            profile.troubles.extend([Trouble::Rot, Trouble::Rot]);
+        }
+        profile
+    }
+
+    /// All troubles after which the cluster must come back.
     pub fn everything() -> Self {
         use Trouble::*;
         let jobs = JobSettings {

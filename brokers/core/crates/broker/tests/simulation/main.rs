@@ -1,10 +1,11 @@
 //! Deterministic simulation of the real engine: seeded crashes, pauses, zombies, lost and torn
-//! writes, full disks, failing syncs, metadata restored from a backup. A failure prints its seed.
+//! writes, full disks, failing syncs, metadata restored from a backup, and in some seeds damage of
+//! what was durable. A failure prints its seed.
 //!
 //! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --workspace --test simulation -- --nocapture
-//! seeds`, or `FRESHET_SIM_SEED=<n>` for one (with `FRESHET_SIM_WITHOUT=<rule>` under the rules
-//! and troubles of that removal). `FRESHET_SIM_RECORD=1` records which seed shows what each
-//! removed rule does.
+//! seeds`, or `FRESHET_SIM_SEED=<n>` for one. With `FRESHET_SIM_WITHOUT=<rule>` they run under the
+//! rules and troubles of that removal, with `FRESHET_SIM_AGAINST=<rule>` under its troubles and all
+//! rules. `FRESHET_SIM_RECORD=1` records which seed shows what each removed rule does.
 
 #![allow(
     clippy::disallowed_methods,
@@ -33,11 +34,26 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The rule that a variable names.
+fn named(variable: &str) -> Option<Rule> {
+    let name = std::env::var(variable).ok()?;
+    let rule = Rule::ALL.into_iter().find(|rule| format!("{rule:?}") == name);
+    Some(rule.unwrap_or_else(|| panic!("{variable}: there is no rule {name}")))
+}
+
+/// One seed under the rules and troubles that the variables ask for.
+fn run_seed(seed: u64) -> Outcome {
+    let without = named("FRESHET_SIM_WITHOUT");
+    let against = without.or(named("FRESHET_SIM_AGAINST"));
+    let rules = without.map_or(Rules::full(), Rules::without);
+    let profile = against.map_or_else(|| Profile::of_seed(seed), Profile::against);
+    simulate(seed, rules, &profile)
+}
+
 /// For a look over many seeds at once: what failed, without stopping.
 fn survey(first: u64, count: u64) {
     for seed in first..first + count {
-        let outcome = simulate(seed, Rules::full(), &Profile::everything());
-        if let Some(violation) = outcome.violations.first() {
+        if let Some(violation) = run_seed(seed).violations.first() {
             println!("{seed}: {violation}");
         }
     }
@@ -56,11 +72,7 @@ fn report(seed: u64, outcome: &Outcome) {
 fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
     if let Some(seed) = number("FRESHET_SIM_SEED") {
         tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
-        let without = std::env::var("FRESHET_SIM_WITHOUT").ok();
-        let rule = Rule::ALL.into_iter().find(|rule| Some(format!("{rule:?}")) == without);
-        let rules = rule.map_or(Rules::full(), Rules::without);
-        let profile = rule.map_or_else(Profile::everything, Profile::against);
-        let outcome = simulate(seed, rules, &profile);
+        let outcome = run_seed(seed);
         println!("{}", outcome.trace.join("\n"));
         report(seed, &outcome);
         return;
@@ -78,7 +90,7 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
         if count.map_or(started.elapsed() >= budget, |count| done >= count) {
             break;
         }
-        let outcome = simulate(seed, Rules::full(), &Profile::everything());
+        let outcome = run_seed(seed);
         report(seed, &outcome);
         totals.add(&outcome.totals);
         if done % 100 == 99 {
@@ -91,10 +103,21 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
 }
 
 #[test]
+fn damage_of_what_was_durable_is_refused() {
+    let mut totals = run::Totals::default();
+    for seed in (1..=10).map(|number| number * chaos::DAMAGE_EVERY) {
+        let outcome = simulate(seed, Rules::full(), &Profile::of_seed(seed));
+        report(seed, &outcome);
+        totals.add(&outcome.totals);
+    }
+    assert!(totals.rotted > 0 && totals.refused > 0, "{totals:?}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_history() {
-    for seed in [3, 11] {
-        let first = simulate(seed, Rules::full(), &Profile::everything());
-        let second = simulate(seed, Rules::full(), &Profile::everything());
+    for seed in [3, 11, 12] {
+        let first = simulate(seed, Rules::full(), &Profile::of_seed(seed));
+        let second = simulate(seed, Rules::full(), &Profile::of_seed(seed));
         assert_eq!(first.trace, second.trace, "seed {seed}");
         assert_eq!(first.totals, second.totals, "seed {seed}");
     }
@@ -141,18 +164,21 @@ mod removed_rules {
         std::fs::write(file(), lines.join("\n") + "\n").expect("the file of recorded seeds");
     }
 
-    /// Whether a seed fails without the rule and holds with it. One that fails with all rules says
-    /// nothing about this one: it is named, and another is tried.
+    /// Whether a seed fails without the rule. With it, it must hold.
     fn shows(rule: Rule, seed: u64) -> bool {
         let profile = Profile::against(rule);
         if simulate(seed, Rules::without(rule), &profile).violations.is_empty() {
             return false;
         }
         let outcome = simulate(seed, Rules::full(), &profile);
-        if let Some(violation) = outcome.violations.first() {
-            println!("{rule:?}: seed {seed} fails with all rules too: {violation}");
-        }
-        outcome.violations.is_empty()
+        assert!(
+            outcome.violations.is_empty(),
+            "{rule:?}: seed {seed} fails with all rules too (run it again with \
+             FRESHET_SIM_AGAINST={rule:?} FRESHET_SIM_SEED={seed}):\n{}\n{}",
+            outcome.violations.join("\n"),
+            outcome.trace.join("\n"),
+        );
+        true
     }
 
     fn is_found(rule: Rule) {

@@ -85,6 +85,10 @@ pub struct Totals {
     pub troubles: u64,
     pub metered: u64,
     pub reused_files: u64,
+    /// Seeds in which a byte was flipped on purpose.
+    pub rotted: u64,
+    /// Those of them that ended in a refusal to go on.
+    pub refused: u64,
 }
 
 impl Totals {
@@ -95,6 +99,8 @@ impl Totals {
         self.troubles += other.troubles;
         self.metered += other.metered;
         self.reused_files += other.reused_files;
+        self.rotted += other.rotted;
+        self.refused += other.refused;
     }
 }
 
@@ -229,6 +235,8 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     simulation.calm_down();
     simulation.conclude();
     simulation.totals.reused_files = simulation.world.disk.reused_files();
+    simulation.totals.rotted = u64::from(simulation.rotted);
+    simulation.totals.refused = u64::from(simulation.refused);
     Outcome {
         violations: simulation.checker.violations,
         trace: simulation.trace,
