@@ -234,7 +234,7 @@ def test_a_file_that_is_younger_than_a_watch_is_said(tmp_path):
     cell = CellStore(tmp_path / "metadata.sqlite")
     revision = cell.put_spec(SPEC)
     with pytest.raises(CompactedError):
-        cell.watch("", revision + 1000, 0)
+        cell.watch("", revision + 1000, PATIENCE_S)
 
 
 def test_watch_of_another_thread_is_interrupted(cell):
