@@ -82,10 +82,11 @@ def standing(schedules: Sequence[Schedule], at: datetime) -> Standing:
         elif since <= awake_until:
             awake_until = max(awake_until, until)
         else:
-            return Standing(awake=True, until=awake_until)
+            break
     if awake_until is None:
         return Standing(awake=False, until=None)
-    # Those of the whole week follow each other without end.
+    # Those of the whole week follow each other without end. A gap behind a week is none: one time
+    # zone was looked at for longer than another.
     endless = awake_until - at > timedelta(days=7)
     return Standing(awake=True, until=None if endless else awake_until)
 

@@ -112,6 +112,14 @@ def test_nothing_changes_before_it_is_said_to(moment, given_ones, later):
     assert at(wanted.until, *given_ones).awake != wanted.awake
 
 
+def test_what_never_sleeps_in_one_zone_is_endless_beside_what_sleeps_in_another():
+    always = schedule(DAYS, "00:00", "00:00", "America/St_Johns")
+    mornings = schedule(["mon", "tue"], "05:00", "00:00", ZURICH)
+    # Monday already in Zurich, Sunday still in St John's: their weeks end at different moments.
+    found = at(utc(2024, 1, 1, 0, 30), mornings, always)
+    assert (found.awake, found.until) == (True, None)
+
+
 @pytest.mark.parametrize("text", ["7:00", "07:00:00", "24:30", "", "noon", "07:00Z", "25:00"])
 def test_what_no_clock_shows_is_no_time(text):
     with pytest.raises(ValueError, match="is not like"):
