@@ -8,12 +8,13 @@ usage: python -m tests.parts tested PART      what it tests, with the commit and
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from tests.digests import digest_of
 
 ROOT = Path(__file__).parent.parent
 TABLE = Path(__file__).with_name("parts.toml")
@@ -61,23 +62,18 @@ def part_of(path: PurePosixPath, mark: tuple[object, ...], known: dict[str, Part
     return REST
 
 
-def digest_of(root: Path, part: Part) -> str:
+def digest_of_part(root: Path, part: Part) -> str:
     """Of names and contents of all that it tests, but for what git ignores."""
     listed = _git(
         root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *part.tested
     )
-    digest = hashlib.sha256()
-    for name in sorted(set(listed.split("\0")) - {""}):
-        path = root / name
-        if path.is_file():
-            content = path.read_bytes()
-            digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    paths = {root / name for name in listed.split("\0") if name}
+    return digest_of(root, filter(Path.is_file, paths))
 
 
 def state_of(root: Path, part: Part) -> str:
     """The commit, and the digest of all that it tests."""
-    return f"{_git(root, 'rev-parse', '--short', 'HEAD')} {digest_of(root, part)}"
+    return f"{_git(root, 'rev-parse', '--short', 'HEAD')} {digest_of_part(root, part)}"
 
 
 def record(root: Path, part: Part, state: str) -> None:
@@ -93,7 +89,7 @@ def holds_since(root: Path, part: Part) -> str | None:
     if not file.exists():
         return None
     commit, digest = file.read_text().split()
-    return commit if digest == digest_of(root, part) else None
+    return commit if digest == digest_of_part(root, part) else None
 
 
 def tested(root: Path, part: Part) -> str:

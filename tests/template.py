@@ -5,7 +5,6 @@ Its name says what it was made from, so that a changed migration makes another o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +13,15 @@ from psycopg import sql
 
 from console.base.common.roles import prepare_database
 from console.settings.sections import Database
+from tests.digests import digest_of
 from tests.imports import PACKAGES, ROOT, with_imported
 
 PREFIX = "template_freshet_"
+# PostgreSQL cuts names at 63 bytes.
+DIGITS = 16
 UNFINISHED = "unfinished_template_freshet"
 # What decides which apps there are, the roles' privileges, and the versions of all else.
-FURTHER = ("console/settings/assemble.py", "console/base/common/roles.py", "uv.lock")
+FURTHER = ("console/settings/assemble.py", "console/base/common/roles.py", "pyproject.toml")
 
 
 def copy_migrated(superuser: str, database: Database, migrate: Callable[[Database], None]) -> None:
@@ -28,7 +30,7 @@ def copy_migrated(superuser: str, database: Database, migrate: Callable[[Databas
     `migrate` runs all migrations in the database that it is given, and closes its connections. Only
     one process at a time may call this (`tests.postgres.alone`).
     """
-    name = PREFIX + digest_of(sources())
+    name = PREFIX + digest_of(ROOT, sources())[:DIGITS]
     with psycopg.connect(superuser, autocommit=True) as connection:
         if name not in _databases(connection):
             _drop_templates(connection)
@@ -55,15 +57,6 @@ def _drop_templates(connection: psycopg.Connection) -> None:
             connection.execute(
                 sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             )
-
-
-def digest_of(files: set[Path]) -> str:
-    """16 hexadecimal digits of names and contents."""
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(ROOT)}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:16]
 
 
 def sources() -> set[Path]:

@@ -25,6 +25,13 @@ def test_what_a_part_tests_exists():
     assert [each for each in named if not (ROOT / each[1]).exists()] == []
 
 
+def test_what_a_part_tests_counts_in_its_digest():
+    """A file that git ignores, such as uv.lock, could change without the part seeing it."""
+    for part in PARTS.values():
+        for path in part.tested:
+            assert parts._git(ROOT, "ls-files", path), f"{part.name}: git knows no {path}"
+
+
 def marks(file):
     """What each `pytest.mark.full` of a file says, `()` where it says nothing."""
     said, bare = [], 0

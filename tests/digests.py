@@ -1,0 +1,16 @@
+"""What files hold, in one number: two states with the same digest are the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def digest_of(root: Path, files: Iterable[Path]) -> str:
+    """64 hexadecimal digits of the names, from `root` on, and the contents of files."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
