@@ -74,16 +74,23 @@ begin() {
 }
 
 end() {
-  local name=$1 pid="begun_$1" status=0
-  wait "${!pid}" || status=$?
+  local name=$1 status=0
+  wait "$(begun "$name")" || status=$?
   if [ "$status" -ne 0 ]; then cat ".tools/$name.log" >&2; fi
   return "$status"
 }
 
-# together [NAME COMMAND... --]... COMMAND...: all at once; what the named ones say is shown after
-# the last one. Ends when all have, and fails if one does.
+# begun NAME: prints the process id of what `begin` started.
+begun() {
+  local pid="begun_$1"
+  printf '%s' "${!pid}"
+}
+
+# together [NAME COMMAND... --]... COMMAND...: all at once; what the named ones write is shown after
+# the last one. Ends when all have, and fails if one does. The end of a failed one is shown again,
+# below all that the others wrote.
 together() {
-  local names=() name words=() status=0
+  local names=() failed=() name words=()
   while [[ " $* " == *" -- "* ]]; do
     name=$1 words=()
     shift
@@ -95,11 +102,16 @@ together() {
     begin "$name" "${words[@]}"
     names+=("$name")
   done
-  ("$@") || status=$?
+  ("$@") 2>&1 | tee .tools/last.log || failed+=(last)
   for name in "${names[@]}"; do
-    if end "$name"; then cat ".tools/$name.log"; else status=1; fi
+    wait "$(begun "$name")" || failed+=("$name")
+    cat ".tools/$name.log"
   done
-  return "$status"
+  for name in "${failed[@]}"; do
+    printf '\n==> failed, the end of .tools/%s.log:\n' "$name" >&2
+    tail -n 100 ".tools/$name.log" >&2
+  done
+  [ "${#failed[@]}" -eq 0 ]
 }
 
 # Prints a table of the stages so far. A stage that doubles is worth a look.

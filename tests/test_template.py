@@ -26,18 +26,6 @@ def test_what_migrations_import_counts():
     assert "console/base/accounts/services.py" not in names
 
 
-def test_the_digest_is_of_names_and_contents(tmp_path, monkeypatch):
-    monkeypatch.setattr(template, "ROOT", tmp_path)
-    one, other = tmp_path / "a", tmp_path / "b"
-    one.write_text("1")
-    first = template.digest_of(template.ROOT, {one})
-    one.write_text("2")
-    assert template.digest_of(template.ROOT, {one}) != first
-    one.rename(other)
-    other.write_text("1")
-    assert template.digest_of(template.ROOT, {other}) != first
-
-
 @pytest.fixture
 def server(monkeypatch):
     """A connection string of the tests' server, where these tests have a template of their own."""
