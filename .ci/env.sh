@@ -41,7 +41,8 @@ stage() {
 }
 
 # reuse NAME PATH... -- COMMAND...: a stage that is not run again while all files below the paths,
-# and these scripts, are as they were when it passed. For checks alone: tests always run.
+# the compiler and these scripts are as they were when it passed. For checks, and for the tests of
+# the crates, of which `.ci/test-all engine` tries the random seeds at length.
 reuse() {
   local name=$1 paths=(.ci) passed state
   passed=.tools/passed/${name//[^a-z]/-}
@@ -52,8 +53,11 @@ reuse() {
   done
   shift
   # Without an answer of git there is nothing to compare with, and the stage runs.
-  state=$(git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" | sort -z \
-    | xargs -0 sha256sum | sha256sum) || state=
+  state=$({
+    rustc --version
+    git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" | sort -z \
+      | xargs -0 sha256sum
+  } | sha256sum) || state=
   if [ -n "$state" ] && [ "$(cat "$passed" 2>/dev/null)" = "$state" ]; then
     printf '\n==> %s: reused, it passed with the same files in %s\n' "$name" "${paths[*]}"
     return
