@@ -113,7 +113,7 @@ def estimate(
 
 
 def _part(lines: list[RatedLine], clusters: Collection[str] | None) -> list[RatedLine]:
-    return [each for each in lines if clusters is None or each.cluster_id in clusters]
+    return [line for line in lines if clusters is None or line.cluster_id in clusters]
 
 
 def _forecast(

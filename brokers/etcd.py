@@ -172,7 +172,7 @@ class Etcd:
             file_bytes=int(answer.get("dbSize", 0)),
             in_use_bytes=int(answer.get("dbSizeInUse", 0)),
             quota_bytes=int(answer.get("dbSizeQuota", 0)),
-            out_of_space=any(NO_SPACE in each for each in answer.get("errors", ())),
+            out_of_space=any(NO_SPACE in error for error in answer.get("errors", ())),
         )
 
     def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:

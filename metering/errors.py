@@ -70,5 +70,5 @@ class PublishRefused(RollupFailed):
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self.checks = tuple(checks)
-        failed = [f"{each.name}: {each.detail}" for each in checks if not each.passed]
+        failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
         super().__init__("; ".join(failed))

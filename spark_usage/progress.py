@@ -50,7 +50,9 @@ class Progress:
                 said = line
 
     def _tasks(self) -> str:
-        infos = [self._tracker.getStageInfo(each) for each in self._tracker.getActiveStageIds()]
+        infos = [
+            self._tracker.getStageInfo(stage_id) for stage_id in self._tracker.getActiveStageIds()
+        ]
         running = [info for info in infos if info is not None]
         total = sum(info.numTasks for info in running)
         completed = sum(info.numCompletedTasks for info in running)

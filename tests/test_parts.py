@@ -39,7 +39,7 @@ def marks(file):
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.full":
             bare += 1
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.full":
-            said.append(tuple(ast.literal_eval(each) for each in node.args))
+            said.append(tuple(ast.literal_eval(arg) for arg in node.args))
     return {*said, *([()] if bare > len(said) else [])}
 
 

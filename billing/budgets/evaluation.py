@@ -112,7 +112,7 @@ def apply_spending(budget: Budget, spending: Spending) -> None:
 
 def follow_budgets(organization_id: str, budgets: Sequence[Budget]) -> None:
     """Suspends the organisation's produce by the oldest budget that calls for it, or lifts that."""
-    reasons = (suspension_reason(each) for each in budgets if each.suspended_at is not None)
+    reasons = (suspension_reason(budget) for budget in budgets if budget.suspended_at is not None)
     set_produce_suspension(organization_id=organization_id, reason=next(reasons, None))
 
 

@@ -20,7 +20,9 @@ def state_of(*, spent_minor: int, amount_minor: int, thresholds: Sequence[int]) 
 
 def reached(*, spent_minor: int, amount_minor: int, thresholds: Iterable[int]) -> list[int]:
     """The thresholds at or below what was spent, ascending."""
-    return sorted(each for each in thresholds if spent_minor * PERCENT >= amount_minor * each)
+    return sorted(
+        threshold for threshold in thresholds if spent_minor * PERCENT >= amount_minor * threshold
+    )
 
 
 def is_holding(*, spent_minor: int, amount_minor: int, action: str) -> bool:

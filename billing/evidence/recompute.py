@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 def read_pack(place: Path) -> Pack:
     """Name -> bytes of every file of the pack."""
     if place.is_dir():
-        return {each.name: each.read_bytes() for each in place.iterdir() if each.is_file()}
+        return {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
     with zipfile.ZipFile(place) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

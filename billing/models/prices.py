@@ -40,7 +40,7 @@ class PriceVersion(models.Model):
 
     def catalog(self) -> Catalog:
         """The version as rating takes it: one query, or none if `prices` was prefetched."""
-        prices = {each.meter: each.meter_price() for each in self.prices.all()}
+        prices = {price.meter: price.meter_price() for price in self.prices.all()}
         # In the order that people read: what comes in, what goes out, what stays.
         ordered = {meter: prices[meter] for meter in Meter.values if meter in prices}
         return Catalog(version=self.pk, currency=self.currency, prices=ordered)

@@ -67,7 +67,11 @@ def _last_use(organization: Organization, closed_at: datetime) -> datetime | Non
     if clusters.active().exists() or deleting.exists():
         return None
     # As the cell dated it, which may be later than the wish.
-    ends = [from_ms(each[-1][0]) for each in clusters.values_list("deletions", flat=True) if each]
+    ends = [
+        from_ms(cluster[-1][0])
+        for cluster in clusters.values_list("deletions", flat=True)
+        if cluster
+    ]
     return max([closed_at, *ends])
 
 
@@ -89,6 +93,6 @@ def _counted(organization: Organization, until: datetime) -> bool:
     open_days = [*standing.missing_days, *standing.stale_days]
     return (
         all(each > day for each in open_days)
-        and all(each.hour > until for each in standing.incomplete_hours)
-        and all(is_metered(cluster_id=each, until=until) for each in clusters)
+        and all(hour.hour > until for hour in standing.incomplete_hours)
+        and all(is_metered(cluster_id=cluster, until=until) for cluster in clusters)
     )

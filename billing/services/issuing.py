@@ -161,8 +161,10 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
     for _ in range(READS_MAX):
         runs = _published_runs(month)
         totals: dict[str, dict[tuple[str, str], int]] = {}
-        for each in billable_totals(month, organization_id):
-            totals.setdefault(each.organization_id, {})[each.cluster_id, each.meter] = each.quantity
+        for total in billable_totals(month, organization_id):
+            totals.setdefault(total.organization_id, {})[total.cluster_id, total.meter] = (
+                total.quantity
+            )
         if runs == _published_runs(month):
             break
     else:
@@ -207,13 +209,13 @@ def _refuse_open(month: date, standing: MonthStanding, at: datetime) -> None:
 
 def _missing_hours(standing: MonthStanding) -> dict[str, int]:
     """Organisation → how many hours of its clusters are incomplete."""
-    clusters = {each.cluster_id for each in standing.incomplete_hours}
+    clusters = {hour.cluster_id for hour in standing.incomplete_hours}
     known = HourStanding.objects.filter(cluster_id__in=clusters)
     owners = dict(known.values_list("cluster_id", "organization_id").distinct())
     owners |= dict(Cluster.objects.filter(pk__in=clusters).values_list("pk", "organization_id"))
     missing: dict[str, int] = {}
-    for each in standing.incomplete_hours:
-        owner = owners[each.cluster_id]
+    for hour in standing.incomplete_hours:
+        owner = owners[hour.cluster_id]
         missing[owner] = missing.get(owner, 0) + 1
     return missing
 

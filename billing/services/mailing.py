@@ -39,7 +39,8 @@ LINES_MAX = 20
 def note_mails(invoices: Iterable[Invoice]) -> None:
     """Notes in the issuing transaction that a mail is due of each of them."""
     InvoiceMail.objects.bulk_create(
-        InvoiceMail(invoice=each, organization_id=each.organization_id) for each in invoices
+        InvoiceMail(invoice=invoice, organization_id=invoice.organization_id)
+        for invoice in invoices
     )
 
 

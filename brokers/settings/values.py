@@ -65,7 +65,7 @@ def wanted(setting: Setting) -> str:
     if rules.wanted:
         return rules.wanted
     if rules.choices:
-        return f"one of {', '.join(str(each) for each in rules.choices)}"
+        return f"one of {', '.join(str(choice) for choice in rules.choices)}"
     kind = _words(setting.kind)
     match rules.minimum, rules.maximum:
         case None, None:

@@ -194,11 +194,11 @@ def findings(facts: Facts) -> list[Finding]:
         *_of_service(facts),
         *_of_keeper(facts),
         *_of_space(facts),
-        *(_crashing(each) for each in facts.clusters if _crashes(each)),
+        *(_crashing(cluster) for cluster in facts.clusters if _crashes(cluster)),
         *(
-            _stuck(each)
-            for each in facts.operations
-            if facts.at - each.created_at >= OPERATION_STUCK
+            _stuck(operation)
+            for operation in facts.operations
+            if facts.at - operation.created_at >= OPERATION_STUCK
         ),
         *(_incomplete(each) for each in facts.usage),
     ]

@@ -48,7 +48,8 @@ def settings_reference() -> str:
     sections = [each for each in settings_of(Config).values() if each.is_section]
     root = Path(__file__).parents[2]
     return _HEAD + "".join(
-        section_reference(each.name, each.kind, ENVIRONMENT, root=root) for each in sections
+        section_reference(section.name, section.kind, ENVIRONMENT, root=root)
+        for section in sections
     )
 
 

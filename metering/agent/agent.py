@@ -89,7 +89,11 @@ class Agent:
         first = self._began_ms is None
         if self._began_ms is None:
             self._began_ms = self._cell.now_ms()
-        recorded = {each for each in self._folder.clusters() if self._takes(each)} if first else ()
+        recorded = (
+            {cluster for cluster in self._folder.clusters() if self._takes(cluster)}
+            if first
+            else ()
+        )
         lost = set()
         for cluster_id in sorted({*specs, *recorded} - self._progress.keys()):
             loaded: ClusterProgress | None = None

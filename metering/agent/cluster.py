@@ -354,7 +354,7 @@ class ClusterMeter:
             organization_id=state.owner.organization_id,
             since_ms=before.as_of_ms,
             as_of_ms=state.as_of_ms,
-            lanes=tuple(each for each in coverages if each is not None),
+            lanes=tuple(coverage for coverage in coverages if coverage is not None),
             storage=None
             if until_ms is None
             else StorageCoverage(since_ms=_known(state.measured_since_ms), until_ms=until_ms),

@@ -60,7 +60,9 @@ its share; such as could not be read, in part or whole. |
 def agent_reference() -> str:
     """The page, with a table for each section."""
     sections = settings_of(AgentSettings).values()
-    return "".join([_HEAD, *(section_reference(each.name, each.kind) for each in sections), _TAIL])
+    return "".join(
+        [_HEAD, *(section_reference(section.name, section.kind) for section in sections), _TAIL]
+    )
 
 
 if __name__ == "__main__":

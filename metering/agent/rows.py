@@ -59,7 +59,7 @@ def lane_table(
             principal, pa.array(reading.principals, pa.string())
         ),
         "meter": pa.DictionaryArray.from_arrays(
-            meter, pa.array([METER_NAMES[each] for each in sorted(METER_NAMES)], pa.string())
+            meter, pa.array([METER_NAMES[name] for name in sorted(METER_NAMES)], pa.string())
         ),
         "window_start_ms": minute,
         "window_end_ms": pc.add(minute, MINUTE_MS),

@@ -58,10 +58,10 @@ class UsagePagination(KeysetPagination):
         """As of every list, but for the longest page."""
         del view
         return [
-            {**each, "schema": {**each["schema"], "maximum": LIMIT_MAX}}
-            if each["name"] == "limit"
-            else each
-            for each in PARAMETERS
+            {**parameter, "schema": {**parameter["schema"], "maximum": LIMIT_MAX}}
+            if parameter["name"] == "limit"
+            else parameter
+            for parameter in PARAMETERS
         ]
 
 
@@ -164,7 +164,7 @@ def _after(request: Request) -> After | None:
         start, meter, cluster_id, topic_id, principal, billed = map(json.loads, given)
         moment = datetime.fromisoformat(start)
         texts = (meter, cluster_id, topic_id, principal)
-        if not all(isinstance(each, str) and "\0" not in each for each in texts):
+        if not all(isinstance(text, str) and "\0" not in text for text in texts):
             raise TypeError
         if moment.tzinfo is None or not isinstance(billed, bool):
             raise TypeError

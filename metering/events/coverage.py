@@ -169,11 +169,11 @@ def _unread(incarnation: int, entries: set[LaneCoverage]) -> Iterator[_Hole]:
 
 def _unended(incarnation: int, entries: set[LaneCoverage], cluster: _Cluster) -> Iterator[_Hole]:
     """The time after the last that is known of a lane which did not end."""
-    last = max((each.last_sequence, each.until_ms) for each in entries)
+    last = max((entry.last_sequence, entry.until_ms) for entry in entries)
     # Of a restored cluster lanes may go on that had been taken to have ended.
-    if any(each.ended and (each.last_sequence, each.until_ms) == last for each in entries):
+    if any(entry.ended and (entry.last_sequence, entry.until_ms) == last for entry in entries):
         return
-    reached = max(each.until_ms for each in entries)
+    reached = max(entry.until_ms for entry in entries)
     reason = f"lane {incarnation} is not covered after {format_ms(reached)}"
     # An entry without the lane: when the one before it spoke, the lane had ended.
     without = [since for since, lanes in cluster.listed if incarnation not in lanes]

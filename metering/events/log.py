@@ -55,7 +55,8 @@ def encode_statement(statement: LogStatement) -> bytes:
         "as_of_ms": statement.as_of_ms,
         "gap": statement.gap,
         "partitions": [
-            [each.topic_id, each.partition, each.bytes] for each in sorted(statement.partitions)
+            [partition.topic_id, partition.partition, partition.bytes]
+            for partition in sorted(statement.partitions)
         ],
         "gone_topics": sorted(statement.gone_topics),
     }

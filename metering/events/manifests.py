@@ -118,7 +118,7 @@ def parse_manifest(data: bytes) -> UsageManifest:
             window_end_ms=_count(plain, "window_end_ms"),
             emitted_at_ms=_count(plain, "emitted_at_ms"),
             agent=_text(plain, "agent"),
-            clusters=tuple(_cluster(each) for each in plain["clusters"]),
+            clusters=tuple(_cluster(cluster) for cluster in plain["clusters"]),
             topics={str(key): str(name) for key, name in plain["topics"].items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:

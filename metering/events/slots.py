@@ -83,7 +83,7 @@ def parse_slot(data: bytes) -> Slot:
             cluster_id=str(plain["cluster_id"]),
             window_start_ms=start,
             window_end_ms=end,
-            rows=tuple(_row(each) for each in plain["rows"]),
+            rows=tuple(_row(row) for row in plain["rows"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UsageFormatError):

@@ -97,7 +97,7 @@ def absorb(manifest: UsageManifest, rows: pa.Table, *, keep_from: datetime) -> l
     Raises `ValueError` for rows and times that no usage file has, and `DataError` for texts that
     PostgreSQL does not take.
     """
-    if len({each.cluster_id for each in manifest.clusters}) < len(manifest.clusters):
+    if len({cluster.cluster_id for cluster in manifest.clusters}) < len(manifest.clusters):
         message = "a manifest speaks of a cluster twice"
         raise ValueError(message)
     _check_times(manifest)
@@ -124,7 +124,7 @@ def _check_times(manifest: UsageManifest) -> None:
             times += [lane.started_at_ms, lane.since_ms, lane.until_ms]
         if entry.storage is not None:
             times += [entry.storage.since_ms, entry.storage.until_ms]
-        if not all(each in TIMES_MS for each in times):
+        if not all(moment in TIMES_MS for moment in times):
             message = f"a manifest speaks of a time that no calendar has, of {entry.cluster_id}"
             raise ValueError(message)
 
@@ -183,10 +183,14 @@ def _cover_clusters(manifest: UsageManifest) -> None:
     windows = windows_of(manifest)
     rows = [
         (
-            *(each.organization_id, each.cluster_id, *windows.get(each.cluster_id, (0, 0))),
-            *(each.as_of_ms, each.as_of_ms if each.closed else None),
+            *(
+                cluster.organization_id,
+                cluster.cluster_id,
+                *windows.get(cluster.cluster_id, (0, 0)),
+            ),
+            *(cluster.as_of_ms, cluster.as_of_ms if cluster.closed else None),
         )
-        for each in manifest.clusters
+        for cluster in manifest.clusters
     ]
     if rows:
         _execute(COVER_CLUSTERS, _transposed(rows))

@@ -71,9 +71,9 @@ def keep_result(
     at = now()
     with system_scope():
         reconciliation.state, reconciliation.report = RunState.DONE, dict(report)
-        reconciliation.passed = all(each.passed for each in checks)
+        reconciliation.passed = all(check.passed for check in checks)
         reconciliation.failed_checks = {
-            each.name: each.detail for each in checks if not each.passed
+            check.name: check.detail for check in checks if not check.passed
         }
         reconciliation.finished_at = at
         reconciliation.save()
@@ -81,15 +81,15 @@ def keep_result(
             QualityResult(
                 run=run,
                 kind=QualityKind.RECONCILIATION,
-                name=each.name,
-                passed=each.passed,
+                name=check.name,
+                passed=check.passed,
                 detail={
-                    "detail": each.detail,
+                    "detail": check.detail,
                     "reconciliation": reconciliation.pk,
-                    "findings": _findings(each, report),
+                    "findings": _findings(check, report),
                 },
             )
-            for each in checks
+            for check in checks
         )
         days = list(_days(reconciliation, report, reasons, at))
         ReconciledDay.objects.bulk_create(
@@ -112,7 +112,7 @@ def _days(
     reasons: Mapping[str, str],
     at: datetime,
 ) -> Iterator[ReconciledDay]:
-    compared = {each["cluster_id"]: each for each in report["ingress"]["clusters"]}
+    compared = {cluster["cluster_id"]: cluster for cluster in report["ingress"]["clusters"]}
     nothing = {"metered_bytes": 0, "bytes_most": 0, "unknown_bytes": 0, "differing": 0}
     for cluster_id, owner in sorted(owners_of(reconciliation.day).items()):
         found = compared.get(cluster_id, nothing)

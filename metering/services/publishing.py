@@ -89,7 +89,7 @@ def publish(run: RollupRun, output: Path, report: dict[str, Any], *, replaces: s
             return False
         _stage(run, output)
         checks = _checks(run, report)
-        if not all(each.passed for each in checks):
+        if not all(check.passed for check in checks):
             raise PublishRefused(checks)
         _execute(ADD, [run.pk])
         _execute("DELETE FROM metering_stagedrow WHERE run_id = %s", [run.pk])
@@ -172,8 +172,8 @@ def _checks(run: RollupRun, report: dict[str, Any]) -> list[Check]:
     }
     return [
         *(
-            Check(each["name"], bool(each["passed"]), str(each["detail"]))
-            for each in report["checks"]
+            Check(check["name"], bool(check["passed"]), str(check["detail"]))
+            for check in report["checks"]
         ),
         _equal("published_run", (run.pk, run.day.isoformat()), (report["run_id"], report["day"])),
         _equal("published_hours", counts["hour"], report["hours"]),

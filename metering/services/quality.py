@@ -30,13 +30,13 @@ def note_quality(run: RollupRun, report: dict[str, Any], quarantine: Path | None
 def _results(
     run: RollupRun, report: dict[str, Any], quarantine: Path | None
 ) -> Iterator[QualityResult]:
-    for each in report.get("checks", ()):
+    for check in report.get("checks", ()):
         yield QualityResult(
             run=run,
             kind=QualityKind.CHECK,
-            name=each["name"],
-            passed=each["passed"],
-            detail={"detail": str(each["detail"])},
+            name=check["name"],
+            passed=check["passed"],
+            detail={"detail": str(check["detail"])},
         )
     if report.get("conflicts"):
         yield QualityResult(

@@ -193,7 +193,7 @@ def _perform(
         "run_id": reconciliation.pk,
         "day": reconciliation.day.isoformat(),
         "usage_root": hadoop_root(config().usage.location),
-        "inputs": [asdict(each) for each in sides.files],
+        "inputs": [asdict(file) for file in sides.files],
     }
     manifest.write_text(json.dumps(plain), encoding="utf-8")
     log.write_text(json.dumps(log_manifest(reconciliation.day, sides)), encoding="utf-8")
@@ -206,7 +206,7 @@ def _perform(
 
 def log_manifest(day: date, sides: Sides) -> dict[str, Any]:
     """The statements together, as `spark_usage.log_manifest` reads them."""
-    known = [each for each in sides.statements if not each.gap]
+    known = [statement for statement in sides.statements if not statement.gap]
     unknown: list[dict[str, str | None]] = [
         {"cluster_id": cluster_id, "topic_id": None}
         for cluster_id in sorted({*reasons_of(sides)} - {each.cluster_id for each in known})
@@ -238,17 +238,17 @@ def log_manifest(day: date, sides: Sides) -> dict[str, Any]:
 def reasons_of(sides: Sides) -> dict[str, str]:
     """Clusters of which not everything can be compared, and why."""
     gone = {
-        each.cluster_id: f"nothing is left of {len(each.gone_topics)} deleted topics"
-        for each in sides.statements
-        if each.gone_topics
+        statement.cluster_id: f"nothing is left of {len(statement.gone_topics)} deleted topics"
+        for statement in sides.statements
+        if statement.gone_topics
     }
-    gaps = {each.cluster_id: each.gap for each in sides.statements if each.gap}
+    gaps = {statement.cluster_id: statement.gap for statement in sides.statements if statement.gap}
     return {**gone, **gaps, **sides.unstated, **dict.fromkeys(sides.gone, "it is gone")}
 
 
 def _checks_of(report: Mapping[str, Any]) -> Iterable[Check]:
-    for each in report["checks"]:
-        yield Check(each["name"], bool(each["passed"]), str(each["detail"]))
+    for check in report["checks"]:
+        yield Check(check["name"], bool(check["passed"]), str(check["detail"]))
 
 
 def _own_checks(run: RollupRun, report: Mapping[str, Any], sides: Sides) -> Iterable[Check]:
@@ -272,7 +272,7 @@ def _tell(
     if reconciliation.passed:
         say(f"{day}: usage is what the log holds, {report['ingress']['metered_bytes']} bytes")
         return
-    failed = [f"{each.name}: {each.detail}" for each in checks if not each.passed]
+    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
     extra = {"day": str(day), "reconciliation": reconciliation.pk, "failed": failed}
     logger.error("usage.differs_from_log", extra=extra)
     say(f"{day}: {'; '.join(failed)}")

@@ -135,7 +135,7 @@ def _begin(cell: str, day: date) -> RollupRun:
         cell=cell,
         day=day,
         holder=f"{socket.gethostname()}, process {os.getpid()}",
-        inputs=[asdict(each) for each in files],
+        inputs=[asdict(file) for file in files],
         inputs_sha256=inputs_sha256(files),
     )
 
@@ -177,7 +177,7 @@ def _end_badly(run: RollupRun, error: BaseException) -> None:
         state=state, error=str(error) or type(error).__name__, finished_at=now()
     )
     if isinstance(error, PublishRefused):
-        note_quality(run, {"checks": [asdict(each) for each in error.checks]}, None)
+        note_quality(run, {"checks": [asdict(check) for check in error.checks]}, None)
 
 
 def _holder(cell: str, day: date, key: int) -> str:

@@ -59,7 +59,7 @@ def _run(
         *("--day", run.day.isoformat(), "--run-id", run.pk),
         *("--manifest", str(manifest), "--output", str(output)),
         *("--master", usage.spark_master, *more),
-        *(f"--conf={name}={each}" for name, each in hadoop_settings(usage.location).items()),
+        *(f"--conf={name}={setting}" for name, setting in hadoop_settings(usage.location).items()),
     ]
     if usage.spark_jars:
         command += ["--jars", usage.spark_jars]

@@ -70,7 +70,7 @@ def _judge(
         start_ms = max(start_ms, born_ms // HOUR_MS * HOUR_MS)
     hours = coverage.hours(cluster_id, since_ms=start_ms, until_ms=min(end_ms + MARGIN_MS, last_ms))
     return [
-        (owner, cluster_id, from_ms(each.hour_ms), each.complete, each.reason) for each in hours
+        (owner, cluster_id, from_ms(hour.hour_ms), hour.complete, hour.reason) for hour in hours
     ]
 
 

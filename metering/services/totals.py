@@ -237,7 +237,7 @@ def files_between(cell: str, since_ms: int, until_ms: int) -> list[UsageFileRef]
 
 def inputs_sha256(files: Iterable[UsageFileRef]) -> str:
     """One hash for a set of files, of their keys and hashes."""
-    lines = sorted(f"{each.key} {each.sha256}\n" for each in files)
+    lines = sorted(f"{file.key} {file.sha256}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

@@ -93,7 +93,9 @@ class Template:
 def _entries(
     resource_type: str, name: str, *operations: str, pattern_type: str | None = "LITERAL"
 ) -> tuple[TemplateEntry, ...]:
-    return tuple(TemplateEntry(resource_type, name, each, pattern_type) for each in operations)
+    return tuple(
+        TemplateEntry(resource_type, name, operation, pattern_type) for operation in operations
+    )
 
 
 # What Kafka's own `kafka-acls --producer` and `--consumer` give, but for CREATE: topics are made

@@ -93,10 +93,10 @@ def _read(kind: type[Note], content: Any) -> Note | None:  # noqa: ANN401 (JSON)
     if not isinstance(content, Mapping):
         return None
     given: dict[str, Any] = {}
-    for each in fields(kind):
-        if each.name in content:
-            value = content[each.name]
-            given[each.name] = tuple(value) if isinstance(value, list) else value
+    for field in fields(kind):
+        if field.name in content:
+            value = content[field.name]
+            given[field.name] = tuple(value) if isinstance(value, list) else value
     try:
         return kind(**given)
     except TypeError:

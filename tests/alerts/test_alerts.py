@@ -93,7 +93,7 @@ def test_it_fires_and_ends_with_a_mail_each_and_wakes_nobody(
     assert cell.wake(cluster_id) is None
     with organization_scope(tenant.id):
         entries = AuditEntry.objects.filter(target_id=made["id"]).order_by("created_at", "pk")
-        actions = [(each.action, each.actor_kind) for each in entries]
+        actions = [(entry.action, entry.actor_kind) for entry in entries]
     assert sorted(actions) == [
         ("alert.create", "api_key"),
         ("alert.end", "system"),

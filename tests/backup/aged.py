@@ -132,7 +132,7 @@ class Disaster:
     def _attach_orphans(self) -> None:
         wanted = set(self.written.acked) - {TOPIC}
         rehearsal.wait_for_orphans(self.api, self.cluster_id, len(wanted))
-        found = {each["name"]: each for each in rehearsal.orphans(self.api, self.cluster_id)}
+        found = {orphan["name"]: orphan for orphan in rehearsal.orphans(self.api, self.cluster_id)}
         self.summary.orphans_missing = len(wanted - found.keys())
         for name in sorted(wanted & found.keys()):
             attached = rehearsal.attach(self.api, self.cluster_id, found[name]["id"])

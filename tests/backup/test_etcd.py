@@ -53,7 +53,7 @@ def client(location):
 
 
 def contents(location):
-    return {each.key: each.value for each in client(location).range("").entries}
+    return {entry.key: entry.value for entry in client(location).range("").entries}
 
 
 def topics(location, *names):
@@ -101,8 +101,8 @@ def test_a_copy_is_one_moment_while_others_write(store, location, folder):
     finally:
         stop.set()
         writer.join()
-    for number, each in enumerate(facts):
-        _, entries = copies._read(folder / str(number) / each.copy.name)
+    for number, fact in enumerate(facts):
+        _, entries = copies._read(folder / str(number) / fact.copy.name)
         found = {entry.key: entry.value for entry in entries}
         assert found["a"] == found["z"]
         assert len(found) == 102

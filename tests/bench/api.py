@@ -77,7 +77,7 @@ def _measure(web: ControlPlane, rounds: int) -> Report:
         peer=None,
         details={
             "list_p99_ms": list_p99,
-            "create_p99_ms": statistics.median(each["p99"] for each in creates),
+            "create_p99_ms": statistics.median(create["p99"] for create in creates),
             "list_ms": lists,
             "create_ms": creates,
             "topics": TOPICS,

@@ -63,8 +63,8 @@ def one_story(plan: Plan) -> Outcome:
     story.use()
     story.disturb()
     outcome = story.outcome(story.roll(kill=True, late=True))
-    for each in outcome.verdicts:
-        progress(f"{each.tenant.cluster_id}: {each.details()}")
+    for verdict in outcome.verdicts:
+        progress(f"{verdict.tenant.cluster_id}: {verdict.details()}")
     if not outcome.wrong:
         shutil.rmtree(folder, ignore_errors=True)
     return outcome

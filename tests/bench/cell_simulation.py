@@ -147,7 +147,7 @@ async def _sweep(cell: SimulatedCell, rounds: int) -> dict[str, Any]:
             await driver.start()
             answers = await asyncio.gather(*map(driver.apply, plans))
         taken_s = time.monotonic() - began
-        assert {each.answer for each in answers} == {Answer.ACCEPTED}, answers
+        assert {answer.answer for answer in answers} == {Answer.ACCEPTED}, answers
         progress(f"taken over in {taken_s:.1f} s")
         sweeps: list[float] = []
         cpu: list[float] = []
@@ -212,4 +212,4 @@ def _add_rows(web: ControlPlane, cell: SimulatedCell) -> None:
             name: getattr(like, name)
             for name in ("organization", "project", "cell", "generation", "provisioned_at")
         }
-        Cluster.objects.bulk_create([Cluster(**same, **each) for each in others])
+        Cluster.objects.bulk_create([Cluster(**same, **other) for other in others])

@@ -110,7 +110,7 @@ def _measure(web: ControlPlane, status: ClusterStatus, rounds: int) -> Report:
         pages.append(percentiles(load.latencies_ms))
         progress(f"round {number + 1} of {rounds}: {pages[-1]}")
     count = rounds * round(PAGES_PER_S * SECONDS)
-    value = statistics.median(each["p95"] for each in pages)
+    value = statistics.median(page["p95"] for page in pages)
     return Report(
         bench="lag_scale",
         value=value,

@@ -200,17 +200,19 @@ def _report(rounds: int, names: Sequence[str], days: Sequence[Day], samples: Sam
 def _figures(day: Day, samples: Sequence[Sample], cores: int) -> dict[str, Any]:
     return {
         "rows_per_second_and_core": spread(
-            [day.rows / each.wall_seconds / cores for each in samples], 0
+            [day.rows / sample.wall_seconds / cores for sample in samples], 0
         ),
-        "rows_per_cpu_second": spread([day.rows / each.cpu_seconds for each in samples], 0),
-        "wall_seconds": spread([each.wall_seconds for each in samples]),
-        "cpu_seconds": spread([each.cpu_seconds for each in samples]),
+        "rows_per_cpu_second": spread([day.rows / sample.cpu_seconds for sample in samples], 0),
+        "wall_seconds": spread([sample.wall_seconds for sample in samples]),
+        "cpu_seconds": spread([sample.cpu_seconds for sample in samples]),
     }
 
 
 def _growth(name: str, days: Sequence[Day], samples: Samples) -> dict[str, float]:
     """CPU seconds for a million rows more, from each size to the next: equal if cost is linear."""
-    cpu = [statistics.median(each.cpu_seconds for each in samples[name, day.scale]) for day in days]
+    cpu = [
+        statistics.median(sample.cpu_seconds for sample in samples[name, day.scale]) for day in days
+    ]
     return {
         f"{days[i].scale}x to {days[i + 1].scale}x": round(
             1e6 * (cpu[i + 1] - cpu[i]) / (days[i + 1].rows - days[i].rows), 2

@@ -263,8 +263,8 @@ class SimulatedCell:
 
 def counts(requests: list[Request]) -> dict[str, Any]:
     """How many there were, of what kinds, and which of them were refused."""
-    kinds = Counter(f"{each.verb} {each.resource}" for each in requests)
-    failed = Counter(str(each.status) for each in requests if each.status >= 400)
+    kinds = Counter(f"{request.verb} {request.resource}" for request in requests)
+    failed = Counter(str(request.status) for request in requests if request.status >= 400)
     return {
         "requests": len(requests),
         "writes": len(writes(requests)),

@@ -194,7 +194,7 @@ def _signature(key: bytes, message: bytes) -> bytes:
 
 
 def _attributes(message: str) -> dict[str, str]:
-    return {name: value for name, _, value in (each.partition("=") for each in message.split(","))}
+    return {name: value for name, _, value in (part.partition("=") for part in message.split(","))}
 
 
 def _text(text: str) -> bytes:

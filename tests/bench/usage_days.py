@@ -82,7 +82,9 @@ def minute_columns(draw: random.Random, minute: int, count: int) -> dict[str, pa
         "schema_version": pa.array([1] * count, pa.int32()),
         "cell": _texts([0] * count, [CELL]),
         "cluster_id": _texts(clusters, CLUSTERS),
-        "organization_id": _texts([each % len(ORGANIZATIONS) for each in clusters], ORGANIZATIONS),
+        "organization_id": _texts(
+            [cluster % len(ORGANIZATIONS) for cluster in clusters], ORGANIZATIONS
+        ),
         "incarnation": pa.array(where(lambda row: 1 + clusters[row], STORAGE), pa.int64()),
         "lane_file": pa.array(where(lambda _: 1 + minute // 3, STORAGE), pa.int64()),
         "block": pa.array(where(lambda row: first_block + groups[row], STORAGE), pa.int64()),

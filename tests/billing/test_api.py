@@ -36,7 +36,12 @@ def test_prices_are_the_catalogue(api, tenant):
         "free_unit": "GiB",
         "base_unit": "byte",
     }
-    assert [each["unit_price"] for each in document["prices"]] == ["0.04", "0.04", "0.06", "0.0005"]
+    assert [price["unit_price"] for price in document["prices"]] == [
+        "0.04",
+        "0.04",
+        "0.06",
+        "0.0005",
+    ]
 
 
 def test_invoices_are_listed_without_lines(api, invoice):
@@ -88,7 +93,7 @@ def test_a_void_invoice_and_its_credit_note_name_each_other(api, invoice):
 
 def test_what_is_not_on_record_is_shown_to_nobody(api, invoice):
     void_invoice(invoice_id=invoice.pk, reason="wrong address", by="tests")
-    assert [each["id"] for each in api().get("/invoices").json()["items"]] == [invoice.pk]
+    assert [item["id"] for item in api().get("/invoices").json()["items"]] == [invoice.pk]
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.DEVELOPER])

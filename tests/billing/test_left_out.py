@@ -47,7 +47,7 @@ def places(customers):
     """The last digits of the numbers that customers have, by their places."""
     with system_scope():
         known = dict(Invoice.objects.values_list("organization_id", "sequence"))
-    return {place: known[each] for place, each in enumerate(customers) if each in known}
+    return {place: known[customer] for place, customer in enumerate(customers) if customer in known}
 
 
 def test_a_country_without_a_rate_leaves_its_customer_out_alone(customers, vat):
@@ -149,8 +149,8 @@ def test_a_lost_connection_fails_the_run(customers, monkeypatch):
 def test_the_command_names_each_with_the_reason(used, other_tenant, customers, vat, capsys):
     world.publish_month([])
     vat("DE=19")
-    for each in customers[1:3]:
-        world.move_to(each, "FR")
+    for customer in customers[1:3]:
+        world.move_to(customer, "FR")
     with system_scope():
         hours = HourStanding.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
         assert hours.update(complete=False, reason="late") == 1

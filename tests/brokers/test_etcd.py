@@ -31,7 +31,7 @@ def etcd(etcd_server):
 
 
 def contents(etcd, prefix=""):
-    return {each.key: each.value for each in etcd.range(prefix).entries}
+    return {entry.key: entry.value for entry in etcd.range(prefix).entries}
 
 
 def test_a_key_is_made_once(etcd):
@@ -48,7 +48,7 @@ def test_a_range_is_one_revision_however_many_pages(etcd, monkeypatch):
     etcd.write(wanted)
     etcd.create("l", b"")
     first = etcd.range("k/")
-    assert {each.key: each.value for each in first.entries} == wanted
+    assert {entry.key: entry.value for entry in first.entries} == wanted
     assert etcd.remove("k/") == 10
     assert etcd.range("k/", revision=first.revision) == first
     assert contents(etcd) == {"l": b""}
@@ -179,8 +179,8 @@ def test_brokers_need_their_own_keys_and_no_others(guarded, tmp_path):
         store = CellStore(metadata).cluster("cl_a")
         store.create_topic("orders", partitions=3)
         assert store.wait_led("orders", 60)
-        assert [each.leader for each in store.partitions("orders")] == [0, 0, 0]
-    assert [each.state for each in store.lanes()] == ["closed"]
+        assert [partition.leader for partition in store.partitions("orders")] == [0, 0, 0]
+    assert [lane.state for lane in store.lanes()] == ["closed"]
 
 
 def test_a_tenants_brokers_neither_read_nor_write_anothers_keys(guarded):

@@ -61,9 +61,9 @@ def test_what_the_engine_writes_python_reads(server, authority):
     location = server.location("both", options(authority, authority))
     CellStore(location).cluster("cl_tls").create()
     etcd = etcd_of(location)
-    assert [each.key for each in etcd.range("cl_tls/").entries]
+    assert [entry.key for entry in etcd.range("cl_tls/").entries]
     assert etcd.create("keeper/tls", b"here")
-    assert [each.value for each in etcd.range("keeper/").entries] == [b"here"]
+    assert [entry.value for entry in etcd.range("keeper/").entries] == [b"here"]
 
 
 @pytest.mark.parametrize("read", [by_engine, by_python])

@@ -79,7 +79,7 @@ def all_bytes(location):
     place = metadata_location(location)
     if isinstance(place, Path):
         return b"".join(file.read_bytes() for file in place.parent.iterdir())
-    return b"".join(each.value for each in Etcd(place).range("").entries)
+    return b"".join(entry.value for entry in Etcd(place).range("").entries)
 
 
 @pytest.fixture

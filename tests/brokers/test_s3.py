@@ -163,7 +163,7 @@ def test_a_folder_is_removed_with_uploads_under_way(objects, location, s3_server
         remove_below(location, "cl_1")
         assert list(objects.list("")) == ["cl_10/objects/1"]
         uploads = client.list_multipart_uploads(Bucket=bucket)["Uploads"]
-        assert [each["Key"] for each in uploads] == ["cell/one/cl_10/large"]
+        assert [upload["Key"] for upload in uploads] == ["cell/one/cl_10/large"]
 
 
 def test_keys_are_read_anew_when_their_file_changes(s3_server, tmp_path):

@@ -76,7 +76,7 @@ def test_leader_serves_while_etcd_is_away(tmp_path, etcd, outage):
 
 def objects(s3, bucket):
     pages = s3.client().get_paginator("list_objects_v2").paginate(Bucket=bucket)
-    return {each["Key"] for page in pages for each in page.get("Contents", [])}
+    return {content["Key"] for page in pages for content in page.get("Contents", [])}
 
 
 def wait_for_objects(s3, bucket, known):

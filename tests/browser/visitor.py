@@ -134,7 +134,7 @@ class Visitor:
 
     def change(self, method: str, path: str, data: object = None) -> Any:  # noqa: ANN401
         """Changes something by REST, as this person; the answer, decoded, where it has a body."""
-        cookies = {each["name"]: each["value"] for each in self.page.context.cookies()}
+        cookies = {cookie["name"]: cookie["value"] for cookie in self.page.context.cookies()}
         answer = self.page.request.fetch(
             f"/api/v1{path}",
             method=method,

@@ -107,7 +107,7 @@ def test_entries_of_access_control(within, tmp_path):
         "acl", "apply-template", "consumer", "--principal", "User:b", "--topic", "t-",
         "--pattern-type", "prefixed", "--group", "g", "-o", "json",
     )  # fmt: skip
-    assert {each["principal"] for each in given.json["items"]} == {"User:b"}
+    assert {item["principal"] for item in given.json["items"]} == {"User:b"}
     assert within("acl", "apply-template", "consumer", *one[:2], "--topic", "t").code == 6
     listed = within("acl", "list", "--principal", "User:b", "-o", "json").json["items"]
     removed = within("acl", "delete-matching", "--principal", "User:b", "-y", "-o", "json").json

@@ -31,7 +31,7 @@ def test_a_key_is_kept_where_only_its_owner_reads(person, tenant, home, kept):
     file = Path(home["FRESHET_CONFIG"])
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert [each.name for each in file.parent.iterdir()] == ["config.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["config.json"]
     assert kept()["profiles"]["default"]["api_key"] == tenant.key
     assert person("organization", "describe", "-o", "json").json["id"] == tenant.id
     shown = person("profile", "show")

@@ -41,7 +41,7 @@ def test_what_was_used_and_what_it_costs(freshet, cluster_id):
 
 def test_the_platform(freshet, cluster_id):
     limits = freshet("limit", "list", "--cluster", cluster_id, "-o", "json").json["items"]
-    assert {each["scope"] for each in limits} >= {"organization", "cluster"}
+    assert {limit["scope"] for limit in limits} >= {"organization", "cluster"}
     asked = freshet(
         "limit-request", "create", "clusters", "--wanted", "500", "--reason", "Growth", "-o", "json"
     )

@@ -52,7 +52,7 @@ def test_records_go_in_and_come_out(awake, tmp_path):
     shown = awake("consume", "t", "-b", "--partition", "0", "-n", "1", "-o", "json").json
     assert (shown["value"]["text"], shown["offset"]) == ("first", 0)
     listed = awake("message", "list", "t", "--from", "oldest", "--partition", "1", "-o", "json")
-    assert [each["key"]["text"] for each in listed.json["items"]] == ["k"]
+    assert [item["key"]["text"] for item in listed.json["items"]] == ["k"]
     assert awake("consume", "t", "-b", "--last", "1").code == 2
     assert awake("consume", "none", "-b").code == 4
 
@@ -82,7 +82,7 @@ def test_a_group_is_watched_moved_and_deleted(awake, cluster_id):
 
     reset = ["group", "reset-offsets", "billing"]
     plan = awake(*reset, "--to", "latest", "--topic", "t:0", "--dry-run", "-o", "json").json
-    assert (plan["dry_run"], [each["target"] for each in plan["items"]]) == (True, [3])
+    assert (plan["dry_run"], [item["target"] for item in plan["items"]]) == (True, [3])
     assert awake("group", "describe", "billing", "-o", "json").json["lag"] == 2
     assert awake(*reset, "--to", "shift", "--shift", "1").rows() == [["t", "0", "1", "2", "1"]]
     assert awake(*reset, "--to", "timestamp", "--timestamp", "-1d").code == 0

@@ -121,7 +121,11 @@ def body_members(operation):
 
 def query_members(operation):
     return (
-        {each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"}
+        {
+            parameter["name"]: parameter["schema"]
+            for parameter in operation["parameters"]
+            if parameter["in"] == "query"
+        }
         if "parameters" in operation
         else {}
     )
@@ -210,9 +214,9 @@ def test_a_command_needs_what_its_route_needs(row):
 def test_the_answer_has_the_shape_that_is_shown(row):
     operation = ROUTES[row.request]
     answers = [
-        each.get("content", {})
-        for status, each in operation["responses"].items()
-        if status[0] == "2" and VALIDATED not in json.dumps(each)
+        response.get("content", {})
+        for status, response in operation["responses"].items()
+        if status[0] == "2" and VALIDATED not in json.dumps(response)
     ]
     [content] = answers
     if row.shape is Shape.NOTHING:
@@ -241,5 +245,7 @@ def test_the_answer_has_the_shape_that_is_shown(row):
 def test_no_two_options_of_a_command_are_the_same():
     for row in ALL:
         command = build(row)
-        options = [name for each in command.params for name in (*each.opts, *each.secondary_opts)]
+        options = [
+            name for param in command.params for name in (*param.opts, *param.secondary_opts)
+        ]
         assert len(set(options)) == len(options), row.words

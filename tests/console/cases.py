@@ -196,7 +196,7 @@ class CreateCases(ResourceCases):
 
     def test_create_points_to_what_is_missing(self, owner: ApiClient, collection: str) -> None:
         document = assert_problem(owner.post(collection, {}), 422, "validation_failed")
-        assert all(each["pointer"].startswith("/") for each in document["errors"])
+        assert all(error["pointer"].startswith("/") for error in document["errors"])
 
     def test_create_refuses_what_is_not_json(self, owner: ApiClient, collection: str) -> None:
         headers = {"Authorization": f"Bearer {owner.key}"}

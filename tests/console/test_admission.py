@@ -130,7 +130,7 @@ def test_a_refusal_is_audited_once_in_a_while(tenant):
     for address in ("198.51.100.1", "198.51.100.1", "198.51.100.2"):
         assert from_address(client, address).get("/clusters").status_code == 403
     entries = refusals(tenant)
-    assert sorted(each.address for each in entries) == ["198.51.100.1", "198.51.100.2"]
+    assert sorted(entry.address for entry in entries) == ["198.51.100.1", "198.51.100.2"]
     assert entries[0].detail == {"reason": "address_not_allowed"}
     assert entries[0].actor_kind == "api_key"
 

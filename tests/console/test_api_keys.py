@@ -51,7 +51,7 @@ def test_a_key_remembers_its_last_use_to_some_minutes(monkeypatch):
 
     def last_uses():
         items = client.get("/api-keys").json()["items"]
-        return [each["last_used_at"] for each in items if each["last_used_at"]]
+        return [item["last_used_at"] for item in items if item["last_used_at"]]
 
     (first,) = last_uses()
     assert last_uses() == [first]
@@ -72,7 +72,7 @@ def test_what_fails_after_the_commit_does_not_take_the_answer_away(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("console.base.accounts.services.authentication._write_last_use", fail)
         assert client.post("/api-keys", {"name": "ci"}).status_code == 201
-    assert "ci" in [each["name"] for each in client.get("/api-keys").json()["items"]]
+    assert "ci" in [item["name"] for item in client.get("/api-keys").json()["items"]]
 
 
 def test_an_expired_key_does_not_authenticate(api, monkeypatch):

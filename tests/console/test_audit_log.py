@@ -59,7 +59,7 @@ def test_newest_come_first_page_by_page(api, entries):
     seen, cursor = [], None
     while True:
         page = asked(api, limit=3, **({"cursor": cursor} if cursor else {}))
-        seen += [each["id"] for each in page["items"]]
+        seen += [item["id"] for item in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
             break
@@ -79,12 +79,12 @@ def test_newest_come_first_page_by_page(api, entries):
 def test_a_filter_shows_what_matches(api, tenant, entries, fields, wanted):
     del entries
     other = entry(tenant, 3, **fields)
-    assert [each["id"] for each in asked(api, **wanted)["items"]] == [other.pk]
+    assert [item["id"] for item in asked(api, **wanted)["items"]] == [other.pk]
 
 
 def test_a_time_begins_with_its_first_moment_and_ends_before_its_last(api, entries):
     page = asked(api, **{"from": "2026-11-20T13:00:00Z", "to": "2026-11-20T15:00:00Z"})
-    assert [each["id"] for each in page["items"]] == [entries[2].pk, entries[1].pk]
+    assert [item["id"] for item in page["items"]] == [entries[2].pk, entries[1].pk]
 
 
 def test_who_it_was_is_named(api, tenant):
@@ -101,7 +101,7 @@ def test_who_it_was_is_named(api, tenant):
     ]
     for place, (kind, actor_id, *_) in enumerate(cases):
         entry(tenant, place, actor_kind=kind, actor_id=actor_id)
-    shown = [(each["actor"], each["source"]) for each in asked(api)["items"]]
+    shown = [(item["actor"], item["source"]) for item in asked(api)["items"]]
     assert shown == [
         ({"kind": kind.value, "id": actor_id, "name": name}, source)
         for kind, actor_id, name, source in reversed(cases)

@@ -53,7 +53,7 @@ def test_the_archive_has_what_is_the_organizations(api, tenant, other_tenant):
     text = json.dumps(found)
     assert other_tenant.id not in text
     assert other_tenant.owner.email not in text
-    assert [each.action for each in entries(tenant)] == [
+    assert [entry.action for entry in entries(tenant)] == [
         "organization.export_started",
         "organization.export",
     ]
@@ -207,7 +207,7 @@ def test_an_export_whose_client_goes_away_is_logged_as_failed(tenant, monkeypatc
     with organization_scope(tenant.id):
         parts = export_organization(actor=system_actor(tenant.id))
     async_to_sync(begin_and_leave)()
-    assert [(each.action, each.detail) for each in entries(tenant)] == [
+    assert [(entry.action, entry.detail) for entry in entries(tenant)] == [
         ("organization.export_started", {}),
         ("organization.export_failed", {"reason": "interrupted"}),
     ]

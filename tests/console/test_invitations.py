@@ -205,9 +205,9 @@ def test_the_token_is_in_the_mail_and_nowhere_else(api, tenant, mailoutbox):
     with organization_scope(tenant.id):
         row = Invitation.objects.get()
         assert token not in str(Invitation.objects.values().get())
-        details = [str(each.detail) for each in AuditEntry.objects.all()]
+        details = [str(entry.detail) for entry in AuditEntry.objects.all()]
     assert row.token_digest == digest_of(token)
-    assert not [each for each in details if token in each]
+    assert not [detail for detail in details if token in detail]
     # A worker that sends it twice sends the same link.
     assert token_of(row.pk, row.nonce) == token
 

@@ -42,7 +42,7 @@ def answered(tenant, request_id, act, **options):
 
 def shown(api, name, **query):
     items = api().get("/limits", query=query).json()["items"]
-    return next(each for each in items if each["name"] == name)
+    return next(item for item in items if item["name"] == name)
 
 
 class TestLimitRequests(cases.ListCases, cases.RetrieveCases, cases.CreateCases):
@@ -122,9 +122,9 @@ def test_a_grant_is_one_organizations(api, tenant, other_tenant):
     answered(tenant, ask(api)["id"], services.grant_limit)
     default = config().limits.api_keys
     other = next(
-        each
-        for each in api(other_tenant.key).get("/limits").json()["items"]
-        if each["name"] == "api_keys"
+        item
+        for item in api(other_tenant.key).get("/limits").json()["items"]
+        if item["name"] == "api_keys"
     )
     assert other["limit"] == default
 

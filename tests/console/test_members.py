@@ -79,7 +79,7 @@ def test_who_may_not_read_sees_themself_alone(tenant):
     member_of(tenant, Role.VIEWER, "grace")
     ada = make_project_member(tenant, tenant.project, Role.DEVELOPER)
     browser = signed_in(ada.user)
-    assert [each["id"] for each in browser.get("/members").json()["items"]] == [ada.pk]
+    assert [item["id"] for item in browser.get("/members").json()["items"]] == [ada.pk]
 
 
 def test_who_manages_a_project_sees_whom_to_give_roles(api, tenant):

@@ -60,7 +60,7 @@ def test_pointers_reach_into_nested_bodies():
 def test_an_error_of_the_whole_body_points_to_it():
     found = problems.as_app_error(exceptions.ValidationError({"non_field_errors": ["no"]}))
     assert found is not None
-    assert [(each.pointer, each.detail) for each in found.errors] == [("/", "no")]
+    assert [(error.pointer, error.detail) for error in found.errors] == [("/", "no")]
 
 
 @pytest.mark.parametrize(
@@ -85,21 +85,23 @@ def test_known_errors_have_a_status_and_a_code(error, status, code):
 def test_every_error_has_a_code_of_its_own():
     current_app.loader.import_default_modules()
     get_resolver().url_patterns  # noqa: B018 - imports every view, and with it every error
-    kinds = [each for each in subclasses(errors.AppError) if each.__module__.startswith(OURS)]
+    kinds = [
+        subclass for subclass in subclasses(errors.AppError) if subclass.__module__.startswith(OURS)
+    ]
     shared = {problems.FrameworkError}  # says what the framework means by its status
     # A kind that says no code of its own is a finer one of its parent.
-    own = [each for each in kinds if "code" in vars(each)]
+    own = [kind for kind in kinds if "code" in vars(kind)]
     codes = [each.code for each in own if each not in shared]
     assert [code for code in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)] == []
     twice = {code for code in codes if codes.count(code) > 1}
     assert twice == set(), [each for each in own if each.code in twice]
-    assert [each for each in kinds if not each.__doc__ or not each.title] == []
+    assert [kind for kind in kinds if not kind.__doc__ or not kind.title] == []
 
 
 def subclasses(kind):
-    for each in kind.__subclasses__():
-        yield each
-        yield from subclasses(each)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
 
 
 def test_an_unforeseen_error_says_nothing_of_itself(api, monkeypatch, caplog):

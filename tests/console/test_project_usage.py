@@ -47,8 +47,8 @@ def narrow(api, tenant, monkeypatch):
 def test_usage_is_that_of_the_projects_clusters(narrow, granularity, group_by):
     query = {**SPAN, "granularity": granularity, "group_by": group_by}
     items = narrow.get("/usage", query=query).json()["items"]
-    assert {each["quantity"] for each in items} <= {40 * GIB}
-    assert {each["cluster_id"] for each in items} <= {OWN, None}
+    assert {item["quantity"] for item in items} <= {40 * GIB}
+    assert {item["cluster_id"] for item in items} <= {OWN, None}
     if granularity != "hour":
         assert items
 
@@ -65,7 +65,7 @@ def test_usage_of_another_projects_cluster_looks_absent(api, narrow, tenant):
 
 def test_costs_are_the_part_of_the_projects_clusters(api, narrow):
     whole, part = api().get("/costs").json(), narrow.get("/costs").json()
-    own = [each for each in whole["lines"] if each["cluster_id"] == OWN]
+    own = [line for line in whole["lines"] if line["cluster_id"] == OWN]
     assert own
     assert len(whole["lines"]) > len(own)
     assert part["lines"] == own
@@ -79,7 +79,7 @@ def test_usage_of_a_purged_cluster_stays_its_projects(narrow, tenant):
     with organization_scope(tenant.id):
         Cluster.objects.filter(pk=OWN).update(intent=Intent.PURGED)
     items = narrow.get("/usage", query=SPAN).json()["items"]
-    assert {each["cluster_id"] for each in items} == {OWN}
+    assert {item["cluster_id"] for item in items} == {OWN}
 
 
 def test_who_has_no_role_anywhere_sees_no_usage(api, tenant, narrow):

@@ -79,7 +79,7 @@ def test_a_refused_change_is_not_made(api, limits):
     names = {f"key {place}" for place in range(WINDOW_S + 1)}
     answers = {name: api().post("/api-keys", {"name": name}).status_code for name in names}
     rates.forget()
-    shown = {each["name"] for each in api().get("/api-keys").json()["items"]}
+    shown = {item["name"] for item in api().get("/api-keys").json()["items"]}
     assert shown & names == {name for name, status in answers.items() if status == 201}
     assert sorted(answers.values()) == [201] * WINDOW_S + [429]
 
@@ -146,7 +146,7 @@ def test_without_redis_each_process_counts_for_itself(tmp_path, caplog):
         False,
     ]
     # It was asked once, and told once.
-    assert len([each for each in caplog.messages if "redis_away" in each]) == 1
+    assert len([message for message in caplog.messages if "redis_away" in message]) == 1
 
 
 def test_redis_counts_again_once_it_is_back(caplog):
@@ -157,7 +157,7 @@ def test_redis_counts_again_once_it_is_back(caplog):
         assert not counted(counter, key)[0].allowed
     # It is gone: this process begins to count for itself.
     assert counted(counter, key)[0].allowed
-    assert any("redis_away" in each for each in caplog.messages)
+    assert any("redis_away" in message for message in caplog.messages)
     with running_redis(first) as again:
         key = a_key()
         counted(counter, key, times=WINDOW_S)

@@ -173,7 +173,7 @@ def test_nobody_rotates_a_key_above_their_own(api, tenant):
     path = f"/api-keys/{key['id']}:rotate"
     assert_problem(api(tenant.keys[Role.ADMIN]).post(path, {}), 403, "role_too_high")
     # The refusal changed nothing.
-    (listed,) = [each for each in api().get("/api-keys").json()["items"] if each["id"] == key["id"]]
+    (listed,) = [item for item in api().get("/api-keys").json()["items"] if item["id"] == key["id"]]
     assert listed["expires_at"] is None
     assert ApiClient(key["secret"]).get("/projects").status_code == 200
 

@@ -61,7 +61,7 @@ def test_all_others_end_together(tenant, other_tenant):
     browser, stranger = signed_in(tenant.owner), signed_in(other_tenant.owner)
     others = [signed_in(tenant.owner) for _ in range(2)]
     assert browser.post("/sessions:end-others").status_code == 204
-    assert [each.user_id for each in (browser, *others)] == [tenant.owner.pk, None, None]
+    assert [other.user_id for other in (browser, *others)] == [tenant.owner.pk, None, None]
     assert stranger.user_id == other_tenant.owner.pk
 
 
@@ -91,7 +91,7 @@ def test_signing_out_leaves_no_row(tenant):
 def test_signing_in_anew_replaces_the_browsers_session(tenant, other_tenant):
     browser = signed_in(tenant.owner)
     browser.sign_in(other_tenant.owner)
-    assert [each.user_id for each in UserSession.objects.all()] == [other_tenant.owner.pk]
+    assert [session.user_id for session in UserSession.objects.all()] == [other_tenant.owner.pk]
 
 
 def test_who_signs_in_again_has_another_key(tenant):
@@ -107,7 +107,7 @@ def test_who_signs_in_again_has_another_key(tenant):
 def test_beyond_a_number_the_oldest_sessions_end(tenant, monkeypatch):
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
     browsers = [signed_in(tenant.owner) for _ in range(3)]
-    assert [each.user_id is None for each in browsers] == [True, False, False]
+    assert [browser.user_id is None for browser in browsers] == [True, False, False]
 
 
 def test_pages_of_sessions_hide_nothing(tenant):
@@ -116,7 +116,7 @@ def test_pages_of_sessions_hide_nothing(tenant):
         signed_in(tenant.owner)
     first = browser.get("/sessions", query={"limit": 2}).json()
     second = browser.get("/sessions", query={"cursor": first["next_cursor"]}).json()
-    assert len({each["id"] for each in first["items"] + second["items"]}) == 3
+    assert len({item["id"] for item in first["items"] + second["items"]}) == 3
 
 
 def test_the_last_use_is_written_now_and_then(tenant, django_capture_on_commit_callbacks):

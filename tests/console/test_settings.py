@@ -181,7 +181,7 @@ def test_the_secret_of_local_mode_is_made_once_and_for_its_owner_only(home):
     assert len(first) >= 50
     assert read_or_make_secret(file) == first
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [each.name for each in home.iterdir()] == ["secret_key"]
+    assert [path.name for path in home.iterdir()] == ["secret_key"]
     assert django_settings(load(home))["SECRET_KEY"] == first
 
 

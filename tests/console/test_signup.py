@@ -95,7 +95,7 @@ def test_an_address_is_kept_in_lower_case_and_taken_once(anybody):
 )
 def test_sign_up_says_what_is_wrong(anybody, change, pointer):
     document = assert_problem(anybody.post("/signup", BODY | change), 422, "validation_failed")
-    assert pointer in {each["pointer"] for each in document["errors"]}
+    assert pointer in {error["pointer"] for error in document["errors"]}
     assert not get_user_model().objects.exists()
 
 

@@ -95,7 +95,7 @@ def test_cells_say_what_runs_in_them(staff, tenant):
 
 def test_clusters_are_of_every_organization(staff, tenant, other_tenant):
     ours, theirs = made_cluster(tenant), made_cluster(other_tenant)
-    shown = {each["id"]: each for each in items(staff, "clusters")}
+    shown = {item["id"]: item for item in items(staff, "clusters")}
     assert set(shown) == {ours.pk, theirs.pk}
     assert shown[ours.pk]["organization"] == {"id": tenant.id, "name": "Acme"}
     assert shown[ours.pk]["phase"] == "asleep"
@@ -118,7 +118,7 @@ def test_incidents_are_of_everybody_and_of_the_service(staff, tenant):
             Incident.objects.create(
                 organization_id=organization_id, kind="x", subject=state, state=state, title="t"
             )
-    shown = {each["organization_id"]: each["state"] for each in items(staff, "incidents")}
+    shown = {item["organization_id"]: item["state"] for item in items(staff, "incidents")}
     assert shown == {tenant.id: "open", None: "suspected"}
     assert len(items(staff, "incidents", state="suspected")) == 1
 

@@ -85,10 +85,10 @@ def taken_back():
 
 def state_of(tenants):
     """All that tasks might change, and the mails that they sent."""
-    rows = [each.rows() for each in tenants]
+    rows = [tenant.rows() for tenant in tenants]
     people = list(User.objects.order_by("pk").values())
     resets = list(PasswordReset.objects.order_by("pk").values())
-    metadata = [each.metadata() for each in tenants]
+    metadata = [tenant.metadata() for tenant in tenants]
     return rows, people, resets, metadata, len(mail.outbox)
 
 

@@ -218,8 +218,8 @@ def test_after_the_changes_nothing_is_left_to_do(facts, before):
         for change in made:
             incidents = after(incidents, change, at)
         at += MINUTE
-    wrong = {each.key for each in rules.findings(facts)}
-    opened = {each.key for each in incidents.values() if each.state is OPEN}
+    wrong = {finding.key for finding in rules.findings(facts)}
+    opened = {incident.key for incident in incidents.values() if incident.state is OPEN}
     assert wrong <= opened
     unknown = set() if facts.cell_answers else rules.OF_CLUSTERS
     assert {key for key in opened - wrong if key[0] not in unknown} == set()
@@ -232,11 +232,13 @@ def after(incidents, change, at):
             new = Known(f"new {found.subject}", found.kind, found.subject, state, at, found.text)
             return {**incidents, (found.kind, found.subject): new}
         case Forget(name):
-            return {key: each for key, each in incidents.items() if each.id != name}
+            return {key: incident for key, incident in incidents.items() if incident.id != name}
         case Advance(name, state, text):
             return {
-                key: replace(each, state=state, text=text, since=at) if each.id == name else each
-                for key, each in incidents.items()
+                key: replace(incident, state=state, text=text, since=at)
+                if incident.id == name
+                else incident
+                for key, incident in incidents.items()
             }
 
 

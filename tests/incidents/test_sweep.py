@@ -54,7 +54,7 @@ def test_brokers_that_crash_again_and_again(api, other_tenant, cluster_id, later
     (incident,) = shown(api)
     assert (incident["kind"], incident["state"]) == ("brokers_crashing", "open")
     assert incident["cluster_id"] == cluster_id
-    assert [each["text"] for each in incident["updates"]]
+    assert [update["text"] for update in incident["updates"]]
     # A further look changes nothing, nor does another organisation see it.
     assert services.sweep_incidents() == 0
     assert api(other_tenant.key).get("/incidents").json()["items"] == []
@@ -91,7 +91,7 @@ def test_a_failed_cluster_tells_why(api, cluster_id):
     put_status(cluster_id, "running")
     services.sweep_incidents()
     (over,) = shown(api)
-    assert [each["text"] for each in over["updates"]] == [
+    assert [update["text"] for update in over["updates"]] == [
         "its settings were refused",
         "It is over.",
     ]

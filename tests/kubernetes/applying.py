@@ -61,7 +61,8 @@ def apply_all(
     paths = Paths(client)
     query = {"fieldManager": "kubectl", "force": "true", **({"dryRun": "All"} if dry_run else {})}
     return [
-        (each, client.ask("PATCH", paths.of(each), each, kind=APPLY, **query)) for each in manifests
+        (manifest, client.ask("PATCH", paths.of(manifest), manifest, kind=APPLY, **query))
+        for manifest in manifests
     ]
 
 
@@ -96,7 +97,7 @@ def install_rights(admin: Client, keeper: Callable[[], Client], manifests: list[
 
     `keeper` makes a client with the keeper's token, once there is one.
     """
-    rights = [each for each in manifests if _is_right(each)]
+    rights = [manifest for manifest in manifests if _is_right(manifest)]
     assert refused(apply_all(admin, rights)) == []
     client, allowed, beyond = keeper(), "freshet-cl-in-bounds", "freshet-beyond"
     try:

@@ -161,7 +161,7 @@ class ControlPlane:
                 found += [_request(json.loads(line)) for line in file]
 
     def _make_keys(self) -> None:
-        names = [f"IP:{each}" for each in dict.fromkeys([LOOPBACK, self._servers.address])]
+        names = [f"IP:{host}" for host in dict.fromkeys([LOOPBACK, self._servers.address])]
         names += ["IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"]
         self.authority.issue("server", "/CN=apiserver", usage="serverAuth", names=tuple(names))
         self.authority.issue(

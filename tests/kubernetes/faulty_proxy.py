@@ -132,7 +132,7 @@ class FaultyProxy:
                 found = "not taken" if self.no_watches else next(self._watch_faults)
                 self.watches_done.update(() if found is None else (found,))
                 return found
-            space = next((each for each in path.split("/") if each in self._faults), None)
+            space = next((part for part in path.split("/") if part in self._faults), None)
             if space is None and "labelSelector" in query and self.no_lists:
                 return "not taken"
             if space is not None:

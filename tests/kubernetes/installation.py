@@ -62,15 +62,17 @@ def render(folder: Path) -> list[Manifest]:
 def pods_of(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
     """The pods that Deployments, StatefulSets and Jobs make, by the name of whose they are."""
     return {
-        each["metadata"]["name"]: each["spec"]["template"]
-        for each in manifests
-        if each["kind"] in {"Deployment", "StatefulSet", "Job"}
+        manifest["metadata"]["name"]: manifest["spec"]["template"]
+        for manifest in manifests
+        if manifest["kind"] in {"Deployment", "StatefulSet", "Job"}
     }
 
 
 def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
     """Those of a kind, by name."""
-    return {each["metadata"]["name"]: each for each in manifests if each["kind"] == kind}
+    return {
+        manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == kind
+    }
 
 
 def named(manifests: Iterable[Manifest], kind: str, start: str) -> Manifest:

@@ -220,7 +220,9 @@ class PodProcess:
 
     def _mount(self) -> bool:
         """Has all volumes below the root; False where the pod was to end before that."""
-        mounts = {each["name"]: Path(each["mountPath"]) for each in self._container["volumeMounts"]}
+        mounts = {
+            mount["name"]: Path(mount["mountPath"]) for mount in self._container["volumeMounts"]
+        }
         for volume in self._pod["spec"]["volumes"]:
             target = self._root / mounts[volume["name"]].relative_to("/")
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -270,7 +272,7 @@ class Probe:
 
     def __init__(self, probe: dict[str, Any], address: str, ports: list[dict[str, Any]]) -> None:
         wanted = probe["httpGet"]["port"]
-        self._port = next(each["containerPort"] for each in ports if each["name"] == wanted)
+        self._port = next(port["containerPort"] for port in ports if port["name"] == wanted)
         self._address = address
         self._path = probe["httpGet"]["path"]
         self._timeout_s = float(probe["timeoutSeconds"])

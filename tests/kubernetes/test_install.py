@@ -44,7 +44,7 @@ def test_a_drain_takes_one_at_a_time_and_nobody_is_stuck(overlay):
     for name, budget in budgets.items():
         assert budget["spec"]["maxUnavailable"] == 1
         labels = budget["spec"]["selector"]["matchLabels"].items()
-        holds = [each for each in pods if labels <= pods[each]["metadata"]["labels"].items()]
+        holds = [pod for pod in pods if labels <= pods[pod]["metadata"]["labels"].items()]
         assert holds == [name]
 
 
@@ -61,16 +61,16 @@ def test_each_part_mounts_only_the_secrets_that_it_needs(overlay):
     mounted = {}
     for name in PARTS:
         spec = pods_of(overlay)[name]["spec"]
-        found = [each["secret"]["secretName"] for each in spec["volumes"] if "secret" in each]
+        found = [volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume]
         found += [
             source["secretRef"]["name"]
             for source in spec["containers"][0].get("envFrom", [])
             if "secretRef" in source
         ]
         found += [
-            each["valueFrom"]["secretKeyRef"]["name"]
-            for each in spec["containers"][0].get("env", [])
-            if "secretKeyRef" in each.get("valueFrom", {})
+            container["valueFrom"]["secretKeyRef"]["name"]
+            for container in spec["containers"][0].get("env", [])
+            if "secretKeyRef" in container.get("valueFrom", {})
         ]
         mounted[name] = {re.sub(r"-[a-z0-9]{10}$", "", each) for each in found}
     cell = {"freshet-cell", "freshet-etcd"}
@@ -133,7 +133,7 @@ def test_every_folder_that_is_mounted_is_where_settings_say(overlays):
     overlay = overlays["production"]
     for part in PARTS:
         spec = pods_of(overlay)[part]["spec"]
-        places = [each["mountPath"] for each in spec["containers"][0]["volumeMounts"]]
+        places = [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]]
         said = json.dumps(
             [words_of(overlay, part), named(overlay, "ConfigMap", "freshet-settings")]
         )

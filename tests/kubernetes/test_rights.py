@@ -62,12 +62,15 @@ def account(control_plane, admin, keeper_rights):
 @pytest.fixture(scope="module")
 def resources(admin):
     """Every resource of the API server and every part of one: group, name, whether namespaced."""
-    found = [("", each["name"], each["namespaced"]) for each in admin.get("/api/v1")["resources"]]
+    found = [
+        ("", resource["name"], resource["namespaced"])
+        for resource in admin.get("/api/v1")["resources"]
+    ]
     for group in admin.get("/apis")["groups"]:
         path = f"/apis/{group['preferredVersion']['groupVersion']}"
         found += [
-            (group["name"], each["name"], each["namespaced"])
-            for each in admin.get(path)["resources"]
+            (group["name"], resource["name"], resource["namespaced"])
+            for resource in admin.get(path)["resources"]
         ]
     return found
 
@@ -241,6 +244,6 @@ def test_in_production_the_keeper_makes_no_volume_of_a_nodes_folder(account, adm
         assert tried(admin, path, local) in MADE
     finally:
         paths = Paths(admin)
-        for each in policies:
-            admin.ask("DELETE", paths.of(each))
+        for policy in policies:
+            admin.ask("DELETE", paths.of(policy))
         until(lambda: tried(keeper, path, local) in MADE)

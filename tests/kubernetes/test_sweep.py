@@ -127,10 +127,10 @@ def test_another_image_reaches_one_broker_of_a_cluster_and_few_of_a_cell_at_a_ti
         found = []
         for cluster_id in clusters:
             path = f"/apis/apps/v1/namespaces/{namespace_of(cluster_id)}/deployments"
-            for each in admin.get(path)["items"]:
-                (container,) = each["spec"]["template"]["spec"]["containers"]
+            for item in admin.get(path)["items"]:
+                (container,) = item["spec"]["template"]["spec"]["containers"]
                 if container["image"] == image:
-                    found.append((cluster_id, each["metadata"]["name"]))
+                    found.append((cluster_id, item["metadata"]["name"]))
         return found
 
     async def all_served(driver):
@@ -285,7 +285,9 @@ def beside_pulse(requests):
     and a watch that has lasted its time begins anew.
     """
     pulse = ("get", "namespaces", "freshet-system")
-    asked = [each for each in requests if (each.verb, each.resource, each.name) != pulse]
+    asked = [
+        request for request in requests if (request.verb, request.resource, request.name) != pulse
+    ]
     return [each for each in asked if each.verb != "watch"]
 
 

@@ -279,7 +279,7 @@ def groups_of_any_name_are_served(run: Run) -> None:
         partition = confluent_kafka.TopicPartition(TOPIC, 0, offset)
         consumer.commit(offsets=[partition], asynchronous=False)
         consumer.close()
-    assert {each["group"] for each in api.call("GET", groups)["items"]} == set(committed)
+    assert {item["group"] for item in api.call("GET", groups)["items"]} == set(committed)
     for name, offset in committed.items():
         group = f"{groups}/{quote(name, safe='') if name != '..' else '~..'}"
         [partition] = api.call("GET", group)["partitions"]

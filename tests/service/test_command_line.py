@@ -22,7 +22,7 @@ def test_records_are_seen_as_they_arrive(service, tmp_path):
 
     slept = freshet.json("cluster", "sleep", "orders", "--wait")
     assert slept["state"] == "succeeded"
-    assert [each["name"] for each in freshet.json("topic", "list")["items"]] == ["payments"]
+    assert [item["name"] for item in freshet.json("topic", "list")["items"]] == ["payments"]
     freshet("consume", "payments", "-b", code=5)
     assert freshet("consume", "payments", "-b", "--wake") == "one\ntwo\nthree\n"
     freshet("cluster", "suspend", "orders")

@@ -102,8 +102,8 @@ def test_each_way_to_differ_from_the_log_is_told(spark, folder):
         "not_metered": 1,
     }
     assert [
-        (each["partition"], each["kind"], each["metered_bytes"], each["bytes_most"])
-        for each in report["ingress"]["findings"]
+        (finding["partition"], finding["kind"], finding["metered_bytes"], finding["bytes_most"])
+        for finding in report["ingress"]["findings"]
     ] == [
         (2, "above_log", "100", "99"),
         (3, "below_log", "100", "200"),
@@ -112,7 +112,9 @@ def test_each_way_to_differ_from_the_log_is_told(spark, folder):
     ]
     assert not passed(report, "ingress_as_logged")
     assert passed(report, "egress_as_counted")
-    assert [(each["cluster_id"], each["differing"]) for each in report["ingress"]["clusters"]] == [
+    assert [
+        (cluster["cluster_id"], cluster["differing"]) for cluster in report["ingress"]["clusters"]
+    ] == [
         ("cl_1", 4),
         ("cl_2", 0),
     ]
@@ -150,8 +152,13 @@ def test_what_nobody_knows_of_the_log_is_not_compared_and_is_counted(spark, fold
     report = reconcile_day(spark, folder, [folder.add(rows)], log)
     assert report["ingress"]["differing"] == {"not_in_log": 1}
     assert [
-        (each["cluster_id"], each["metered_bytes"], each["unknown_bytes"], each["differing"])
-        for each in report["ingress"]["clusters"]
+        (
+            cluster["cluster_id"],
+            cluster["metered_bytes"],
+            cluster["unknown_bytes"],
+            cluster["differing"],
+        )
+        for cluster in report["ingress"]["clusters"]
     ] == [("cl_1", "10", "20", 0), ("cl_2", "0", "40", 0), ("cl_3", "80", "0", 1)]
 
 
@@ -169,8 +176,8 @@ def test_each_way_to_differ_from_a_counter_is_told(spark, folder):
     ]
     report = reconcile_day(spark, folder, [folder.add(rows)], log_of([]))
     assert [
-        (each["principal"], each["block"], each["kind"], each["before"])
-        for each in report["egress"]["findings"]
+        (finding["principal"], finding["block"], finding["kind"], finding["before"])
+        for finding in report["egress"]["findings"]
     ] == [
         ("User:a", 2, "usage_missing", 110),
         ("User:a", 3, "usage_above_counter", 116),

@@ -165,7 +165,7 @@ def spoil(seed: int, rows: Sequence[Row]) -> list[Row]:
     extra = []
     for row in draw.sample(rows, len(rows) // 4):
         copies = draw.randrange(1, 4)
-        extra += [row | {"emitted_at_ms": row["emitted_at_ms"] + each} for each in range(copies)]
+        extra += [row | {"emitted_at_ms": row["emitted_at_ms"] + index} for index in range(copies)]
     for row in draw.sample(rows, 8):
         extra.append(row | _contradiction(draw, row))
     return extra

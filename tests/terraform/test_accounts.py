@@ -196,4 +196,4 @@ def test_people_are_invited_join_and_leave(team, service):
 def roles_of(team, address):
     """The roles of a member with this address: one, or none."""
     members = team.api.call("GET", "/members")["items"]
-    return [each["role"] for each in members if each["email"] == address]
+    return [member["role"] for member in members if member["email"] == address]

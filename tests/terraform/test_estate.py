@@ -36,8 +36,8 @@ def test_three_hundred_topics_in_one_go(team):
 
     state = json.loads((workspace.folder / "terraform.tfstate").read_text())
     made: Counter[str] = Counter()
-    for each in state["resources"]:
-        made[each["type"]] += len(each["instances"])
+    for resource in state["resources"]:
+        made[resource["type"]] += len(resource["instances"])
     assert made == {
         "freshet_cluster": 1,
         "freshet_topic": TOPICS,
@@ -120,8 +120,8 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     assert (shown["configs"], shown["partitions"]) == ({}, 5)
     quotas = team.api.call("GET", f"/clusters/{cluster}/quotas")["items"]
     assert {
-        each["user"]: (each["produce_bytes_per_second"], each["fetch_bytes_per_second"])
-        for each in quotas
+        quota["user"]: (quota["produce_bytes_per_second"], quota["fetch_bytes_per_second"])
+        for quota in quotas
     } == {user: (10485760, None), "": (None, 1048576)}
 
 
@@ -143,13 +143,13 @@ def test_what_is_there_can_be_imported(team):
     shown = workspace.outputs()
     user, other = shown["users"]
     quotas = team.api.call("GET", f"/clusters/{shown['cluster']}/quotas")["items"]
-    [known] = [each["id"] for each in quotas if each["user"] == user]
+    [known] = [quota["id"] for quota in quotas if quota["user"] == user]
     ids["freshet_client_quota.app[0]"] = f"estate/{known}"
     ids["freshet_client_quota.app[1]"] = f"estate/user={other}"
     state = json.loads((workspace.folder / "terraform.tfstate").read_text())
-    for each in state["resources"]:
-        for instance in each["instances"]:
-            if each["type"] == "freshet_acl":
+    for resource in state["resources"]:
+        for instance in resource["instances"]:
+            if resource["type"] == "freshet_acl":
                 ids[f"freshet_acl.many[{instance['index_key']}]"] = instance["attributes"]["id"]
     assert any(
         f"User:{user}/GROUP/PREFIXED/other-0%2Fa%20b/READ/ALLOW/*" in i for i in ids.values()
@@ -169,9 +169,9 @@ def test_what_is_there_can_be_imported(team):
 def attributes(resources):
     """What a state holds of each resource."""
     return {
-        (each["type"], each["name"], instance.get("index_key")): instance["attributes"]
-        for each in resources
-        for instance in each["instances"]
+        (resource["type"], resource["name"], instance.get("index_key")): instance["attributes"]
+        for resource in resources
+        for instance in resource["instances"]
     }
 
 

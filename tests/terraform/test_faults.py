@@ -160,6 +160,6 @@ def test_what_is_another_organisations_cannot_be_imported(team, service):
         ]
         assert "Cannot import non-existent" in answers[0] or "There is no" in answers[0], answers
         # But for ids, those of the two requests too.
-        theirs, nobodys = (re.sub(IDS, "_…", each) for each in answers)
+        theirs, nobodys = (re.sub(IDS, "_…", answer) for answer in answers)
         assert theirs.replace("invited@", "nobody@") == nobodys
     stranger.close()

@@ -72,7 +72,7 @@ def test_both_work_while_clients_change_over(team):
     credentials = f"/clusters/{cluster}/credentials"
     assert len(team.api.call("GET", credentials)["items"]) == 2
     quotas = team.api.call("GET", f"/clusters/{cluster}/quotas")["items"]
-    assert {each["user"]: each["connections"] for each in quotas} == {
+    assert {quota["user"]: quota["connections"] for quota in quotas} == {
         before.credential.username: 50,
         after.credential.username: 50,
     }

@@ -104,9 +104,9 @@ class Workspace:
         self.run("plan", "-input=false", "-out=plan.bin", *arguments)
         shown = json.loads(self.run("show", "-json", "plan.bin").splitlines()[-1])
         changes = {
-            each["address"]: each["change"]["actions"]
-            for each in shown["resource_changes"]
-            if each["mode"] == "managed"
+            change["address"]: change["change"]["actions"]
+            for change in shown["resource_changes"]
+            if change["mode"] == "managed"
         }
         return {address: what for address, what in changes.items() if what != ["no-op"]}
 

@@ -33,7 +33,7 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
 
     Two reads of the cell a cluster at most, and three queries.
     """
-    stored = _stored({each.cluster_id for each in alerts if each.kind in OF_STORAGE}, at)
+    stored = _stored({alert.cluster_id for alert in alerts if alert.kind in OF_STORAGE}, at)
     found: dict[str, Reading] = {}
     for cluster_id, some in _by_cluster(alerts).items():
         try:
@@ -47,10 +47,10 @@ def read_figures(alerts: Collection[Alert], at: datetime) -> dict[str, Reading]:
 def _of_cluster(
     cluster_id: str, alerts: Sequence[Alert], stored: tuple[int, int] | None
 ) -> dict[str, Reading]:
-    kinds = {each.kind for each in alerts}
+    kinds = {alert.kind for alert in alerts}
     groups = _groups(cluster_id) if kinds & OF_GROUPS else None
     connections = _connections(cluster_id) if AlertKind.CONNECTIONS.value in kinds else None
-    readings = {each.pk: _figure(each, groups, connections, stored) for each in alerts}
+    readings = {alert.pk: _figure(alert, groups, connections, stored) for alert in alerts}
     return {pk: reading for pk, reading in readings.items() if reading is not None}
 
 

@@ -32,4 +32,4 @@ class InvitationState(models.TextChoices):
 
 ROLES = [(role.value, role.value.capitalize()) for role in Role]
 # In a project everybody is more than a member of the organisation.
-PROJECT_ROLES = [each for each in ROLES if each[0] != Role.MEMBER]
+PROJECT_ROLES = [role for role in ROLES if role[0] != Role.MEMBER]

@@ -62,7 +62,7 @@ def _read(
             organization_id=organization_id, wanted=wanted, behind=behind, limit=PAGE_ENTRIES
         )
         names = names_of(entries)
-    shown = [show(each, names[each.actor_kind, each.actor_id]) for each in entries]
+    shown = [show(entry, names[entry.actor_kind, entry.actor_id]) for entry in entries]
     return shown, entries[-1] if entries else behind
 
 

@@ -105,7 +105,9 @@ class Actor:
 
     def may_somewhere(self, permission: Permission) -> bool:
         """Tells whether a permission is granted in the organisation or in any of its projects."""
-        return self.may(permission) or any(permission in each for each in self.projects.values())
+        return self.may(permission) or any(
+            permission in project for project in self.projects.values()
+        )
 
     def projects_with(self, permission: Permission) -> frozenset[str] | None:
         """The projects that a permission is granted in; None: in all, those to come too."""

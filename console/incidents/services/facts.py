@@ -78,7 +78,7 @@ def _health() -> HealthFact | None:
 
 
 def _clusters(statuses: Mapping[str, ClusterStatus], at: datetime) -> list[ClusterFact]:
-    known = {each.cluster_id: each for each in RestartCount.objects.all()}
+    known = {count.cluster_id: count for count in RestartCount.objects.all()}
     facts = []
     for pk, organization_id, name in Cluster.objects.active().values_list(
         "pk", "organization_id", "name"

@@ -67,7 +67,7 @@ def send_incident_mail(*, organization_id: str, incident_id: str, state: str) ->
         addresses = sorted(staff.values_list("email", flat=True))
     if incident is None or not addresses:
         return
-    story = "\n".join(f"{each['at']}  {each['text']}" for each in incident.updates)
+    story = "\n".join(f"{update['at']}  {update['text']}" for update in incident.updates)
     url = config().web.public_url
     text = TEXT.format(title=incident.title, story=story, link=f"{url}/incidents")
     over = state == IncidentState.CLOSED.value

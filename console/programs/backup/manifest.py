@@ -162,11 +162,11 @@ def _manifest(content: dict[str, Any]) -> Manifest:
         metadata=MetadataFacts(**{**metadata, "copy": _file(metadata["copy"])}),
         secrets=tuple(
             SecretFacts(
-                each["name"],
-                None if each["copy"] is None else _file(each["copy"]),
-                each["fingerprint"],
+                secret["name"],
+                None if secret["copy"] is None else _file(secret["copy"]),
+                secret["fingerprint"],
             )
-            for each in content["secrets"]
+            for secret in content["secrets"]
         ),
     )
 

@@ -52,10 +52,10 @@ def differing(config: Config, facts: tuple[SecretFacts, ...]) -> list[str]:
     """Names of secrets that will not be those of the backup, as it has no copy of them."""
     present = {secret.name: secret for secret in secrets_of(config)}
     return [
-        each.name
-        for each in facts
-        if _is_kept_elsewhere(each, present[each.name])
-        and each.fingerprint != present[each.name].fingerprint
+        fact.name
+        for fact in facts
+        if _is_kept_elsewhere(fact, present[fact.name])
+        and fact.fingerprint != present[fact.name].fingerprint
     ]
 
 
@@ -65,16 +65,16 @@ def put_secrets(
     """Puts the backup's secrets where they belong; gives where other ones are kept."""
     kept = []
     present = {secret.name: secret for secret in secrets_of(config)}
-    for each in facts:
-        secret = present[each.name]
-        if each.copy is None or secret.file is None or each.fingerprint == secret.fingerprint:
+    for fact in facts:
+        secret = present[fact.name]
+        if fact.copy is None or secret.file is None or fact.fingerprint == secret.fingerprint:
             continue
         if secret.file.exists():
             before = secret.file.with_name(f"{secret.file.name}.before-{stamp}")
             secret.file.rename(before)
             kept.append(before)
         secret.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(secret.file, (folder / each.copy.name).read_bytes())
+        _write(secret.file, (folder / fact.copy.name).read_bytes())
     return kept
 
 

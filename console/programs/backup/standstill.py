@@ -64,7 +64,7 @@ def _end_brokers(run: Path) -> list[str]:
 
 def _wait_for_end(identities: list[Identity], limit_s: float) -> None:
     deadline = time.monotonic() + limit_s
-    while any(identify(each.pid) == each for each in identities):
+    while any(identify(identity.pid) == identity for identity in identities):
         if time.monotonic() > deadline:
             return
         time.sleep(POLL_S)

@@ -72,8 +72,8 @@ class Consumer:
             page = self.session.client.call("GET", self.path, query=query).json()
             for record in page["items"]:
                 self.print(record)
-            for each in page["scanned"]["partitions"]:
-                self.positions[each["partition"]] = each["position"]
+            for partition in page["scanned"]["partitions"]:
+                self.positions[partition["partition"]] = partition["position"]
             cursor = page["next_cursor"]
             if cursor is None:
                 return
@@ -86,8 +86,8 @@ class Consumer:
             query["limit"] = min(PAGE_RECORDS, count - len(found))
             page = self.session.client.call("GET", self.path, query=query).json()
             found += page["items"]
-            for each in page["scanned"]["partitions"]:
-                self.positions.setdefault(each["partition"], each["end"])
+            for partition in page["scanned"]["partitions"]:
+                self.positions.setdefault(partition["partition"], partition["end"])
             query["cursor"] = page["next_cursor"]
             if query["cursor"] is None:
                 break
@@ -99,8 +99,8 @@ class Consumer:
         query = {"from": "newest", "limit": 1, "scan_bytes_max": SCAN_BYTES_MIN}
         query |= {"wake": True} if self.wake else {}
         page = self.session.client.call("GET", self.path, query=query).json()
-        for each in page["scanned"]["partitions"]:
-            self.positions[each["partition"]] = each["end"]
+        for partition in page["scanned"]["partitions"]:
+            self.positions[partition["partition"]] = partition["end"]
 
     def follow(self) -> None:
         """Prints what arrives, over one stream after the other, until enough was printed."""

@@ -116,9 +116,9 @@ class Refused(CommandError):
     def lines(self) -> list[str]:
         """The problem's sentence, what is wrong where, what to do, and the request's id."""
         found = [self.message]
-        for each in self.problem.get("errors") or []:
-            pointer = option_of(str(each.get("pointer", "")))
-            found.append(f"  {pointer}: {each.get('detail', '')}" if pointer else each["detail"])
+        for error in self.problem.get("errors") or []:
+            pointer = option_of(str(error.get("pointer", "")))
+            found.append(f"  {pointer}: {error.get('detail', '')}" if pointer else error["detail"])
         quota = self.problem.get("quota")
         if quota:
             found.append(f"  limit {quota['name']}: {quota['used']} of {quota['limit']} used")

@@ -52,7 +52,7 @@ def _print_group(
         session.print_json(answer, indent=None if watch else 2)
         return
     _begin(watch=watch)
-    rows = [each for each in answer["partitions"] if topic in {None, each["topic"]}]
+    rows = [partition for partition in answer["partitions"] if topic in {None, partition["topic"]}]
     lines = output.table([answer], GROUP_COLUMNS)
     session.print_lines([*lines, "", *output.table(rows, PARTITION_COLUMNS)])
 

@@ -222,8 +222,13 @@ def show_profile(session: Session) -> None:
 def list_profiles(session: Session) -> None:
     """All profiles."""
     rows = [
-        {"name": name, "url": each.url, "cluster": each.cluster, "current": name == session.current}
-        for name, each in session.config.profiles.items()
+        {
+            "name": name,
+            "url": profile.url,
+            "cluster": profile.cluster,
+            "current": name == session.current,
+        }
+        for name, profile in session.config.profiles.items()
     ]
     if session.as_json:
         session.print_json({"items": rows})

@@ -64,7 +64,7 @@ def reference() -> str:
 
 
 def _section(words: str, command: click.Command) -> str:
-    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    arguments = [param for param in command.params if isinstance(param, click.Argument)]
     usage = " ".join(["freshet", words, *map(_argument, arguments)])
     text = "\n".join(line.strip() for line in (command.help or "").splitlines())
     rows = "".join(_rows(command))
@@ -85,7 +85,7 @@ def _rows(command: click.Command) -> Iterator[str]:
             needed = " Required." if option.required else ""
             words = ""
             if isinstance(option.type, click.Choice):
-                words = f" One of {', '.join(f'`{each}`' for each in option.type.choices)}."
+                words = f" One of {', '.join(f'`{choice}`' for choice in option.type.choices)}."
             yield f"| {names} | {option.help}{words}{needed} |\n"
 
 

@@ -26,8 +26,8 @@ class Command(DayCommand[Reconciliation]):
     def report(self, done: Reconciliation) -> None:
         """Ends with status 1 where something differs."""
         for side in ("ingress", "egress"):
-            for each in done.report[side]["findings"]:
-                self.stdout.write(self.style.WARNING(f"{side}: {each}"))
+            for finding in done.report[side]["findings"]:
+                self.stdout.write(self.style.WARNING(f"{side}: {finding}"))
         if not done.passed:
             message = f"{done.day}: usage and log differ, or could not be compared"
             raise CommandError(message)

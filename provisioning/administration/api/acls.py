@@ -76,13 +76,13 @@ class AclViewSet(ClusterViewSet):
         data = self.validated_input()
         several = "items" in data
         return self._add(
-            [Acl(**each) for each in (data["items"] if several else [data])], several=several
+            [Acl(**item) for item in (data["items"] if several else [data])], several=several
         )
 
     def create_batch(self, request: Request, **kwargs: Any) -> Response:
         """Adds entries, all or none. Those that are there stay."""
         del request, kwargs
-        wanted = [Acl(**each) for each in self.validated_input()["items"]]
+        wanted = [Acl(**item) for item in self.validated_input()["items"]]
         return self._add(wanted, several=True)
 
     def apply_template(self, request: Request, **kwargs: Any) -> Response:

@@ -206,7 +206,7 @@ class GroupViewSet(ClusterViewSet):
             target=_target(data),
             partitions=None
             if topics is None
-            else {each["topic"]: each.get("partitions") for each in topics},
+            else {topic["topic"]: topic.get("partitions") for topic in topics},
             dry_run=data["dry_run"],
             wake=self.query()["wake"],
         )

@@ -143,7 +143,7 @@ class ProduceSerializer(serializers.Serializer[Any]):
     def record(self) -> kafka.NewRecord:
         """The record meant."""
         data = self.validated_data
-        headers = tuple((each["key"], each["value"]) for each in data.get("headers", []))
+        headers = tuple((header["key"], header["value"]) for header in data.get("headers", []))
         return kafka.NewRecord(
             key=data["key"], value=data["value"], headers=headers, partition=data.get("partition")
         )

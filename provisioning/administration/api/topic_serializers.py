@@ -84,7 +84,9 @@ class TopicSerializer(serializers.Serializer[Any]):
             "internal": topic.internal,
             "created_at": moment_of(topic.created_at_ms),
             "configs": dict(topic.configs),
-            "config_details": None if details is None else [detail_of(each) for each in details],
+            "config_details": None
+            if details is None
+            else [detail_of(detail) for detail in details],
             "status": {
                 "partitions_led": topic.partitions_led,
                 "conditions": list(instance.conditions),
@@ -147,12 +149,12 @@ class TopicCreateSerializer(NewTopicSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One or several, not both, and none of them twice."""
         names: set[str] = set()
-        for place, each in enumerate(attrs.get("items", [])):
-            if each["name"] in names:
+        for place, item in enumerate(attrs.get("items", [])):
+            if item["name"] in names:
                 # Each alone could be made, so the first would be before the second is refused.
                 message = "Another item has this name."
                 raise serializers.ValidationError({"items": {str(place): {"name": message}}})
-            names.add(each["name"])
+            names.add(item["name"])
         return one_or_items(attrs, "name")
 
 

@@ -157,7 +157,7 @@ class TopicViewSet(ClusterViewSet):
         made = topics.create_topics(
             actor=self.actor,
             cluster=self.cluster,
-            wanted=[topics.NewTopic(**each) for each in items],
+            wanted=[topics.NewTopic(**item) for item in items],
             validate_only=self.validate_only,
         )
         data = [self._shown(each) for each in made]

@@ -124,7 +124,7 @@ def _remove(actor: Actor, cluster: Cluster, store: ClusterStore, going: Sequence
 def are_gone(cluster_id: str, entry: AuditEntry) -> bool:
     """Whether an announced deletion was done: they go together, or none of them."""
     there = set(cluster_store(cluster_id).list_acls())
-    return there.isdisjoint(Acl(**each) for each in entry.detail["acls"])
+    return there.isdisjoint(Acl(**acl) for acl in entry.detail["acls"])
 
 
 def require_room(*, cluster: Cluster, there: set[Acl], new: set[Acl]) -> None:

@@ -112,7 +112,7 @@ def purge_topic(*, actor: Actor, cluster: Cluster, topic: str, name: str | None)
 def is_gone(cluster_id: str, entry: AuditEntry) -> bool:
     """Whether an announced purge was done: the topic is not deleted, nor was it brought back."""
     store = cluster_store(cluster_id)
-    there = {each.id for each in store.deleted_topics()} | {each.id for each in store.topics()}
+    there = {topic.id for topic in store.deleted_topics()} | {topic.id for topic in store.topics()}
     return entry.detail["id"] not in there
 
 

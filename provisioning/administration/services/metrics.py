@@ -63,7 +63,7 @@ def see(cluster: Cluster) -> Seen:
             reachable=True,
             status=cell.status(cluster.pk),
             sample=cell.sample(cluster.pk),
-            topics=[each for each in _topics(cluster) if not each.internal],
+            topics=[topic for topic in _topics(cluster) if not topic.internal],
         )
     except MetadataError as error:
         logger.warning("metrics.unknown", extra={"cluster": cluster.pk, "error": str(error)})
@@ -159,12 +159,12 @@ def lag_by_topic(
     records: dict[str, list[int]] = {}
     ages: dict[str, list[float]] = {}
     topics = set()
-    for each in partitions:
-        topics.add(each["topic"])
-        if each["lag"] is not None:
-            records.setdefault(each["topic"], []).append(each["lag"])
-        if each["lag_seconds"] is not None:
-            ages.setdefault(each["topic"], []).append(each["lag_seconds"])
+    for partition in partitions:
+        topics.add(partition["topic"])
+        if partition["lag"] is not None:
+            records.setdefault(partition["topic"], []).append(partition["lag"])
+        if partition["lag_seconds"] is not None:
+            ages.setdefault(partition["topic"], []).append(partition["lag_seconds"])
     return [
         (
             topic,

@@ -47,7 +47,7 @@ def ingest_protocol_changes(*, organization_id: str, cluster_id: str) -> int:
             if not changes:
                 break
             with organization_scope(organization_id):
-                entries = [entry_of(organization_id, cluster_id, each) for each in changes]
+                entries = [entry_of(organization_id, cluster_id, change) for change in changes]
                 AuditEntry.objects.bulk_create(entries, ignore_conflicts=True)
             # Committed: only now may the cell forget them.
             store.forget_changes(changes[-1].sequence)
@@ -84,7 +84,7 @@ def entry_of(organization_id: str, cluster_id: str, change: ProtocolChange) -> A
 
 def names_of_principals(principals: Collection[str]) -> Mapping[str, str]:
     """Names of the credentials that principals are. In the caller's tenancy scope."""
-    ids = {each.removeprefix(USER): each for each in principals}
+    ids = {principal.removeprefix(USER): principal for principal in principals}
     found = Credential.objects.filter(pk__in=ids).values_list("pk", "name")
     return {ids[pk]: name for pk, name in found}
 

@@ -71,4 +71,4 @@ def _entries(cluster: Cluster, name: str) -> QuerySet[AuditEntry]:
 
 def _told_by_clients(store: ClusterStore, name: str, actions: Collection[str]) -> bool:
     """Among the last changes over Kafka's protocol, which the log does not have yet."""
-    return any(each.target == name and each.action in actions for each in store.changes())
+    return any(change.target == name and change.action in actions for change in store.changes())

@@ -62,7 +62,7 @@ class ClusterPlan:
 
     def caused_by(self, cause: str) -> ClusterPlan:
         """The same brokers, started for this."""
-        return replace(self, brokers=tuple(replace(each, cause=cause) for each in self.brokers))
+        return replace(self, brokers=tuple(replace(broker, cause=cause) for broker in self.brokers))
 
 
 class Answer(StrEnum):

@@ -33,10 +33,10 @@ def issued(api, at, tenant):
         costs = api().get("/costs", query={"month": "2026-09"}).json()
         assert costs["total_minor"] == costs["forecast_minor"] == shown["subtotal_minor"]
         assert costs["beyond_budget_minor"] == USED_MINOR - costs["total_minor"]
-        used = {(each["meter"], each["amount_minor"]) for each in costs["lines"]}
-        billed = [each for each in shown["lines"] if each["kind"] == "usage"]
+        used = {(line["meter"], line["amount_minor"]) for line in costs["lines"]}
+        billed = [line for line in shown["lines"] if line["kind"] == "usage"]
         assert {(each["meter"], each["amount_minor"]) for each in billed} == used
-        return [each["amount_minor"] for each in shown["lines"] if each["kind"] == "cap"]
+        return [line["amount_minor"] for line in shown["lines"] if line["kind"] == "cap"]
 
     return run
 

@@ -75,7 +75,7 @@ def test_what_has_no_price_keeps_nobody_from_their_budgets(at, tenant, other_ten
     with system_scope():
         spent = spent_by_organization(MONTH, [tenant.id, other_tenant.id])
     assert spent == {tenant.id: 25, other_tenant.id: 30}
-    (told,) = [each for each in caplog.records if each.message == "spending.unpriced_meters"]
+    (told,) = [record for record in caplog.records if record.message == "spending.unpriced_meters"]
     assert (told.levelname, told.organization, told.meters) == (
         "ERROR",
         tenant.id,

@@ -136,7 +136,9 @@ class Planted:
     def mend(self) -> None:
         """Makes again what a request took from the metadata, which no transaction takes back."""
         plant_metadata(self.store, self.word)
-        found = [each for each in self.store.deleted_topics() if each.name == f"{self.word}-gone"]
+        found = [
+            topic for topic in self.store.deleted_topics() if topic.name == f"{self.word}-gone"
+        ]
         self.ids["deleted-topics"] = self.ids["orphaned-topics"] = found[0].id
 
 
@@ -263,7 +265,7 @@ def plant_metadata(store: ClusterStore, word: str) -> None:
     if entry_of(word) not in store.list_acls():
         store.add_acls([entry_of(word)])
     entity = QuotaEntity(user=f"{word}-user")
-    if entity not in {each.entity for each in store.quotas()}:
+    if entity not in {quota.entity for quota in store.quotas()}:
         store.set_quota(entity, {"max_connections": 1.0})
 
 

@@ -97,16 +97,16 @@ def test_every_answer_is_as_described_and_nothing_of_another_tenant(world, label
     with taken_back():
         client = client_for(route, own)
         for case in cases_of(label, boundaries=BOUNDARIES, drawn=EXAMPLES or 1):
-            for each in variants(case, own, foreign):
+            for variant in variants(case, own, foreign):
                 rates.forget()
                 try:
                     with taken_back():
-                        response = send(each, client)
-                        check(each, response, route, world)
+                        response = send(variant, client)
+                        check(variant, response, route, world)
                 except Exception as error:
-                    error.add_note(f"{label}\n{each!r}"[:4000])
+                    error.add_note(f"{label}\n{variant!r}"[:4000])
                     raise
-                if each.method != "GET":
+                if variant.method != "GET":
                     own.mend()
     assert foreign.metadata() == world[-1]
 

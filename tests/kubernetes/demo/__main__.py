@@ -42,7 +42,7 @@ def main() -> int:
     lacks = missing()
     if lacks:
         sys.stderr.write("Real pods need what this machine lacks:\n")
-        sys.stderr.writelines(f"  - {each}\n" for each in lacks)
+        sys.stderr.writelines(f"  - {lack}\n" for lack in lacks)
         return EXIT_LACKING
     if os.getsid(0) != os.getpid():
         return in_a_session()

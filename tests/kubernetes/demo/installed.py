@@ -68,7 +68,7 @@ class Installed:
     def explain(self) -> str:
         """What Kubernetes says of those that are not up."""
         events = self._admin.get(f"/api/v1/namespaces/{SYSTEM}/events")["items"]
-        lines = [f"{each['involvedObject']['name']}: {each['message']}" for each in events[-40:]]
+        lines = [f"{event['involvedObject']['name']}: {event['message']}" for event in events[-40:]]
         return "\n".join([json.dumps(self._parts()), *lines])
 
     def _manifests(self, image: str) -> list[Manifest]:
@@ -123,9 +123,9 @@ class Installed:
         found: dict[str, bool] = {}
         for plural in ("deployments", "statefulsets"):
             path = f"/apis/apps/v1/namespaces/{SYSTEM}/{plural}"
-            for each in self._admin.get(path)["items"]:
-                ready = each.get("status", {}).get("readyReplicas", 0)
-                found[each["metadata"]["name"]] = ready >= each["spec"]["replicas"]
+            for item in self._admin.get(path)["items"]:
+                ready = item.get("status", {}).get("readyReplicas", 0)
+                found[item["metadata"]["name"]] = ready >= item["spec"]["replicas"]
         job = self._admin.ask("GET", f"/apis/batch/v1/namespaces/{SYSTEM}/jobs/migrate")
         assert job.status == http.client.OK, job
         found["migrate"] = job.document.get("status", {}).get("succeeded", 0) > 0
@@ -134,4 +134,6 @@ class Installed:
 
 def _is_ready(pod: Manifest) -> bool:
     conditions = pod["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )

@@ -34,7 +34,9 @@ def walk(address: str, authority: Path, folder: Path, say: Callable[[str], None]
         connection = api.connect(cluster_id)
         endpoints = api.cluster(cluster_id)["endpoints"]
         (bootstrap,) = [
-            each["bootstrap_servers"] for each in endpoints if each["listener"] == "SASL_SSL"
+            endpoint["bootstrap_servers"]
+            for endpoint in endpoints
+            if endpoint["listener"] == "SASL_SSL"
         ]
     finally:
         api.close()

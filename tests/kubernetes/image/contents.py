@@ -67,7 +67,7 @@ def system() -> Contents:
         contents.links[PREFIX / "bin" / name] = interpreter.name
     standard = Path(sysconfig.get_path("stdlib"))
     contents.add(STANDARD, standard, without=UNUSED)
-    for path in [each for each in contents.files if OPTIMIZED_OUT.search(each.name)]:
+    for path in [file for file in contents.files if OPTIMIZED_OUT.search(file.name)]:
         del contents.files[path]
     for name in PROGRAMS:
         if found := shutil.which(name, path="/usr/bin:/bin"):
@@ -111,7 +111,7 @@ def spark() -> Contents:
     )
     contents.add_libraries()
     # Its own libraries find each other.
-    for target in [each for each in contents.files if each.parent == LIBRARIES]:
+    for target in [file for file in contents.files if file.parent == LIBRARIES]:
         if contents.files[target].is_relative_to(home):
             del contents.files[target]
     return contents

@@ -51,7 +51,7 @@ def test_what_is_copied_is_there_and_not_ignored():
         if line and not line.startswith("#")
     ]
     for rest in rests("COPY"):
-        *sources, _ = [each for each in rest.split() if not each.startswith("--")]
+        *sources, _ = [part for part in rest.split() if not part.startswith("--")]
         for source in [] if "--from" in rest else sources:
             assert (ROOT / source).exists(), source
             assert not any(fnmatch.fnmatch(source.strip("/"), each) for each in ignored), source

@@ -42,7 +42,7 @@ def contents_of(folder):
 def test_a_layer_belongs_to_root_and_may_be_read_by_all(tmp_path):
     layer = contents_of(folder_of(tmp_path)).layer("it", tmp_path)
     with tarfile.open(layer.path) as tar:
-        found = {each.name: each for each in tar.getmembers()}
+        found = {member.name: member for member in tar.getmembers()}
         assert read(tar, "opt/it/inner/text") == b"a text"
         assert read(tar, "etc/name") == b"value\n"
     assert {name for name, each in found.items() if each.isdir()} == {
@@ -93,11 +93,11 @@ def test_the_system_has_python_certificates_and_the_user():
     assert PurePosixPath("/usr/local/bin/python3.11") in found.files
     assert PurePosixPath("/usr/bin/bash") in found.files
     assert "10001" in found.texts[PurePosixPath("/etc/passwd")]
-    assert not [each for each in found.files if "site-packages" in each.parts]
+    assert not [file for file in found.files if "site-packages" in file.parts]
 
 
 def test_a_folder_is_a_layer_too(tmp_path):
     layer = Layer.of_tree(folder_of(tmp_path), tmp_path / "tree.tar")
     with tarfile.open(layer.path) as tar:
         assert "./inner/text" in tar.getnames()
-        assert {each.uid for each in tar.getmembers()} == {0}
+        assert {member.uid for member in tar.getmembers()} == {0}

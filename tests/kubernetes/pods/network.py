@@ -116,7 +116,7 @@ class Network:
         lines = [
             "set -e",
             "mount --make-rshared /",
-            *(f"mkdir -p {each}; mount -t tmpfs none {each}" for each in OWN_FOLDERS),
+            *(f"mkdir -p {folder}; mount -t tmpfs none {folder}" for folder in OWN_FOLDERS),
             "mkdir /run/containerd/tunables",
         ]
         for place, (name, value) in enumerate(TUNABLES.items()):

@@ -105,7 +105,7 @@ class Node:
         """The ids, as we see them, of a pod's processes."""
         tree = cgroup_trees()[-1]
         groups = (tree / self.cgroup).rglob(f"*{pod_uid}*")
-        found = (each for group in groups for each in group.rglob("cgroup.procs"))
+        found = (path for group in groups for path in group.rglob("cgroup.procs"))
         return sorted({int(line) for each in found for line in each.read_text().split()})
 
     def close(self) -> None:
@@ -151,7 +151,9 @@ class Node:
         root, folder = packages.TOOLS / "root", self.folder
         cri = 'plugins."io.containerd.grpc.v1.cri"'
         runc = f"{cri}.containerd.runtimes.runc"
-        unused = [f"io.containerd.snapshotter.v1.{each}" for each in UNUSED_SNAPSHOTTERS]
+        unused = [
+            f"io.containerd.snapshotter.v1.{snapshotter}" for snapshotter in UNUSED_SNAPSHOTTERS
+        ]
         unused += ["io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
         return f"""version = 2
 root = "{folder}/containerd"
@@ -240,7 +242,9 @@ def is_ready(api: Api) -> bool:
     except Lost:
         return False
     conditions = [] if node is None else node["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _removed(group: Path) -> bool:

@@ -151,7 +151,7 @@ def test_a_broker_that_loads_for_long_is_not_killed(cell, spec):
 
         def refused() -> int:
             events = cell.ask("GET", path).document.get("items", [])
-            return sum(each.get("count", 1) for each in events if each["reason"] == "Unhealthy")
+            return sum(event.get("count", 1) for event in events if event["reason"] == "Unhealthy")
 
         # More than a readiness probe is patient for, and a liveness probe by default.
         until(lambda: refused() >= 6, "probes that a loading broker does not answer")

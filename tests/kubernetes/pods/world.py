@@ -64,11 +64,11 @@ class S3Bucket:
         """Everything in it as files."""
         client = self.server.client()
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.name):
-            for each in page.get("Contents", []):
-                path = folder / each["Key"]
+            for content in page.get("Contents", []):
+                path = folder / content["Key"]
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(
-                    client.get_object(Bucket=self.name, Key=each["Key"])["Body"].read()
+                    client.get_object(Bucket=self.name, Key=content["Key"])["Body"].read()
                 )
 
 
@@ -235,7 +235,7 @@ class PodCell(Cell):
         """What Kubernetes says of a cluster, for a test that failed."""
         space = namespace_of(cluster_id)
         events = self.ask("GET", f"/api/v1/namespaces/{space}/events").document["items"]
-        lines = [f"{each['reason']}: {each['message']}" for each in events]
+        lines = [f"{event['reason']}: {event['message']}" for event in events]
         lines += [json.dumps(pod["status"]) for pod in self.pods(cluster_id)]
         lines += [path.read_text()[-3000:] for path in self.folder.rglob("*.log")]
         for log in (self.kubernetes.node.folder / "logs").rglob("*.log"):
@@ -255,9 +255,11 @@ class PodCell(Cell):
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Whether it serves."""
     conditions = pod["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def restarts_of(pod: Mapping[str, Any]) -> int:
     """How often Kubernetes started its container anew."""
-    return sum(int(each["restartCount"]) for each in pod["status"]["containerStatuses"])
+    return sum(int(status["restartCount"]) for status in pod["status"]["containerStatuses"])

@@ -309,7 +309,7 @@ class FakeCell:
 
     def statuses(self) -> Mapping[str, ClusterStatus]:
         """See `Source`."""
-        return {name: each.status for name, each in self.clusters.items() if each.status}
+        return {name: cluster.status for name, cluster in self.clusters.items() if cluster.status}
 
     def topics(self, cluster_id: str) -> Sequence[TopicHistory]:
         """See `Source`."""
@@ -430,9 +430,9 @@ class FakeCell:
         self, cluster: Cluster, place: tuple[str, int]
     ) -> tuple[tuple[int, int], ...]:
         days: dict[int, int] = {}
-        for each in (*cluster.segments.get(place, ()), *cluster.let_go.get(place, ())):
-            day_ms = floor_to(each.written_at_ms, DAY_MS)
-            days[day_ms] = days.get(day_ms, 0) + each.bytes
+        for segment in (*cluster.segments.get(place, ()), *cluster.let_go.get(place, ())):
+            day_ms = floor_to(segment.written_at_ms, DAY_MS)
+            days[day_ms] = days.get(day_ms, 0) + segment.bytes
         return tuple(sorted(days.items()))
 
     def _live(self, cluster_id: str) -> Lane:

@@ -47,7 +47,7 @@ def test_more_rows_than_a_file_takes_are_told_in_several(running):
     running.agent().run_pass()
     manifests = running.manifests()
     assert len(manifests) > 3
-    assert max(each.rows for each in manifests) <= 11
+    assert max(manifest.rows for manifest in manifests) <= 11
     assert running.lane_rows() == running.cell.true_rows()
 
 
@@ -127,7 +127,7 @@ def test_down_for_a_day_an_agent_catches_up(running):
     running.agent().run_pass()
     assert running.lane_rows() == cell.true_rows()
     assert list(running.complete_hours("c1").values())[:30] == [True] * 30
-    assert max(each.rows for each in running.manifests()) <= 11
+    assert max(manifest.rows for manifest in running.manifests()) <= 11
 
 
 def test_a_damaged_lane_stops_neither_the_other_lanes_nor_the_other_clusters(running):
@@ -187,7 +187,7 @@ def test_agents_share_clusters(world):
         world.cell.add_cluster(name)
     for index in range(3):
         world.agent(Share(3, index)).run_pass()
-    told = [entry.cluster_id for each in world.manifests() for entry in each.clusters]
+    told = [entry.cluster_id for manifest in world.manifests() for entry in manifest.clusters]
     assert sorted(told) == sorted(names)
 
 
@@ -201,7 +201,9 @@ def test_a_cluster_that_is_gone_is_closed_once(running):
     agent.run_pass()
     agent.run_pass()
     running.agent().run_pass()
-    closed = [entry for each in running.manifests() for entry in each.clusters if entry.closed]
+    closed = [
+        entry for manifest in running.manifests() for entry in manifest.clusters if entry.closed
+    ]
     assert [each.organization_id for each in closed] == ["org_1"]
     running.cell.now_ms += 3 * HOUR_MS
     assert all(running.complete_hours("c1").values())

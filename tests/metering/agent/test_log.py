@@ -43,7 +43,8 @@ def statement(world, day=TODAY, cluster="cl_1"):
 
 def stated(world, day=TODAY):
     return {
-        (each.topic_id, each.partition): each.bytes for each in statement(world, day).partitions
+        (partition.topic_id, partition.partition): partition.bytes
+        for partition in statement(world, day).partitions
     }
 
 

@@ -65,7 +65,7 @@ class Metering(RuleBasedStateMachine):
         return self.cluster.spec.state == "deleted"
 
     def topics(self):
-        return [each.id for each in self.cluster.topics.values() if each.deleted_at_ms is None]
+        return [topic.id for topic in self.cluster.topics.values() if topic.deleted_at_ms is None]
 
     # The cluster.
 

@@ -109,7 +109,7 @@ def test_size_lets_go_when_the_rest_suffices():
     kept = Kept([one(4, -3), one(4, 2 * M), one(4, 5 * M)])
     lives = list(segment_lives(kept, Rule(retention_bytes=8)))
     assert lives[0][2] == 5 * M
-    assert all(each[2] > NEVER for each in lives[1:])
+    assert all(live[2] > NEVER for live in lives[1:])
     # The same after it was let go, however late.
     late = Kept([one(4, 2 * M), one(4, 5 * M)], [one(4, -3, dropped=9 * M)])
     assert list(segment_lives(late, Rule(retention_bytes=8))) == lives
@@ -157,8 +157,8 @@ def histories(draw):
     dropped = sorted(draw(moments) for _ in range(count))
     segments = [Segment(size, at, age) for size, at, age in zip(sizes, written, ages, strict=True)]
     gone = [
-        Segment(each.bytes, each.written_at_ms, each.max_timestamp_ms, at)
-        for each, at in zip(segments, dropped, strict=False)
+        Segment(segment.bytes, segment.written_at_ms, segment.max_timestamp_ms, at)
+        for segment, at in zip(segments, dropped, strict=False)
     ]
     return Kept(segments[count:], gone)
 
@@ -205,17 +205,23 @@ def test_every_minute_is_counted_as_a_walk_over_minutes_counts_it(kept, rule, de
             through = all(is_kept(segments, segment, at, rule) for at in moments)
             if segment.written_at_ms < start and through:
                 expected += segment.bytes
-    got = quantities(window, Topic(), kept, rule, [each for each in deletions if each[0] < each[1]])
+    got = quantities(
+        window,
+        Topic(),
+        kept,
+        rule,
+        [deletion for deletion in deletions if deletion[0] < deletion[1]],
+    )
     assert got.get("storage_byte_minutes", 0) == expected
 
 
 def _moments(segments, start, end, rule):
     """All moments of a minute at which a rule's answer may turn, and its ends."""
     turns = {start, end}
-    for each in segments:
-        turns |= {each.written_at_ms, each.written_at_ms + 1, each.dropped_at_ms}
+    for segment in segments:
+        turns |= {segment.written_at_ms, segment.written_at_ms + 1, segment.dropped_at_ms}
         if rule.retention_ms is not None:
-            turns |= {newest_ms(each) + rule.retention_ms + 1}
+            turns |= {newest_ms(segment) + rule.retention_ms + 1}
     return sorted(at for at in turns if start <= at <= end)
 
 

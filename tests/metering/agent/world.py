@@ -166,7 +166,7 @@ class World:
         standings = completeness(
             self.manifests(), cluster_id=cluster_id, since_ms=since_ms, until_ms=self.cell.now_ms
         )
-        return {each.hour_ms: each.complete for each in standings}
+        return {standing.hour_ms: standing.complete for standing in standings}
 
 
 def crash(agent: Agent, run: Callable[[Agent], None] = Agent.run_pass) -> bool:

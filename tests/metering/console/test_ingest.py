@@ -115,7 +115,7 @@ def test_what_two_agents_say_counts_once_in_whatever_order(agent, store):
     assert minutes() == {("ingress_bytes", number): 1 for number in range(10)}
     with system_scope():
         (lane,) = LaneCoverage.objects.all()
-    assert [(each.lower, each.upper) for each in lane.sequences] == [(0, 10)]
+    assert [(sequence.lower, sequence.upper) for sequence in lane.sequences] == [(0, 10)]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -169,8 +169,8 @@ def test_windows_that_come_twice_count_once(agent, store):
     for number, (first, last) in enumerate([(0, 4), (2, 6), (0, 7)]):
         span = (T + first * MINUTE_MS, T + last * MINUTE_MS)
         windows = [
-            Window(T + each * MINUTE_MS, T + (each + 1) * MINUTE_MS, 10)
-            for each in range(first, last)
+            Window(T + index * MINUTE_MS, T + (index + 1) * MINUTE_MS, 10)
+            for index in range(first, last)
         ]
         twin = agent.twin(f"agent-{number}")
         entry = twin.entry(T, T + 9 * MINUTE_MS, storage=span)

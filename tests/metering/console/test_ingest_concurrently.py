@@ -24,7 +24,7 @@ def files(agent):
     """Files whose blocks overlap."""
     for number in range(FILES):
         entry = agent.entry(T, T + 2 * FILES * MINUTE_MS, sequences=(number, number + 5))
-        rows = [Block(each, T + each * MINUTE_MS) for each in range(number, number + 6)]
+        rows = [Block(index, T + index * MINUTE_MS) for index in range(number, number + 6)]
         agent.twin(f"agent-{number}").emit(NOON, entry, rows)
 
 

@@ -66,7 +66,7 @@ class PlainJob:
         self.days.append(reconciliation.day)
         self.manifest = json.loads(manifest.read_text())
         self.log = json.loads(log.read_text())
-        differing = sum(each["differing"] for each in self.clusters)
+        differing = sum(cluster["differing"] for cluster in self.clusters)
         return {
             "run_id": reconciliation.pk,
             "damaged_inputs": [],
@@ -128,8 +128,8 @@ def test_the_job_is_given_what_usage_and_log_say(agent, store, day):
     assert beside.key in keys
     assert beyond.key not in keys
     partitions = {
-        (each["cluster_id"], each["partition"]): each["bytes_most"]
-        for each in job.log["partitions"]
+        (partition["cluster_id"], partition["partition"]): partition["bytes_most"]
+        for partition in job.log["partitions"]
     }
     assert partitions == {(CL, 0): 100, ("cl_gone", 1): 5}
     assert (job.log["since_ms"], job.log["until_ms"]) == (START_MS, START_MS + 1440 * MINUTE_MS)
@@ -162,7 +162,9 @@ def test_a_difference_is_an_alarm_and_a_result_and_mends_when_it_is_gone(day, ca
     assert found.failed_checks == {"ingress_as_logged": "1 partitions differ"}
     (result,) = QualityResult.objects.filter(kind="reconciliation", passed=False)
     assert result.detail["findings"] == [{"partition": 0}]
-    assert [each.levelname for each in caplog.records if "differs" in each.message] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if "differs" in record.message] == [
+        "ERROR"
+    ]
     assert shown_days()[CL].agreement == "different"
     reconcile(day=TODAY, job=PlainJob(figures()))
     assert shown_days()[CL].agreement == "equal"
@@ -304,7 +306,7 @@ def test_tenants_see_their_own_days_newest_first(api, tenant, seen):
         return response.json()
 
     def days(**query):
-        return [(each["day"], each["cluster_id"][3]) for each in page(**query)["items"]]
+        return [(item["day"], item["cluster_id"][3]) for item in page(**query)["items"]]
 
     today, yesterday = str(TODAY), str(TODAY - DAY)
     assert [each for each, _ in days()] == [today, today, yesterday]

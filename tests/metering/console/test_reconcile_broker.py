@@ -220,7 +220,7 @@ def test_usage_is_the_log_and_a_doubled_file_is_told(metered, folder, now, clock
     metered.write_again(first, renumbered)
     said, comparison, shown = reconcile(day, clock)
     assert comparison.report["duplicates"] == first.rows
-    doubled = {each["kind"] for each in comparison.report["ingress"]["findings"]}
+    doubled = {finding["kind"] for finding in comparison.report["ingress"]["findings"]}
     assert (comparison.passed, shown.agreement, doubled) == (False, "different", {"above_log"})
     assert shown.metered_bytes > shown.logged_bytes
     assert "usage.differs_from_log" in caplog.text
@@ -253,6 +253,6 @@ def test_a_usage_file_that_is_lost_for_good_is_told(metered, now, clock):
     assert not comparison.passed
     assert shown.agreement == "different"
     assert shown.metered_bytes < shown.logged_bytes
-    kinds = {each["kind"] for each in comparison.report["ingress"]["findings"]}
+    kinds = {finding["kind"] for finding in comparison.report["ingress"]["findings"]}
     assert kinds & {"below_log", "not_metered"} == kinds != set()
     assert "usage and log differ" in said

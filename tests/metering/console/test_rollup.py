@@ -50,7 +50,7 @@ def home(settings, store, tmp_path, clock):
 def emit(agent, numbers, *, at=NOON, quantity=100, windows=(), incarnation=1):
     """A file of a block an hour."""
     agent.incarnation = incarnation
-    blocks = [Block(each, T + each * HOUR_MS, (quantity, each)) for each in numbers]
+    blocks = [Block(number, T + number * HOUR_MS, (quantity, number)) for number in numbers]
     last = max(numbers, default=0)
     entry = agent.entry(T, T + last * HOUR_MS + 1, sequences=(min(numbers, default=0), last))
     return agent.emit(at, entry, blocks, windows)

@@ -46,7 +46,7 @@ def test_totals_are_of_published_billed_days_in_order_of_organizations():
         assert sum(row.quantity for row in rows) == 12
         assert {row.granularity for row in rows} == {"day"}
     with organization_scope("org_a"):
-        assert [each.organization_id for each in billable_totals(MONTH)] == ["org_a"]
+        assert [total.organization_id for total in billable_totals(MONTH)] == ["org_a"]
         assert list(billable_totals(MONTH, "org_b")) == []
 
 
@@ -56,7 +56,7 @@ def test_a_corrected_day_replaces_the_run_and_keeps_its_rows():
         before = usage_row_ids("org_a", "cl_a", INGRESS, MONTH)
     publish_day(DAY, [Used("org_a", "cl_a", INGRESS, 4)])
     with system_scope():
-        assert [each.quantity for each in billable_totals(MONTH)] == [4]
+        assert [total.quantity for total in billable_totals(MONTH)] == [4]
         assert usage_row_ids("org_a", "cl_a", INGRESS, MONTH) != before
         assert UsageRow.objects.get(pk=before[0]).quantity == Decimal(5)
 
@@ -92,7 +92,7 @@ def test_a_month_closes_when_each_day_is_published_and_each_hour_complete():
         HourStanding.objects.filter(hour=start).update(complete=False, reason="lane 3 has a gap")
         standing = month_standing(MONTH)
         assert not standing.complete
-        assert [(each.hour, each.reason) for each in standing.incomplete_hours] == [
+        assert [(hour.hour, hour.reason) for hour in standing.incomplete_hours] == [
             (start, "lane 3 has a gap")
         ]
         assert month_standing(MONTH, "org_b").complete
@@ -107,7 +107,7 @@ def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
         assert month_standing(MONTH, clusters=["cl_a"]).complete
         standing = month_standing(MONTH, clusters=["cl_a", "cl_b"])
         assert not standing.complete
-        assert [each.cluster_id for each in standing.incomplete_hours] == ["cl_b"]
+        assert [hour.cluster_id for hour in standing.incomplete_hours] == ["cl_b"]
 
 
 def test_a_cluster_is_metered_until_its_first_incomplete_hour():

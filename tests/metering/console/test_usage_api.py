@@ -222,7 +222,7 @@ def test_a_page_goes_on_behind_a_principal_of_any_characters(api, tenant):
 )
 def test_what_makes_no_sense_is_refused_by_name(api, query, pointer):
     document = assert_problem(api().get("/usage", query=query), 422, "validation_failed")
-    assert [each["pointer"] for each in document["errors"]] == [pointer]
+    assert [error["pointer"] for error in document["errors"]] == [pointer]
 
 
 def test_quantities_are_whole_numbers_of_any_size(api, tenant):

@@ -55,7 +55,7 @@ class Outcome:
     @property
     def wrong(self) -> int:
         """Bytes billed wrongly by all tenants, and byte-minutes and minutes billed too many."""
-        return sum(each.wrong for each in self.verdicts) + sum(each.over for each in self.times)
+        return sum(each.wrong for each in self.verdicts) + sum(moment.over for moment in self.times)
 
 
 class Story:

@@ -71,7 +71,7 @@ def judge(cluster, store, manifests):
     assert not over, "billed above the truth"
     last = max([cluster.now_ms, *(hour for _, _, hour in truth)])
     standings = completeness(manifests, cluster_id=CLUSTER, since_ms=START_MS, until_ms=last + 1)
-    complete = {each.hour_ms for each in standings if each.complete}
+    complete = {standing.hour_ms for standing in standings if standing.complete}
     short = {hour for (meter, who, hour), n in truth.items() if bill[meter, who, hour] < n}
     assert not short & complete, "a shortfall is hidden"
     return complete

@@ -216,16 +216,16 @@ def test_templates_give_what_an_application_needs(api, acls, given, expected):
     assert made.status_code == 201
     names = ("resource_type", "resource_name", "pattern_type", "operation")
     for items in (shown["items"], made.json()["items"], api().get(acls).json()["items"]):
-        assert {tuple(each[name] for name in names) for each in items} == expected
-        assert {each["principal"] for each in items} == {"User:alice"}
+        assert {tuple(item[name] for name in names) for item in items} == expected
+        assert {item["principal"] for item in items} == {"User:alice"}
 
 
 def test_what_a_template_needs_is_pointed_to(api, acls):
-    templates = {each["template"]: each for each in api().get("/acl-templates").json()["items"]}
+    templates = {item["template"]: item for item in api().get("/acl-templates").json()["items"]}
     assert set(templates) == {"producer", "consumer", "streams"}
     body = {"template": "consumer", "principal": "User:alice", "topic": "orders"}
     document = cases.assert_problem(api().post(f"{acls}:apply-template", body), 422)
-    assert [each["pointer"] for each in document["errors"]] == ["/group"]
+    assert [error["pointer"] for error in document["errors"]] == ["/group"]
     assert templates["consumer"]["needs"] == ["group"]
 
 

@@ -61,7 +61,7 @@ def test_a_created_topic_is_served_when_the_call_returns(api, path, awake, topic
     shown = api().get(topic).json()
     assert shown["status"]["partitions_led"] == 2
     leaders = api().get(f"{topic}/partitions").json()["items"]
-    assert {each["leader"] for each in leaders} == {0}
+    assert {leader["leader"] for leader in leaders} == {0}
     assert api().post(f"{topic}/partitions", {"count": 3}).json()["status"]["partitions_led"] == 3
 
 
@@ -124,7 +124,7 @@ def test_offsets_are_planned_moved_and_refused(api, path, awake, topic):
     assert api().post(reset, {"to": "shift", "shift": 2}).json()["items"] == expected
     assert api().get(f"{path}/groups/billing").json()["lag"] == 1
     body = {"to": "timestamp", "timestamp": "2001-01-01T00:00:00Z", "topics": [{"topic": "t"}]}
-    targets = [each["target"] for each in api().post(reset, body).json()["items"]]
+    targets = [item["target"] for item in api().post(reset, body).json()["items"]]
     assert targets == [0, 0]
     cases.assert_problem(api().post(reset, {"to": "offset"}), 422, "validation_failed")
     cases.assert_problem(api().post(reset, {"to": "moon"}), 422, "validation_failed")
@@ -178,19 +178,19 @@ def test_messages_are_produced_and_browsed(api, awake, topic):
     for n in range(5):
         api().post(f"{topic}/messages", {"value": str(n), "partition": 0})
     newest = api().get(f"{topic}/messages", query={"limit": 2}).json()
-    assert [each["value"]["text"] for each in newest["items"]] == ["4", "3"]
+    assert [item["value"]["text"] for item in newest["items"]] == ["4", "3"]
     assert newest["stopped"] == "limit"
     query = {"limit": 2, "cursor": newest["next_cursor"]}
     older = api().get(f"{topic}/messages", query=query).json()
-    assert [each["value"]["text"] for each in older["items"]] == ["2", "1"]
+    assert [item["value"]["text"] for item in older["items"]] == ["2", "1"]
     query = {"from": "offset", "offset": 3, "partition": 0}
     found = api().get(f"{topic}/messages", query=query).json()
-    assert [each["offset"] for each in found["items"]] == [3, 4]
+    assert [item["offset"] for item in found["items"]] == [3, 4]
     assert (found["next_cursor"], found["stopped"]) == (None, "end")
     query = {"from": "timestamp", "timestamp": str(T0_MS), "partition": 1}
     (first,) = api().get(f"{topic}/messages", query=query).json()["items"]
     assert first["value"] == {"base64": "/w==", "text": None, "size": 1, "truncated": False}
-    assert [each["key"] for each in first["headers"]] == ["h", "h"]
+    assert [header["key"] for header in first["headers"]] == ["h", "h"]
     assert api().get(f"{topic}/messages", query={"from": "oldest"}).json()["items"][0] == first
 
 
@@ -200,7 +200,7 @@ def test_a_filter_finds_records_and_says_how_far_it_looked(api, awake, topic):
         api().post(f"{topic}/messages", {"value": value, "partition": 0, "key": f"k-{n}"})
     query = {"filter": "value.state = done and value.n > 1", "from": "oldest"}
     page = api().get(f"{topic}/messages", query=query).json()
-    assert [each["key"]["text"] for each in page["items"]] == ["k-3", "k-5"]
+    assert [item["key"]["text"] for item in page["items"]] == ["k-3", "k-5"]
     assert page["stopped"] == "end"
     assert page["scanned"]["records"] == 6
     assert page["scanned"]["partitions"][0] == {
@@ -210,7 +210,7 @@ def test_a_filter_finds_records_and_says_how_far_it_looked(api, awake, topic):
         "end": 6,
     }
     newest = api().get(f"{topic}/messages", query={"filter": "K-4"}).json()
-    assert [each["offset"] for each in newest["items"]] == [4]
+    assert [item["offset"] for item in newest["items"]] == [4]
 
 
 def encoded(text):

@@ -133,7 +133,7 @@ def test_a_cluster_with_all_that_an_application_needs(call, models, cluster):
     )
     made = call("clusters.clusters_acls_create", cluster, body=right)
     listed = call("clusters.clusters_acls_list", cluster, principal=credential.principal)
-    assert [each.id for each in listed.parsed.items] == [made.parsed.id]
+    assert [item.id for item in listed.parsed.items] == [made.parsed.id]
     assert call("clusters.clusters_acls_destroy", cluster, made.parsed.id).status_code == 204
     assert credential.password
     assert "freshet_" in call("metrics.metrics_retrieve").parsed
@@ -144,11 +144,11 @@ def test_a_list_goes_on_behind_its_cursor(call, models, cluster):
     items = [models.NewTopicRequest(name=name) for name in names]
     body = models.TopicCreateRequest(items=items)
     made = call("clusters.clusters_topics_create", cluster, body=body)
-    assert [each.name for each in made.parsed.items] == names
+    assert [item.name for item in made.parsed.items] == names
     first = call("clusters.clusters_topics_list", cluster, limit=2).parsed
     cursor = first.next_cursor
     second = call("clusters.clusters_topics_list", cluster, limit=2, cursor=cursor).parsed
-    assert [[each.name for each in page.items] for page in (first, second)] == [
+    assert [[item.name for item in page.items] for page in (first, second)] == [
         names[:2],
         names[2:],
     ]
@@ -162,7 +162,7 @@ def test_a_problem_is_read_as_one(call, models, cluster):
     body = models.TopicCreateRequest(name="eggs", partitions=0)
     wrong = call("clusters.clusters_topics_create", cluster, body=body).parsed
     assert wrong.code == "validation_failed"
-    assert {each.pointer for each in wrong.errors} == {"/partitions"}
+    assert {error.pointer for error in wrong.errors} == {"/partitions"}
 
 
 def test_a_repeat_gets_the_first_answer(call, models, cluster):

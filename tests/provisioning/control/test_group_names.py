@@ -42,14 +42,14 @@ def test_any_group_is_shown_moved_and_deleted(api, path, awake):
         shown = api().get(group).json()
         assert (shown["group"], shown["lag"]) == (name, 2)
         moved = api().post(f"{group}/reset-offsets", {"to": "latest"})
-        assert [each["target"] for each in moved.json()["items"]] == [3]
+        assert [item["target"] for item in moved.json()["items"]] == [3]
         assert api().get(group).json()["lag"] == 0
     left = set(names)
     for name in names:
         assert api().delete(f"{path}/groups/{segment(name)}").status_code == 204
         left.remove(name)
         items = api().get(f"{path}/groups", query={"limit": 100}).json()["items"]
-        assert {each["group"] for each in items} == left
+        assert {item["group"] for item in items} == left
         cases.assert_problem(api().get(f"{path}/groups/{segment(name)}"), 404, "not_found")
 
 

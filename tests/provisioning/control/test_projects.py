@@ -29,7 +29,7 @@ def other(tenant):
 
 def ids(response):
     assert response.status_code == 200, response.content
-    return {each["id"] for each in response.json()["items"]}
+    return {item["id"] for item in response.json()["items"]}
 
 
 def test_a_cluster_goes_into_the_default_project_or_the_one_that_is_named(
@@ -64,7 +64,7 @@ def test_a_project_that_the_caller_may_not_see_is_unknown(api, tenant, other, ot
         refused = own.post("/clusters", {"name": "x", "project_id": project_id})
         documents.append(assert_problem(refused, 422, "unknown_project"))
     assert documents[0]["errors"][0]["pointer"] == "/project_id"
-    alike = [{**each, "request_id": ""} for each in documents]
+    alike = [{**document, "request_id": ""} for document in documents]
     assert alike[0] == alike[1] == alike[2]
 
 

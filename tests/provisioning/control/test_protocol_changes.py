@@ -70,7 +70,7 @@ def test_a_worker_that_dies_in_between_writes_nothing_twice(tenant, changed):
     assert len(first) == 2
     assert len(cluster_store(changed).changes()) == 2
     assert ingest_protocol_changes(organization_id=tenant.id, cluster_id=changed) == 2
-    assert [each.pk for each in entries(tenant)] == [each.pk for each in first]
+    assert [entry.pk for entry in entries(tenant)] == [each.pk for each in first]
     assert cluster_store(changed).changes() == []
 
 

@@ -83,7 +83,7 @@ def test_a_suspended_cluster_stops_and_keeps_all(api, cluster_id, cell, reconcil
     assert shown["status"]["conditions"][0]["reason"] == "SuspendedOnRequest"
     # Its addresses stay, for those who know them.
     assert shown["bootstrap_servers"]
-    assert [each["name"] for each in api().get(f"{path}/topics").json()["items"]] == ["t"]
+    assert [item["name"] for item in api().get(f"{path}/topics").json()["items"]] == ["t"]
     for call in (api().post(f"{path}:wake"), api().post(f"{path}:suspend")):
         cases.assert_problem(call, 409, "cluster_suspended")
     query = {"wake": "true"}
@@ -106,7 +106,7 @@ def test_a_resumption_ends_a_suspension_under_way(api, cluster_id, reconcile):
     resuming = api().post(f"{path}:resume").json()
     reconcile(cluster_id)
     states = [api().get(f"/operations/{each['id']}").json() for each in (suspending, resuming)]
-    assert [each["state"] for each in states] == ["cancelled", "succeeded"]
+    assert [state["state"] for state in states] == ["cancelled", "succeeded"]
 
 
 def test_validate_only_changes_no_cluster(api, cluster_id, row):

@@ -65,7 +65,7 @@ def test_a_replication_factor_is_reported_as_asked_for(api, topics):
     made = api().post(topics, {"name": "three", "replication_factor": 3}).json()
     assert made["replication_factor"] == 3
     several = api().post(topics, {"items": [{"name": "two", "replication_factor": 2}]}).json()
-    assert [each["replication_factor"] for each in several["items"]] == [2]
+    assert [item["replication_factor"] for item in several["items"]] == [2]
 
 
 def test_a_cluster_that_no_worker_has_seen_takes_topics(api):
@@ -75,7 +75,9 @@ def test_a_cluster_that_no_worker_has_seen_takes_topics(api):
 
 def test_configs_are_shown_with_default_and_source(api, topics):
     api().post(topics, {"name": "t", "configs": {"retention.ms": 5, "preallocate": False}})
-    details = {each["name"]: each for each in api().get(f"{topics}/t").json()["config_details"]}
+    details = {
+        detail["name"]: detail for detail in api().get(f"{topics}/t").json()["config_details"]
+    }
     assert details["retention.ms"]["value"] == "5"
     assert details["retention.ms"]["default"] == "604800000"
     assert details["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
@@ -133,7 +135,7 @@ def test_validate_only_makes_nothing(api, topics):
 def test_several_are_made_at_once(api, topics):
     made = api().post(topics, {"items": [{"name": "a"}, {"name": "b", "partitions": 2}]})
     assert made.status_code == 201
-    assert [(each["name"], each["partitions"]) for each in made.json()["items"]] == [
+    assert [(item["name"], item["partitions"]) for item in made.json()["items"]] == [
         ("a", 1),
         ("b", 2),
     ]
@@ -221,7 +223,7 @@ def test_a_lost_answer_is_looked_up(api, topics):
         assert api().post(topics, {"name": "done", "partitions": 2}).status_code == 201
     with failing("create_topic", unknown):
         assert api().post(topics, {"name": "again", "partitions": 2}).status_code == 201
-    assert [each["name"] for each in api().get(topics).json()["items"]] == ["again", "done"]
+    assert [item["name"] for item in api().get(topics).json()["items"]] == ["again", "done"]
     with failing("create_topic", unknown):
         cases.assert_problem(api().post(topics, {"name": "done", "partitions": 5}), 409)
     with failing("delete_topic", lost(UnknownOutcomeError("lost"))):

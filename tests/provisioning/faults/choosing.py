@@ -45,7 +45,8 @@ def name_of(call: Call) -> str:
 def choose(courses: Mapping[str, Iterable[Trial]]) -> dict[str, list[Trial]]:
     """Of each kind's trials those to try: a call's fault where it costs least, in short courses."""
     chosen = {
-        course: {each for each in trials if _is_always(each)} for course, trials in courses.items()
+        course: {trial for trial in trials if _is_always(trial)}
+        for course, trials in courses.items()
     }
     covered = {(name, way) for trials in chosen.values() for name, _, way in trials}
     for course, trials in sorted(courses.items(), key=lambda each: len(list(each[1]))):
@@ -70,7 +71,7 @@ def split(course: int, trials: list[Trial]) -> tuple[list[Trial], list[Trial]]:
     """
     first = course % min(EVERYDAY_IS_ONE_IN, len(trials) or 1)
     everyday = trials[first::EVERYDAY_IS_ONE_IN]
-    return everyday, [each for each in trials if each not in everyday]
+    return everyday, [trial for trial in trials if trial not in everyday]
 
 
 def tried() -> dict[str, list[Trial]]:
@@ -86,6 +87,6 @@ def write(chosen: Mapping[str, list[Trial]]) -> None:
     """Writes the file, a trial a line."""
     courses = []
     for course, trials in chosen.items():
-        lines = ",\n".join(f"    {json.dumps(each)}" for each in trials)
+        lines = ",\n".join(f"    {json.dumps(trial)}" for trial in trials)
         courses.append(f"  {json.dumps(course)}: [\n{lines}\n  ]")
     FILE.write_text("{\n" + ",\n".join(courses) + "\n}\n")

@@ -72,7 +72,7 @@ def has_acls(count: int) -> Callable[[Estate], None]:
 
 def has_quota(estate: Estate) -> None:
     """The quota is as asked for."""
-    assert {each.entity: dict(each.values) for each in estate.store.quotas()} == {
+    assert {quota.entity: dict(quota.values) for quota in estate.store.quotas()} == {
         QuotaEntity(user="alice"): {"producer_byte_rate": 1024.0}
     }
 
@@ -135,7 +135,7 @@ def rotated(estate: Estate) -> None:
         for each in (older.pk, newer.pk)
     }
     assert rights[older.pk] == rights[newer.pk] != set()
-    assert {each.entity.user for each in estate.store.quotas()} == {older.pk, newer.pk}
+    assert {quota.entity.user for quota in estate.store.quotas()} == {older.pk, newer.pk}
 
 
 def expiring(estate: Estate) -> None:

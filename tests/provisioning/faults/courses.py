@@ -70,7 +70,7 @@ def create(estate: Estate) -> None:
 
 def check_created(estate: Estate) -> None:
     """There is one, and it ran."""
-    assert [each["id"] for each in estate.api.get("/clusters").json()["items"]] == [
+    assert [item["id"] for item in estate.api.get("/clusters").json()["items"]] == [
         estate.cluster_id
     ]
     assert phase(estate) == "running"

@@ -210,8 +210,8 @@ class Estate:
 
     def _credentials_of_the_cell(self) -> set[str]:
         """Those that authenticate, or have rights."""
-        users = {each.user for each in self.store.list_users()}
-        principals = {each.principal.removeprefix("User:") for each in self.store.list_acls()}
+        users = {user.user for user in self.store.list_users()}
+        principals = {acl.principal.removeprefix("User:") for acl in self.store.list_acls()}
         return {name for name in users | principals if is_id(name, "cred")}
 
     @staticmethod

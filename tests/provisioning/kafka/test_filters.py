@@ -161,7 +161,7 @@ NEIGHBOURS = (73314510714175488, 73314510714175489, 73314510714175490)
 @pytest.mark.parametrize("literal", ["{}", "{}.0", "{}e0"])
 def test_integers_of_any_length_are_compared_exactly(held, literal):
     record = f'{{"order_id": {held.format(NEIGHBOURS[1])}}}'
-    less, same, more = (literal.format(each) for each in NEIGHBOURS)
+    less, same, more = (literal.format(neighbour) for neighbour in NEIGHBOURS)
     assert finds(f"value.order_id = {same}", record)
     for other in (less, more):
         assert not finds(f"value.order_id = {other}", record)

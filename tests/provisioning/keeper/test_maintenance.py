@@ -184,7 +184,7 @@ def test_a_mark_that_cannot_be_read_is_written_anew(kept):
 
 def said(caplog):
     """What the maintenance logged."""
-    return [each.message for each in caplog.records if each.name == maintenance.__name__]
+    return [record.message for record in caplog.records if record.name == maintenance.__name__]
 
 
 def test_what_failed_is_said_once_and_done_at_the_next_turn(tmp_path, caplog):

@@ -24,11 +24,13 @@ def session_of(request: HttpRequest) -> dict[str, object]:
     user = session.user if session is not None else None
     memberships = services.organizations_of(user) if user is not None else []
     chosen = request.session.get(services.SESSION_ORGANIZATION)
-    current = next((each for each in memberships if each.organization_id == chosen), None)
+    current = next(
+        (membership for membership in memberships if membership.organization_id == chosen), None
+    )
     current = current or next(iter(memberships), None)
     return {
         "user": user,
-        "organizations": [_with_role(each) for each in memberships],
+        "organizations": [_with_role(membership) for membership in memberships],
         "organization": _with_role(current) if current else None,
         "csrf_token": get_token(request),
     }

@@ -124,8 +124,8 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
     """
     hold_maker(actor)
     require_role(actor, invitation.role)
-    for each in invitation.project_roles:
-        require_role_in(actor, each["role"], each["project_id"])
+    for role in invitation.project_roles:
+        require_role_in(actor, role["role"], role["project_id"])
     if invitation.state != InvitationState.PENDING:
         raise InvitationClosed(f"It is {invitation.state}.")
     wait = invitation.sent_at + RESEND_AFTER - now()

@@ -87,7 +87,7 @@ def _end_what_exceeds(actor: Actor, member: Membership, role: Role | None) -> di
 
 
 def _roles_in_projects(invitation: Invitation) -> list[str]:
-    return [each["role"] for each in invitation.project_roles]
+    return [role["role"] for role in invitation.project_roles]
 
 
 def _fits(role: str, allowed: frozenset[Permission]) -> bool:

@@ -85,15 +85,17 @@ class Schema(AutoSchema):
             # The framework's description has none here; HTTP allows it.
             schema = self.resolve_serializer(body, "request").ref
             examples = {
-                each.name: {"value": each.value}
-                for each in self.get_examples()
-                if each.request_only
+                example.name: {"value": example.value}
+                for example in self.get_examples()
+                if example.request_only
             }
             operation["requestBody"] = {
                 "content": {"application/json": {"schema": schema, "examples": examples}},
                 "required": True,
             }
-        parameters = {each["name"]: each["in"] for each in operation.get("parameters", [])}
+        parameters = {
+            parameter["name"]: parameter["in"] for parameter in operation.get("parameters", [])
+        }
         if "validate_only" in parameters:
             self._add_validated(operation["responses"])
         has_query = "query" in parameters.values()

@@ -125,7 +125,7 @@ class Api:
 
     def impersonating(self, user: str, groups: Sequence[str]) -> Api:
         """Calls over the same connections as somebody else, where that is allowed."""
-        headers = [("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups)]
+        headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
         return Api(self._connection, timeout_s=self._timeout_s, headers=tuple(headers))
 
     def get(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
@@ -145,7 +145,7 @@ class Api:
             page = self._call("GET", KINDS[kind].path(namespace), query)
             # What each item of a list leaves out.
             named = {"apiVersion": page["apiVersion"], "kind": kind}
-            items += [{**named, **each} for each in page["items"]]
+            items += [{**named, **item} for item in page["items"]]
             carry_on = page["metadata"].get("continue")
             if not carry_on:
                 return Listing(items, page["metadata"]["resourceVersion"])

@@ -262,8 +262,8 @@ class KubernetesDriver:
         wanted = {broker.slot for broker in plan.brokers}
         known = self._complete.get(cluster_id) == plan
         found: Found = {
-            ("Deployment", name, each["metadata"]["name"]): each
-            for each in self._deployments.of(name)
+            ("Deployment", name, deployment["metadata"]["name"]): deployment
+            for deployment in self._deployments.of(name)
         }
         if known:
             # Only that can have changed by what was asked for meanwhile.
@@ -279,9 +279,9 @@ class KubernetesDriver:
             # Somebody took away what it needs, perhaps.
             self._complete.pop(cluster_id, None)
             raise
-        for each in self._deployments.of(name):
-            if slot_of(each) not in wanted:
-                self._scale(each, 0)
+        for deployment in self._deployments.of(name):
+            if slot_of(deployment) not in wanted:
+                self._scale(deployment, 0)
         for broker in observe(self._deployments.of(name), self._pods.of(name), options):
             if broker.state is BrokerState.FAILED and broker.slot in wanted:
                 # It would be tried again by itself, minutes later.
@@ -387,9 +387,9 @@ class KubernetesDriver:
         self._rollouts_waiting += rollout.waiting
         writes = self._objects.settle(rollout.now, found, logging.WARNING)
         slots = _slots(wanted) if wanted.runs else set()
-        for each in _deployments(found):
-            if slot_of(each) not in slots:
-                writes += self._scale(each, 0)
+        for deployment in _deployments(found):
+            if slot_of(deployment) not in slots:
+                writes += self._scale(deployment, 0)
         return writes
 
     async def _request(self, cluster_id: str, call: Callable[[], None]) -> Outcome:
@@ -429,7 +429,8 @@ class KubernetesDriver:
         if unwell is not self._was_unwell:
             self._was_unwell = unwell
             known = {
-                each["metadata"]["labels"][manifests.CLUSTER] for each in self._namespaces.all()
+                namespace["metadata"]["labels"][manifests.CLUSTER]
+                for namespace in self._namespaces.all()
             }
             for cluster_id in sorted(known | self._wanted.keys() | self._left_in_doubt):
                 self._notify(cluster_id)

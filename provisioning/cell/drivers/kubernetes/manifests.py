@@ -337,7 +337,7 @@ def _pod(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
     if options.node_selector:
         pod["nodeSelector"] = dict(options.node_selector)
     if options.tolerations:
-        pod["tolerations"] = [dict(each) for each in options.tolerations]
+        pod["tolerations"] = [dict(toleration) for toleration in options.tolerations]
     if options.priority_class:
         pod["priorityClassName"] = options.priority_class
     if options.runtime_class:

@@ -65,10 +65,10 @@ class Objects:
         """All objects with these labels, by the namespace of their cluster."""
         found: dict[str, dict[Key, Manifest]] = {}
         for kind in KINDS:
-            for each in self._api.list(kind, selector).items:
-                key = key_of(each)
-                each["metadata"].pop("managedFields", None)
-                found.setdefault(space_of(key), {})[key] = each
+            for item in self._api.list(kind, selector).items:
+                key = key_of(item)
+                item["metadata"].pop("managedFields", None)
+                found.setdefault(space_of(key), {})[key] = item
         return found
 
     def settle(

@@ -26,12 +26,14 @@ def observe(
     is_lost: Callable[[str], bool] = _never,
 ) -> tuple[BrokerObservation, ...]:
     """The brokers that are there, by slot. `is_lost`: of a node, by its name."""
-    wanted = {slot_of(each): int(each["spec"]["replicas"]) for each in deployments}
+    wanted = {
+        slot_of(deployment): int(deployment["spec"]["replicas"]) for deployment in deployments
+    }
     by_slot: dict[int, list[Manifest]] = {slot: [] for slot in wanted}
     for pod in pods:
         if pod["status"].get("phase") not in FINISHED:
             by_slot.setdefault(slot_of(pod), []).append(pod)
-    failures = {slot_of(each): _replica_failure(each) for each in deployments}
+    failures = {slot_of(deployment): _replica_failure(deployment) for deployment in deployments}
     found = (
         _broker(slot, wanted.get(slot, 0), by_slot[slot], failures.get(slot, ""), options)
         for slot in sorted(by_slot)
