@@ -13,9 +13,9 @@ from billing.periods import month_of, next_month, starts_at
 from billing.rating import RatedLine, rate
 from billing.spending import (
     Shares,
+    accruing_rates,
     known_until,
     principal_shares,
-    standing_rates,
     topic_shares,
     totals_by_organization,
 )
@@ -129,7 +129,7 @@ def _forecast(
     since = max(starts_at(month), created_at)
     return forecast_totals(
         totals,
-        standing_rates(organization_id),
+        accruing_rates(organization_id),
         since_ms=unix_ms(since),
         until_ms=unix_ms(max(until or now(), since)),
         end_ms=unix_ms(starts_at(next_month(month))),

@@ -13,7 +13,7 @@ from billing.choices import Meter
 Key = TypeVar("Key", bound=Hashable)
 
 # What goes on by itself: these do not grow by use, but with time.
-STANDING = frozenset({Meter.STORAGE.value, Meter.PARTITIONS.value})
+ACCRUING = frozenset({Meter.STORAGE.value, Meter.PARTITIONS.value})
 MINUTE_MS = 60_000
 # From less than this no flow is extrapolated: a minute says nothing of a month.
 BASIS_MIN_MS = 60 * MINUTE_MS
@@ -38,7 +38,7 @@ def forecast_totals(
     for key in totals.keys() | rates.keys():
         quantity = totals.get(key, 0)
         _, meter = key
-        if meter in STANDING:
+        if meter in ACCRUING:
             forecast[key] = quantity + rates.get(key, 0) * left_ms // MINUTE_MS
         else:
             forecast[key] = quantity + quantity * left_ms // basis_ms

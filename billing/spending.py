@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Max, Sum
 
 from billing.catalog import SHOWN_ONLY
-from billing.forecast import STANDING
+from billing.forecast import ACCRUING
 from billing.models import PriceVersion
 from billing.rating import rate
 from console.base.common.conf import config
@@ -80,10 +80,10 @@ def known_until(organization_id: str) -> datetime | None:
     return None if latest_ms is None else from_ms(latest_ms)
 
 
-def standing_rates(organization_id: str) -> dict[tuple[str, str], int]:
+def accruing_rates(organization_id: str) -> dict[tuple[str, str], int]:
     """(cluster, meter) → base units a minute, at present, of what an organisation keeps."""
     rows = ProvisionalMinute.objects.filter(
-        organization_id=organization_id, billed=True, meter__in=sorted(STANDING)
+        organization_id=organization_id, billed=True, meter__in=sorted(ACCRUING)
     )
     latest = rows.aggregate(latest=Max("minute"))["latest"]
     if latest is None:

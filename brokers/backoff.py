@@ -40,7 +40,7 @@ class Backoff:
         before = Ends() if served_s >= self.quiet_s else ends
         return Ends(short=before.short + 1, stood_down=before.stood_down + stood_down)
 
-    def keeps_standing_down(self, ends: Ends) -> bool:
+    def stands_down_repeatedly(self, ends: Ends) -> bool:
         """Whether starting it again at once is no use."""
         return ends.stood_down >= self.stand_downs_max
 
@@ -48,7 +48,7 @@ class Backoff:
         """Seconds to wait before the next start."""
         if ends.unserved:
             return min(self._doubled(ends.unserved), self.max_s)
-        longest_s = self.max_s if self.keeps_standing_down(ends) else self.served_max_s
+        longest_s = self.max_s if self.stands_down_repeatedly(ends) else self.served_max_s
         return min(self._doubled(ends.short), longest_s)
 
     def _doubled(self, count: int) -> float:

@@ -3,8 +3,8 @@
 A broker that ends is another incarnation milliseconds later, where a platform would take seconds to
 start a container. What is started is `python -m brokers serve`; what this process adds is small: it
 passes the request to stop on, waits for every child that it inherits, and gives up only where
-another start is no use, or where a broker keeps standing down: the platform then starts this
-process again, with longer and longer pauses.
+another start is no use, or where a broker stands down again and again: the platform then starts
+this process again, with longer and longer pauses.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Runner:
         served_s = None if self._served_at is None else now - self._served_at
         stood_down = child.returncode == EXIT_STOOD_DOWN
         self._ends = self._backoff.after(self._ends, served_s, stood_down=stood_down)
-        if stood_down and self._backoff.keeps_standing_down(self._ends):
+        if stood_down and self._backoff.stands_down_repeatedly(self._ends):
             self._status = EXIT_STOOD_DOWN
             sys.stderr.write(
                 f"the broker stood down {self._ends.stood_down} times in a row, and is given up\n"

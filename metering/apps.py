@@ -15,11 +15,11 @@ class MeteringConfig(AppConfig):
         """Tells probes how far the meter is, and whoever removes data whether it is metered."""
         from console.base.common.health import register_check  # noqa: PLC0415
         from console.base.common.metered import register_meter  # noqa: PLC0415
-        from console.base.common.metrics import register_estate  # noqa: PLC0415
-        from metering import checks, estate  # noqa: PLC0415
+        from console.base.common.metrics import register_metrics  # noqa: PLC0415
+        from metering import checks, metrics  # noqa: PLC0415
         from metering.services import totals  # noqa: PLC0415
 
         register_check("metering", checks.check_metering)
         register_meter("metering", totals.is_metered)
-        register_estate("usage", estate.ingest_metrics)
-        register_estate("reconciliations", estate.reconciliation_metrics)
+        register_metrics("usage", metrics.ingest_metrics)
+        register_metrics("reconciliations", metrics.reconciliation_metrics)

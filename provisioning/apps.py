@@ -18,7 +18,7 @@ class ProvisioningConfig(AppConfig):
         from console.base.common import exports  # noqa: PLC0415
         from console.base.common.actor import ActorKind  # noqa: PLC0415
         from console.base.common.health import register_check  # noqa: PLC0415
-        from console.base.common.metrics import register_estate  # noqa: PLC0415
+        from console.base.common.metrics import register_metrics  # noqa: PLC0415
         from console.base.common.uses import principals_used  # noqa: PLC0415
         from console.base.common.visibility import register_clusters  # noqa: PLC0415
         from provisioning import checks, limits, receivers  # noqa: PLC0415
@@ -28,13 +28,13 @@ class ProvisioningConfig(AppConfig):
             credential_use,
             protocol_changes,
         )
-        from provisioning.clusters import estate  # noqa: PLC0415
+        from provisioning.clusters import metrics  # noqa: PLC0415
         from provisioning.clusters.services.clusters import clusters_of_projects  # noqa: PLC0415
 
         uid = "provisioning"
         signals.organization_signed_up.connect(receivers.create_first_cluster, dispatch_uid=uid)
-        signals.organization_verified.connect(receivers.follow_standing, dispatch_uid=uid)
-        signals.standing_changed.connect(receivers.follow_standing, dispatch_uid=uid)
+        signals.organization_verified.connect(receivers.follow_account_status, dispatch_uid=uid)
+        signals.account_status_changed.connect(receivers.follow_account_status, dispatch_uid=uid)
         signals.produce_suspension_changed.connect(
             receivers.follow_produce_suspension, dispatch_uid=uid
         )
@@ -47,6 +47,6 @@ class ProvisioningConfig(AppConfig):
         limits.register()
         announced.register()
         principals_used.connect(credential_use.note_credential_uses, dispatch_uid=uid)
-        register_estate("clusters", estate.cluster_metrics)
-        register_estate("operations", estate.operation_metrics)
+        register_metrics("clusters", metrics.cluster_metrics)
+        register_metrics("operations", metrics.operation_metrics)
         register_namer(ActorKind.KAFKA, protocol_changes.names_of_principals)

@@ -16,7 +16,7 @@ def create_first_cluster(*, actor: Actor, from_console: bool, **_: object) -> No
         )
 
 
-def follow_standing(*, organization_id: str, **_: object) -> None:
+def follow_account_status(*, organization_id: str, **_: object) -> None:
     """Clusters serve as long as their organisation may be reached."""
     clusters.set_suspended(organization_id=organization_id)
 

@@ -16,7 +16,7 @@ from console.base.accounts.models import Organization
 from console.base.common.clock import now
 from console.base.common.tenancy import system_scope
 from metering.periods import DAY, day_start, from_ms
-from metering.services.totals import is_metered, month_standing
+from metering.services.totals import is_metered, month_completeness
 from provisioning.models import Cluster, Operation
 
 logger = logging.getLogger(__name__)
@@ -89,10 +89,10 @@ def _counted(organization: Organization, until: datetime) -> bool:
         return True
     if now() < day_start(day) + DAY:
         return False
-    standing = month_standing(month, organization.pk)
-    open_days = [*standing.missing_days, *standing.stale_days]
+    completeness = month_completeness(month, organization.pk)
+    open_days = [*completeness.missing_days, *completeness.stale_days]
     return (
         all(each > day for each in open_days)
-        and all(hour.hour > until for hour in standing.incomplete_hours)
+        and all(hour.hour > until for hour in completeness.incomplete_hours)
         and all(is_metered(cluster_id=cluster, until=until) for cluster in clusters)
     )

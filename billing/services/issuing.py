@@ -38,8 +38,8 @@ from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.errors import AppError
 from console.base.common.tenancy import system_scope
-from metering.models import HourStanding, RollupPointer
-from metering.services.totals import MonthStanding, billable_totals, month_standing
+from metering.models import JudgedHour, RollupPointer
+from metering.services.totals import MonthCompleteness, billable_totals, month_completeness
 from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class _Month:
     basis: UsageBasis
     # organisation → (cluster, meter) → quantity
     totals: Mapping[str, Mapping[tuple[str, str], int]]
-    standing: MonthStanding
+    completeness: MonthCompleteness
     missing_hours: Mapping[str, int]
     early: EarlyClose | None
     seller: Party
@@ -98,8 +98,8 @@ class _Month:
         return {
             "reason": self.early.reason,
             "by": self.early.by,
-            "days_without_roll_up": [f"{day}" for day in self.standing.missing_days],
-            "days_with_newer_files": [f"{day}" for day in self.standing.stale_days],
+            "days_without_roll_up": [f"{day}" for day in self.completeness.missing_days],
+            "days_with_newer_files": [f"{day}" for day in self.completeness.stale_days],
             "incomplete_hours": self.missing_hours.get(organization_id, 0),
         }
 
@@ -150,14 +150,14 @@ def issue_month(
 
 
 def _read_month(month: date, organization_id: str | None, early: EarlyClose | None) -> _Month:
-    standing = month_standing(
+    completeness = month_completeness(
         month, organization_id, clusters=metered_clusters(month, organization_id)
     )
     if now() < starts_at(month):
         message = f"{month:%Y-%m} has not begun."
         raise MonthOpen(message)
     if early is None:
-        _refuse_open(month, standing, now())
+        _refuse_open(month, completeness, now())
     for _ in range(READS_MAX):
         runs = _published_runs(month)
         totals: dict[str, dict[tuple[str, str], int]] = {}
@@ -174,8 +174,8 @@ def _read_month(month: date, organization_id: str | None, early: EarlyClose | No
         catalog=PriceVersion.objects.in_force(month).catalog(),
         basis=_basis(month, runs),
         totals=totals,
-        standing=standing,
-        missing_hours=_missing_hours(standing),
+        completeness=completeness,
+        missing_hours=_missing_hours(completeness),
         early=early,
         seller=seller(),
         vat_rates=parse_rates(config().billing.vat_rates),
@@ -191,14 +191,14 @@ def metered_clusters(month: date, organization_id: str | None) -> list[str]:
     return list(found.values_list("pk", flat=True))
 
 
-def _refuse_open(month: date, standing: MonthStanding, at: datetime) -> None:
+def _refuse_open(month: date, completeness: MonthCompleteness, at: datetime) -> None:
     """What is open for everybody. Hours that are missing hold up only whose they are."""
     if at < closes_at(month):
         message = f"{month:%Y-%m} can be invoiced from {closes_at(month):%Y-%m-%d %H:%M} UTC on."
         raise MonthOpen(message)
     for days, what in (
-        (standing.missing_days, "have no published roll-up"),
-        (standing.stale_days, "have usage files that are newer than their roll-up"),
+        (completeness.missing_days, "have no published roll-up"),
+        (completeness.stale_days, "have usage files that are newer than their roll-up"),
     ):
         if days:
             named = ", ".join(f"{day}" for day in days[:DAYS_NAMED_MAX])
@@ -207,14 +207,14 @@ def _refuse_open(month: date, standing: MonthStanding, at: datetime) -> None:
             raise MonthOpen(message)
 
 
-def _missing_hours(standing: MonthStanding) -> dict[str, int]:
+def _missing_hours(completeness: MonthCompleteness) -> dict[str, int]:
     """Organisation → how many hours of its clusters are incomplete."""
-    clusters = {hour.cluster_id for hour in standing.incomplete_hours}
-    known = HourStanding.objects.filter(cluster_id__in=clusters)
+    clusters = {hour.cluster_id for hour in completeness.incomplete_hours}
+    known = JudgedHour.objects.filter(cluster_id__in=clusters)
     owners = dict(known.values_list("cluster_id", "organization_id").distinct())
     owners |= dict(Cluster.objects.filter(pk__in=clusters).values_list("pk", "organization_id"))
     missing: dict[str, int] = {}
-    for hour in standing.incomplete_hours:
+    for hour in completeness.incomplete_hours:
         owner = owners[hour.cluster_id]
         missing[owner] = missing.get(owner, 0) + 1
     return missing

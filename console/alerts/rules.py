@@ -19,8 +19,11 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How an alert stands. `contrary_since`: since when every figure speaks against `state`."""
+class Evaluation:
+    """The state of an alert after a look.
+
+    `contrary_since`: since when every figure speaks against `state`.
+    """
 
     state: AlertState
     changed_at: datetime
@@ -28,16 +31,16 @@ class Standing:
 
 
 def judge(
-    standing: Standing, value: int | None, *, threshold: int, for_s: int, at: datetime
-) -> Standing:
-    """How it stands after another look. An unknown figure proves nothing, either way."""
-    if value is None or (value > threshold) == (standing.state is AlertState.FIRING):
-        return Standing(standing.state, standing.changed_at)
-    since = standing.contrary_since or at
+    before: Evaluation, value: int | None, *, threshold: int, for_s: int, at: datetime
+) -> Evaluation:
+    """The evaluation after another look. An unknown figure proves nothing, either way."""
+    if value is None or (value > threshold) == (before.state is AlertState.FIRING):
+        return Evaluation(before.state, before.changed_at)
+    since = before.contrary_since or at
     if at - since < timedelta(seconds=for_s):
-        return Standing(standing.state, standing.changed_at, since)
-    firing = standing.state is not AlertState.FIRING
-    return Standing(AlertState.FIRING if firing else AlertState.OK, at)
+        return Evaluation(before.state, before.changed_at, since)
+    firing = before.state is not AlertState.FIRING
+    return Evaluation(AlertState.FIRING if firing else AlertState.OK, at)
 
 
 def worst_group(groups: Iterable[Mapping[str, Any]], *, figure: str, wanted: str) -> Reading | None:

@@ -13,7 +13,7 @@ class IncidentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Tells Prometheus of those that are open."""
-        from console.base.common.metrics import register_estate  # noqa: PLC0415
-        from console.incidents import estate  # noqa: PLC0415
+        from console.base.common.metrics import register_metrics  # noqa: PLC0415
+        from console.incidents import metrics  # noqa: PLC0415
 
-        register_estate("incidents", estate.incident_metrics)
+        register_metrics("incidents", metrics.incident_metrics)

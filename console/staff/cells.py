@@ -13,7 +13,7 @@ from provisioning.models import Cell
 
 
 @dataclass(frozen=True, slots=True)
-class CellStanding:
+class CellStatus:
     """One cell. `phases`: how many clusters are in each; empty where it does not answer."""
 
     cell: Cell
@@ -31,19 +31,19 @@ class CellStanding:
         return self.cell.pk
 
 
-def list_cells() -> list[CellStanding]:
+def list_cells() -> list[CellStatus]:
     """Every cell by name. In the system's tenancy scope."""
     meter = meter_status()
-    return [_standing(cell, meter) for cell in Cell.objects.order_by("pk")]
+    return [_status_of(cell, meter) for cell in Cell.objects.order_by("pk")]
 
 
-def _standing(cell: Cell, meter: MeterStatus) -> CellStanding:
+def _status_of(cell: Cell, meter: MeterStatus) -> CellStatus:
     try:
         statuses = list(cell_store().statuses().values())
         health = health_of(cell_store())
     except MetadataError:
-        return CellStanding(cell=cell, reachable=False, meter=meter)
-    return CellStanding(
+        return CellStatus(cell=cell, reachable=False, meter=meter)
+    return CellStatus(
         cell=cell,
         reachable=True,
         meter=meter,

@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class HourStanding:
+class HourCompleteness:
     """Whether an hour [hour, hour + 1 h) is complete; `reason` says why not."""
 
     hour_ms: int
@@ -40,8 +40,8 @@ class HourStanding:
 
 def completeness(
     manifests: Iterable[UsageManifest], *, cluster_id: str, since_ms: int, until_ms: int
-) -> list[HourStanding]:
-    """The standing of every hour that [since, until) touches; order and repeats do not matter.
+) -> list[HourCompleteness]:
+    """The completeness of every hour that [since, until) touches; order and repeats do not matter.
 
     The manifests must be those that were emitted from before the first hour on, until any time.
     """
@@ -104,21 +104,21 @@ class Coverage:
         """All clusters that a manifest speaks of."""
         return sorted(self._clusters)
 
-    def hours(self, cluster_id: str, *, since_ms: int, until_ms: int) -> list[HourStanding]:
-        """The standing of every hour that [since, until) touches."""
+    def hours(self, cluster_id: str, *, since_ms: int, until_ms: int) -> list[HourCompleteness]:
+        """The completeness of every hour that [since, until) touches."""
         cluster = self._clusters.get(cluster_id)
         if cluster is None:
             reason = "no manifest speaks of the cluster"
-            return [HourStanding(hour, False, reason) for hour in hours_of(since_ms, until_ms)]
+            return [HourCompleteness(hour, False, reason) for hour in hours_of(since_ms, until_ms)]
         holes = list(_holes(cluster))
-        return [_standing(hour, holes) for hour in hours_of(since_ms, until_ms)]
+        return [_completeness_of(hour, holes) for hour in hours_of(since_ms, until_ms)]
 
 
-def _standing(hour_ms: int, holes: list[_Hole]) -> HourStanding:
+def _completeness_of(hour_ms: int, holes: list[_Hole]) -> HourCompleteness:
     for hole in holes:
         if hole.touches(hour_ms, hour_ms + HOUR_MS):
-            return HourStanding(hour_ms, False, hole.reason)
-    return HourStanding(hour_ms, True)
+            return HourCompleteness(hour_ms, False, hole.reason)
+    return HourCompleteness(hour_ms, True)
 
 
 def _holes(cluster: _Cluster) -> Iterator[_Hole]:

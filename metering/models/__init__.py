@@ -9,7 +9,7 @@ from metering.models.ingest import (
     LaneCoverage,
     UsageFile,
 )
-from metering.models.minutes import HourStanding, ProvisionalMinute, TopicName
+from metering.models.minutes import JudgedHour, ProvisionalMinute, TopicName
 from metering.models.reconciliation import ReconciledDay, Reconciliation
 from metering.models.rollup import QualityResult, RollupPointer, RollupRun
 from metering.models.rows import StagedRow, UsageRow
@@ -17,8 +17,8 @@ from metering.models.rows import StagedRow, UsageRow
 __all__ = [
     "ClusterCoverage",
     "FileCoverage",
-    "HourStanding",
     "IngestState",
+    "JudgedHour",
     "LaneCoverage",
     "ProvisionalMinute",
     "QualityResult",

@@ -42,7 +42,7 @@ class ProvisionalMinute(models.Model):
         return f"{self.meter} {self.quantity}"
 
 
-class HourStanding(models.Model):
+class JudgedHour(models.Model):
     """Whether all that a cluster used in an hour is in the files that were taken in."""
 
     pk = models.CompositePrimaryKey("cluster_id", "hour")
@@ -55,6 +55,7 @@ class HourStanding(models.Model):
     reason = models.TextField(blank=True)
 
     class Meta:
+        db_table = "metering_hourstanding"
         indexes = (
             models.Index(fields=["organization_id", "hour"], name="hours_by_time"),
             models.Index(

@@ -15,7 +15,7 @@ from metering.choices import Agreement, Granularity, QualityKind, RunState
 from metering.errors import Check
 from metering.models import (
     ClusterCoverage,
-    HourStanding,
+    JudgedHour,
     QualityResult,
     ReconciledDay,
     Reconciliation,
@@ -38,7 +38,7 @@ def owners_of(day: date) -> dict[str, str]:
     """Organisations of the clusters that the meter heard of on a day, by cluster."""
     start = day_start(day)
     with system_scope():
-        hours = HourStanding.objects.filter(hour__gte=start, hour__lt=start + DAY)
+        hours = JudgedHour.objects.filter(hour__gte=start, hour__lt=start + DAY)
         return dict(hours.order_by("hour").values_list("cluster_id", "organization_id"))
 
 

@@ -29,8 +29,8 @@ from metering.events.records import decode_usage
 from metering.events.store import UsageStore
 from metering.models import IngestState, LaneCoverage, ProvisionalMinute, UsageFile
 from metering.services.absorbing import Touched, absorb
+from metering.services.completeness import judge_hours
 from metering.services.discovery import find_files, settled_before
-from metering.services.standing import judge_hours
 from metering.stores import open_usage_store
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from console.base.common.tenancy import system_scope
 from metering.choices import FileState, QualityKind
-from metering.models import HourStanding, QualityResult, RollupRun, UsageFile
+from metering.models import JudgedHour, QualityResult, RollupRun, UsageFile
 from metering.periods import DAY, day_start
 
 # Of conflicting rows so many are shown; all of them are in the run's folder.
@@ -55,7 +55,7 @@ def _results(
     for file in unread.order_by("key"):
         yield _damaged(run, file.key, {"reason": "manifest", "detail": file.error})
     start = day_start(run.day)
-    hours = HourStanding.objects.filter(hour__gte=start, hour__lt=start + DAY, complete=False)
+    hours = JudgedHour.objects.filter(hour__gte=start, hour__lt=start + DAY, complete=False)
     for hour in hours.order_by("cluster_id", "hour"):
         yield QualityResult(
             run=run,

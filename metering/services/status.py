@@ -10,8 +10,8 @@ from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
 from metering.choices import FileState, RunState
 from metering.models import (
-    HourStanding,
     IngestState,
+    JudgedHour,
     Reconciliation,
     RollupPointer,
     UsageFile,
@@ -52,7 +52,7 @@ def meter_status() -> MeterStatus:
     ran_at, lag = ingest_lag(cell, at)
     damaged = UsageFile.objects.filter(cell=cell, state=FileState.DAMAGED).order_by("key")
     with system_scope():
-        hours = HourStanding.objects.filter(complete=False, hour__lt=at - NATURAL)
+        hours = JudgedHour.objects.filter(complete=False, hour__lt=at - NATURAL)
         found = hours.order_by("hour", "cluster_id").values_list("cluster_id", "hour", "reason")
         incomplete = list(found[:SHOWN])
     days = _compared_days(cell)

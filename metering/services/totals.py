@@ -19,7 +19,7 @@ from console.base.common.conf import config
 from metering.choices import Granularity, RunState
 from metering.models import (
     ClusterCoverage,
-    HourStanding,
+    JudgedHour,
     RollupPointer,
     RollupRun,
     UsageFile,
@@ -81,7 +81,7 @@ class IncompleteHour:
 
 
 @dataclass(frozen=True, slots=True)
-class MonthStanding:
+class MonthCompleteness:
     """Whether a month can be closed, and what speaks against it."""
 
     complete: bool
@@ -123,9 +123,9 @@ def usage_row_ids(organization_id: str, cluster_id: str, meter: str, month: date
     return list(rows.order_by("window_start", "id").values_list("pk", flat=True))
 
 
-def month_standing(
+def month_completeness(
     month: date, organization_id: str | None = None, *, clusters: Collection[str] = ()
-) -> MonthStanding:
+) -> MonthCompleteness:
     """Whether everything of a month is published and complete.
 
     `clusters` names those that the meter must have heard of. To look at many organisations, ask
@@ -141,7 +141,7 @@ def month_standing(
         *_incomplete_hours(start, end, organization_id),
         *_unheard(start, clusters),
     ]
-    return MonthStanding(
+    return MonthCompleteness(
         complete=not (missing or stale or hours),
         missing_days=missing,
         stale_days=sorted(stale),
@@ -181,7 +181,7 @@ def metered_until(cluster_id: str) -> datetime | None:
     None where the meter never heard of it; of a cluster that is gone and metered to its end, the
     end of its last hour.
     """
-    hours = HourStanding.objects.filter(cluster_id=cluster_id)
+    hours = JudgedHour.objects.filter(cluster_id=cluster_id)
     found: datetime | None = hours.filter(complete=False).aggregate(first=Min("hour"))["first"]
     if found is not None:
         return found
@@ -263,7 +263,7 @@ def _current_runs(first: date, end: date) -> dict[date, RollupRun]:
 def _incomplete_hours(
     start: datetime, end: datetime, organization_id: str | None
 ) -> Iterator[IncompleteHour]:
-    rows = HourStanding.objects.filter(hour__gte=start, hour__lt=end, complete=False)
+    rows = JudgedHour.objects.filter(hour__gte=start, hour__lt=end, complete=False)
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
     for cluster_id, hour, reason in rows.values_list("cluster_id", "hour", "reason"):

@@ -17,7 +17,7 @@ from psycopg import sql
 from console.base.common.clock import now
 from console.base.common.conf import config
 from metering.choices import UNITS, Granularity
-from metering.models import HourStanding, TopicName
+from metering.models import JudgedHour, TopicName
 from metering.periods import DAY, HOUR, next_month
 
 MINUTE, MONTH = "minute", "month"
@@ -110,7 +110,7 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
 
 def complete_until(query: UsageQuery) -> datetime | None:
     """Up to when nothing of this span of time is missing; None where nothing is known at all."""
-    hours = HourStanding.objects.filter(organization_id=query.organization_id)
+    hours = JudgedHour.objects.filter(organization_id=query.organization_id)
     if query.cluster_id is not None:
         hours = hours.filter(cluster_id=query.cluster_id)
     if query.clusters is not None:

@@ -59,14 +59,14 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ScheduledState:
     """Whether it shall be awake now, and when that changes; None: never."""
 
     awake: bool
     until: datetime | None
 
 
-def standing(schedules: Sequence[Schedule], at: datetime) -> Standing:
+def scheduled_state(schedules: Sequence[Schedule], at: datetime) -> ScheduledState:
     """What the schedules want at a moment together: awake where any of them does."""
     found: list[tuple[datetime, datetime]] = []
     for schedule in schedules:
@@ -77,18 +77,18 @@ def standing(schedules: Sequence[Schedule], at: datetime) -> Standing:
     for since, until in sorted(found):
         if awake_until is None:
             if at < since:
-                return Standing(awake=False, until=since)
+                return ScheduledState(awake=False, until=since)
             awake_until = until if at < until else None
         elif since <= awake_until:
             awake_until = max(awake_until, until)
         else:
             break
     if awake_until is None:
-        return Standing(awake=False, until=None)
+        return ScheduledState(awake=False, until=None)
     # Those of the whole week follow each other without end. A gap behind a week is none: one time
     # zone was looked at for longer than another.
     endless = awake_until - at > timedelta(days=7)
-    return Standing(awake=True, until=None if endless else awake_until)
+    return ScheduledState(awake=True, until=None if endless else awake_until)
 
 
 def schedules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Schedule, ...]:

@@ -44,7 +44,7 @@ class Cluster(models.Model):
     # By slot; also rows of `CellPort`, which keep them unique.
     ports = ArrayField(models.PositiveIntegerField())
     intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
-    # By the organisation's standing, not by its own wish.
+    # By the organisation's account status, not by its own wish.
     suspended = models.BooleanField(default=False)
     # By its own wish: it keeps its data and does not run until it is resumed.
     suspend_wanted = models.BooleanField(default=False)
@@ -106,7 +106,7 @@ class Cluster(models.Model):
 
     @property
     def may_run(self) -> bool:
-        """Whether neither its organisation's standing nor its own wish suspends it."""
+        """Whether neither its organisation's account status nor its own wish suspends it."""
         return not (self.suspended or self.suspend_wanted)
 
     @property

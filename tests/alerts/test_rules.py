@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.alerts.choices import AlertState
-from console.alerts.rules import Reading, Standing, judge, worst_group
+from console.alerts.rules import Evaluation, Reading, judge, worst_group
 
 T = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -16,11 +16,11 @@ OK, FIRING = AlertState.OK, AlertState.FIRING
 
 def run(values, *, threshold=10, for_s=120):
     """The states after looks a minute apart."""
-    standing, states = Standing(OK, T), []
+    evaluation, states = Evaluation(OK, T), []
     for place, value in enumerate(values):
         at = T + place * MINUTE
-        standing = judge(standing, value, threshold=threshold, for_s=for_s, at=at)
-        states.append(standing.state)
+        evaluation = judge(evaluation, value, threshold=threshold, for_s=for_s, at=at)
+        states.append(evaluation.state)
     return states
 
 

@@ -2,8 +2,8 @@
 
 A PostgreSQL of its own, with the settings that it comes with (every commit is on disk), the roles
 of production and the store of numbers in a folder. Each organisation has a cluster and a billed row
-a day of each of four meters. What is measured is `issue_month`: standing, totals, rating, numbers,
-invoices, ledger, audit log. Then it runs once more, and has nothing to do.
+a day of each of four meters. What is measured is `issue_month`: completeness, totals, rating,
+numbers, invoices, ledger, audit log. Then it runs once more, and has nothing to do.
 """
 
 from __future__ import annotations

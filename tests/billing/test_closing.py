@@ -12,7 +12,7 @@ from console.base.accounts.signals import organization_closed
 from console.base.common.actor import system_actor
 from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import HourStanding, RollupPointer
+from metering.models import JudgedHour, RollupPointer
 from provisioning.choices import Intent, OperationType
 from provisioning.models import Cluster, Operation
 from tests.billing.world import MONTH, invoices_of, issue, sign_up
@@ -34,7 +34,7 @@ def leaving(used, clock):
         )
     with system_scope():
         RollupPointer.objects.filter(day__gt=CLOSED_AT.date()).delete()
-        HourStanding.objects.filter(hour__gt=CLOSED_AT).delete()
+        JudgedHour.objects.filter(hour__gt=CLOSED_AT).delete()
     return used
 
 
@@ -71,14 +71,14 @@ def test_it_waits_for_the_roll_up(leaving):
 
 def test_it_waits_for_hours_that_are_incomplete(leaving):
     with system_scope():
-        hours = HourStanding.objects.filter(hour=datetime(2026, 9, 3, 3, tzinfo=UTC))
+        hours = JudgedHour.objects.filter(hour=datetime(2026, 9, 3, 3, tzinfo=UTC))
         assert hours.update(complete=False, reason="late") == 1
     assert not issue_final_invoice(organization_id=leaving.id)
 
 
 def test_it_waits_for_hours_that_nothing_was_heard_of(leaving):
     with system_scope():
-        HourStanding.objects.filter(hour__gte=CLOSED_AT - timedelta(hours=2)).delete()
+        JudgedHour.objects.filter(hour__gte=CLOSED_AT - timedelta(hours=2)).delete()
     assert not issue_final_invoice(organization_id=leaving.id)
 
 

@@ -13,7 +13,7 @@ from billing.services.voiding import void_invoice
 from console.base.common.errors import NotFound
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import HourStanding, UsageRow
+from metering.models import JudgedHour, UsageRow
 from metering.services.totals import billable_totals
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue
@@ -82,7 +82,7 @@ def issue_other_month():
 def test_whose_hours_are_missing_is_left_out(used, other_tenant):
     world.sign_up(other_tenant.organization)
     with system_scope():
-        hours = HourStanding.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
+        hours = JudgedHour.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
         assert hours.update(complete=False, reason="late") == 1
     report = issue()
     assert report.left_out == {used.id: 1}

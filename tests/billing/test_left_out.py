@@ -18,7 +18,7 @@ from billing.services.issuing import issue_month
 from billing.services.store import document_store
 from console.base.accounts.models import Organization
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import HourStanding
+from metering.models import JudgedHour
 from tests.billing import world
 from tests.billing.world import MONTH, invoices_of, issue
 from tests.metering.console.world import Used, publish_day
@@ -152,7 +152,7 @@ def test_the_command_names_each_with_the_reason(used, other_tenant, customers, v
     for customer in customers[1:3]:
         world.move_to(customer, "FR")
     with system_scope():
-        hours = HourStanding.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
+        hours = JudgedHour.objects.filter(hour=datetime(2026, 9, 9, 9, tzinfo=UTC))
         assert hours.update(complete=False, reason="late") == 1
     with pytest.raises(CommandError) as raised:
         call_command("issue_invoices", month="2026-09", by="tests")
@@ -170,7 +170,7 @@ def test_the_command_names_each_with_the_reason(used, other_tenant, customers, v
     # With all of them invoiced it ends well.
     vat("DE=19", "FR=20")
     with system_scope():
-        HourStanding.objects.filter(complete=False).update(complete=True)
+        JudgedHour.objects.filter(complete=False).update(complete=True)
     call_command("issue_invoices", month="2026-09", by="tests")
     assert capsys.readouterr().err == ""
 

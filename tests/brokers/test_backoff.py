@@ -33,21 +33,21 @@ def test_serving_ends_a_row_of_failed_starts():
     assert pauses(None, None, None, 0.1, None) == [0, 0.1, 0.2, 0, 0]
 
 
-def test_one_that_keeps_standing_down_waits_like_one_that_never_served():
+def test_one_that_stands_down_again_and_again_waits_like_one_that_never_served():
     ends, found = Ends(), []
     for _ in range(11):
         ends = BACKOFF.after(ends, 0.1, stood_down=True)
-        found.append((BACKOFF.keeps_standing_down(ends), round(BACKOFF.pause_s(ends), 3)))
+        found.append((BACKOFF.stands_down_repeatedly(ends), round(BACKOFF.pause_s(ends), 3)))
     pauses = [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30]
     assert found == [(False, 0), (False, 0.1), *((True, pause) for pause in pauses)]
 
 
-def test_standing_down_after_a_quiet_time_is_the_first_time():
+def test_a_stand_down_after_a_quiet_time_is_the_first_time():
     ends = Ends()
     for served_s in (0.1, 0.1, 5.0, None, 0.1):
         ends = BACKOFF.after(ends, served_s, stood_down=served_s is not None)
     assert ends.stood_down == 2
-    assert not BACKOFF.keeps_standing_down(ends)
+    assert not BACKOFF.stands_down_repeatedly(ends)
 
 
 @given(st.lists(st.none() | st.floats(0, 100)))

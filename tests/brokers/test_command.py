@@ -56,7 +56,7 @@ def test_superseded_broker_ends_with_status_3(server, tmp_path):
     with rival:
         produce_one(server.bootstrap)
         assert server.wait() == 3
-    assert "standing down" in server.log.read_text()
+    assert "stands down" in server.log.read_text()
 
 
 def produce_one(bootstrap):

@@ -113,7 +113,7 @@ def test_a_broker_that_another_took_over_from_leaves_it_time(settings):
 STANDS_DOWN = "print('ready bootstrap=- metrics=- link=-', flush=True); raise SystemExit(3)"
 
 
-def test_a_broker_that_keeps_standing_down_is_left_to_whoever_runs_it():
+def test_a_broker_that_stands_down_again_and_again_is_left_to_whoever_runs_it():
     runs = (
         "import sys\n"
         "from brokers import run\n"

@@ -48,7 +48,7 @@ def test_names_are_valid_and_new():
     assert names.take("freshet_topic", "***") == "topic"
 
 
-def test_an_estate_is_written_with_references(freshet, make_cluster, tmp_path):
+def test_resources_are_written_with_references(freshet, make_cluster, tmp_path):
     project = freshet("project", "create", "Checkout", "--label", "team=a b", "-o", "json").json
     cluster = make_cluster(name="orders", project_id=project["id"])
     make_cluster(name="other")

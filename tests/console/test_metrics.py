@@ -17,9 +17,9 @@ LIMIT_S = 30
 
 
 @pytest.fixture
-def estate():
+def metrics_page():
     """What the scheduler tells; taken out of the registry that all tests share."""
-    collector = metrics.EstateCollector()
+    collector = metrics.DatabaseCollector()
     REGISTRY.register(collector)
     yield lambda: generate_latest(REGISTRY).decode()
     REGISTRY.unregister(collector)
@@ -49,31 +49,31 @@ def test_the_page_is_what_every_process_counts():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_page_is_what_the_scheduler_tells(estate):
+def test_the_page_is_what_the_scheduler_tells(metrics_page):
     passing = documented("Web, workers, scheduler")
-    found = {name: text for name, text in told(estate()).items() if name not in passing}
+    found = {name: text for name, text in told(metrics_page()).items() if name not in passing}
     assert found == documented("Scheduler")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_waits_is_told_with_its_age(estate, monkeypatch):
+def test_what_waits_is_told_with_its_age(metrics_page, monkeypatch):
     monkeypatch.setattr(outbox, "dispatch_entry", lambda entry_id: False)
-    assert value(estate(), "freshet_outbox_entries") == 0
+    assert value(metrics_page(), "freshet_outbox_entries") == 0
     with organization_scope(ORGANIZATION):
         outbox.enqueue_task(task="x.y", organization_id=ORGANIZATION, arguments={})
-    text = estate()
+    text = metrics_page()
     assert value(text, "freshet_outbox_entries") == 1
     assert value(text, "freshet_outbox_oldest_seconds") >= 0
     assert value(text, 'freshet_operations{state="running",type="create_cluster"}') == 0
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_part_that_cannot_be_asked_costs_only_itself(estate, monkeypatch):
+def test_a_part_that_cannot_be_asked_costs_only_itself(metrics_page, monkeypatch):
     def away():
         raise DatabaseError
 
-    monkeypatch.setitem(metrics._estates, "operations", away)
-    text = estate()
+    monkeypatch.setitem(metrics._sources, "operations", away)
+    text = metrics_page()
     assert value(text, 'freshet_estate_unknown{part="operations"}') == 1
     assert value(text, 'freshet_estate_unknown{part="clusters"}') == 0
 
@@ -105,4 +105,4 @@ def test_metrics_are_served_where_they_are_asked_for():
 
 def test_a_worker_adds_up_its_children(monkeypatch, tmp_path):
     monkeypatch.setenv(metrics.MULTIPROCESS, str(tmp_path))
-    assert registry_to_serve(estate=False) is not REGISTRY
+    assert registry_to_serve(database=False) is not REGISTRY

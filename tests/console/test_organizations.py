@@ -1,11 +1,11 @@
-"""The organisation of the caller, and the standing that billing gives it."""
+"""The organisation of the caller, and the account status that billing gives it."""
 
 import pytest
 
 from console.base.accounts import services
-from console.base.accounts.choices import Standing
+from console.base.accounts.choices import AccountStatus
 from console.base.accounts.models import Organization
-from console.base.accounts.signals import produce_suspension_changed, standing_changed
+from console.base.accounts.signals import account_status_changed, produce_suspension_changed
 from console.base.common.actor import Role
 from console.base.common.clock import now
 from console.base.common.models import AuditEntry
@@ -51,22 +51,22 @@ def test_others_do_not_rename_it(api, tenant, role):
     assert_problem(api(tenant.keys[role]).patch(CURRENT, {"name": "x"}), 403, "permission_denied")
 
 
-def test_a_change_of_standing_is_told_once_and_audited(tenant):
+def test_a_change_of_account_status_is_told_once_and_audited(tenant):
     heard = []
 
-    def note(organization_id, standing, **_):
-        heard.append((organization_id, standing))
+    def note(organization_id, account_status, **_):
+        heard.append((organization_id, account_status))
 
-    standing_changed.connect(note)
+    account_status_changed.connect(note)
     try:
         for expected in (True, False):
-            changed = services.set_standing(
-                organization_id=tenant.id, standing=Standing.SUSPENDED, reason="unpaid"
+            changed = services.set_account_status(
+                organization_id=tenant.id, status=AccountStatus.SUSPENDED, reason="unpaid"
             )
             assert changed is expected
     finally:
-        standing_changed.disconnect(note)
-    assert heard == [(tenant.id, Standing.SUSPENDED)]
+        account_status_changed.disconnect(note)
+    assert heard == [(tenant.id, AccountStatus.SUSPENDED)]
     with organization_scope(tenant.id):
         assert not Organization.objects.get().may_be_reached(local=True)
         entry = AuditEntry.objects.get(action="organization.set_standing")

@@ -19,7 +19,7 @@ from console.base.common.models import OutboxEntry
 from console.base.common.tenancy import organization_scope, system_scope
 from console.incidents import services
 from console.incidents.models import Incident, RestartCount
-from metering.models import HourStanding
+from metering.models import JudgedHour
 from provisioning.cell.notes import CellHealth, put_health
 from provisioning.cells import cell_store
 from provisioning.models import Operation
@@ -169,7 +169,7 @@ def test_tasks_that_nobody_takes(api, tenant, later):
 def test_hours_whose_usage_is_missing(api, tenant, cluster_id):
     with organization_scope(tenant.id):
         for hours in (1, 5, 6):
-            HourStanding.objects.create(
+            JudgedHour.objects.create(
                 organization_id=tenant.id,
                 cluster_id=cluster_id,
                 hour=now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours),

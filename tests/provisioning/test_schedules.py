@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from provisioning.clusters.schedules import (
     DAYS,
-    Standing,
+    ScheduledState,
     minutes_of,
+    scheduled_state,
     schedules_of,
-    standing,
     zone_of,
 )
 
@@ -28,7 +28,7 @@ def utc(year, month, day, hour=0, minute=0):
 
 
 def at(moment, *given):
-    return standing(schedules_of(given), moment)
+    return scheduled_state(schedules_of(given), moment)
 
 
 @pytest.mark.parametrize(
@@ -44,23 +44,23 @@ def at(moment, *given):
     ],
 )
 def test_working_hours_are_those_of_the_wall(moment, awake, until):
-    assert at(moment, schedule()) == Standing(awake=awake, until=until)
+    assert at(moment, schedule()) == ScheduledState(awake=awake, until=until)
 
 
 def test_a_night_ends_on_the_day_after():
     night = schedule(["sun"], "22:00", "06:00")
     # From Sunday's evening on, seen on Monday.
-    assert at(utc(2026, 11, 23, 4), night) == Standing(awake=True, until=utc(2026, 11, 23, 5))
+    assert at(utc(2026, 11, 23, 4), night) == ScheduledState(awake=True, until=utc(2026, 11, 23, 5))
     assert not at(utc(2026, 11, 22, 4), night).awake
 
 
 def test_those_that_meet_are_one():
     given = schedule(["mon"], "07:00", "12:00"), schedule(["mon"], "12:00", "15:00")
     until = utc(2026, 11, 23, 14)
-    assert at(utc(2026, 11, 23, 7), *given) == Standing(awake=True, until=until)
+    assert at(utc(2026, 11, 23, 7), *given) == ScheduledState(awake=True, until=until)
     days = schedule(list(DAYS), "00:00", "24:00")
-    assert at(utc(2026, 11, 23, 7), days) == Standing(awake=True, until=None)
-    assert at(utc(2026, 11, 23, 7)) == Standing(awake=False, until=None)
+    assert at(utc(2026, 11, 23, 7), days) == ScheduledState(awake=True, until=None)
+    assert at(utc(2026, 11, 23, 7)) == ScheduledState(awake=False, until=None)
 
 
 def test_an_hour_that_comes_twice_has_no_gap():
@@ -69,10 +69,12 @@ def test_an_hour_that_comes_twice_has_no_gap():
     until = utc(2026, 10, 25, 1, 30)
     for minute in range(0, 150, 10):
         moment = utc(2026, 10, 24, 23) + timedelta(minutes=minute)
-        assert at(moment, early) == Standing(awake=True, until=until)
+        assert at(moment, early) == ScheduledState(awake=True, until=until)
     # It begins with the first of the two.
     late = schedule(["sun"], "02:30", "04:00")
-    assert at(utc(2026, 10, 25, 0, 30), late) == Standing(awake=True, until=utc(2026, 10, 25, 3))
+    assert at(utc(2026, 10, 25, 0, 30), late) == ScheduledState(
+        awake=True, until=utc(2026, 10, 25, 3)
+    )
 
 
 def test_an_hour_that_is_skipped_is_as_before_the_change():
@@ -80,7 +82,7 @@ def test_an_hour_that_is_skipped_is_as_before_the_change():
     begins = schedule(["sun"], "02:30", "05:00")
     assert not at(utc(2026, 3, 29, 1, 29), begins).awake
     until = utc(2026, 3, 29, 3)
-    assert at(utc(2026, 3, 29, 1, 30), begins) == Standing(awake=True, until=until)
+    assert at(utc(2026, 3, 29, 1, 30), begins) == ScheduledState(awake=True, until=until)
     ends = schedule(["sun"], "01:00", "02:30")
     assert at(utc(2026, 3, 29, 0), ends).until == utc(2026, 3, 29, 1, 30)
     # Of half an hour that no clock shows nothing comes out of order.

@@ -12,7 +12,7 @@ import pytest
 from tests.service.api import Api
 from tests.supervisor.run import ROOT
 from tests.terraform.door import Door
-from tests.terraform.estate import new_passwords
+from tests.terraform.resources import new_passwords
 from tests.terraform.workspace import Workspace
 
 SOURCE = ROOT / "provisioning/deliverables/terraform"

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.supervisor.run import wait_until
-from tests.terraform.estate import CLUSTER
+from tests.terraform.resources import CLUSTER
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 

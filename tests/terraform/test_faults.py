@@ -11,7 +11,7 @@ import pytest
 from tests.service.api import Api
 from tests.supervisor.run import wait_until
 from tests.terraform.conftest import SOURCE
-from tests.terraform.estate import CLUSTER, estate
+from tests.terraform.resources import CLUSTER, resources
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 IDS = "_[a-z2-7]{20}"
@@ -28,7 +28,7 @@ def test_each_answer_may_be_lost_once(team):
         return first
 
     team.door.lose = lose
-    workspace.write(estate(topics=12, acls=10, credentials=2))
+    workspace.write(resources(topics=12, acls=10, credentials=2))
     workspace.apply()
     posts = {"clusters", "topics", "acls", "credentials", "alerts", "budgets"}
     assert {("POST", kind) for kind in posts} | {("PUT", "quotas")} <= lost
@@ -55,7 +55,7 @@ def kill(service, name):
 @pytest.mark.parametrize(("victim", "moment"), [("worker", "clusters"), ("web", "topics")])
 def test_an_apply_converges_though_a_process_is_killed(team, service, victim, moment):
     workspace = team.workspace()
-    workspace.write(estate(topics=60, acls=10, credentials=2))
+    workspace.write(resources(topics=60, acls=10, credentials=2))
     reached = threading.Event()
 
     def seen(method, path):
@@ -86,7 +86,7 @@ def test_a_protected_cluster_is_not_destroyed_and_it_says_why(team):
     workspace.apply()
     said = " ".join(workspace.run("destroy", "-auto-approve", "-input=false", status=1).split())
     assert "set deletion_protection = false, apply that, and then destroy" in said
-    workspace.write(CLUSTER.replace("false", "true").replace('"estate"', '"other"'))
+    workspace.write(CLUSTER.replace("false", "true").replace('"resources"', '"other"'))
     assert workspace.planned() == {"freshet_cluster.main": ["update"]}
     workspace.write(CLUSTER)
     workspace.apply()
@@ -114,7 +114,7 @@ resource "freshet_topic" "some" {
     assert workspace.plan_is_empty()
 
 
-def estate_of(stranger):
+def resources_of(stranger):
     """Makes one of everything; gives kind → what an import of it names."""
     cluster = stranger.create_cluster("theirs")
     stranger.create_topic(cluster, "secret")
@@ -146,7 +146,7 @@ def estate_of(stranger):
 
 def test_what_is_another_organisations_cannot_be_imported(team, service):
     stranger = Api.sign_up(service.address)
-    foreign = estate_of(stranger)
+    foreign = resources_of(stranger)
     assert set(foreign) == {file.stem for file in (SOURCE / "docs/resources").iterdir()}
     for kind, known in foreign.items():
         workspace = team.workspace(kind)

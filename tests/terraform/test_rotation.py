@@ -3,7 +3,7 @@
 import pytest
 
 from tests.terraform.clients import connection_of, produce_and_consume
-from tests.terraform.estate import CLUSTER, new_passwords
+from tests.terraform.resources import CLUSTER, new_passwords
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from console.alerts.choices import AlertState
 from console.alerts.models import Alert
 from console.alerts.models.alert import GROUP_CHARS_MAX
-from console.alerts.rules import Reading, Standing, judge
+from console.alerts.rules import Evaluation, Reading, judge
 from console.alerts.services.mails import enqueue_mail
 from console.alerts.services.readings import read_figures
 from console.base.common import locks
@@ -52,7 +52,7 @@ def evaluate_alerts() -> int:
 
 def _apply(alert: Alert, reading: Reading | None, at: datetime) -> bool:
     """Judges one; tells whether it fired or ended."""
-    before = Standing(AlertState(alert.state), alert.changed_at, alert.contrary_since)
+    before = Evaluation(AlertState(alert.state), alert.changed_at, alert.contrary_since)
     value = None if reading is None else reading.value
     after = judge(before, value, threshold=alert.threshold, for_s=alert.for_s, at=at)
     alert.state, alert.changed_at = after.state.value, after.changed_at

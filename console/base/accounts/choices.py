@@ -7,7 +7,7 @@ from django.db import models
 from console.base.common.actor import Role
 
 
-class Standing(models.TextChoices):
+class AccountStatus(models.TextChoices):
     """Whether an organisation's clusters serve. Billing writes it, provisioning reads it."""
 
     ACTIVE = "active", "Active"

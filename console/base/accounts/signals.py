@@ -14,8 +14,8 @@ organization_signed_up = Signal()
 # An address of one of its owners was verified: it may get public endpoints.
 # Arguments: `organization_id`.
 organization_verified = Signal()
-# Billing suspended it or let it go on. Arguments: `organization_id`, `standing`.
-standing_changed = Signal()
+# Billing suspended it or let it go on. Arguments: `organization_id`, `account_status`.
+account_status_changed = Signal()
 # Its clusters are to refuse produce, or to take records again. Arguments: `organization_id`.
 produce_suspension_changed = Signal()
 # Its owner closed it for good. Arguments: `actor` (the owner), whose organisation it is.

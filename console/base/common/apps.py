@@ -15,11 +15,11 @@ class CommonConfig(AppConfig):
 
     def ready(self) -> None:
         """Makes our Celery application the current one, in the web process too."""
-        from console.base.common import estate  # noqa: PLC0415
-        from console.base.common.metrics import register_estate  # noqa: PLC0415
+        from console.base.common import queue_metrics  # noqa: PLC0415
+        from console.base.common.metrics import register_metrics  # noqa: PLC0415
 
         import_module("console.celery")
         import_module("console.base.common.task_metrics")
         import_module("console.base.common.task_requests")
-        register_estate("outbox", estate.outbox_metrics)
-        register_estate("queue", estate.queue_metrics)
+        register_metrics("outbox", queue_metrics.outbox_metrics)
+        register_metrics("queue", queue_metrics.queue_metrics)

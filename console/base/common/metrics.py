@@ -56,39 +56,39 @@ HANDED_OVER = Counter(
 )
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
-# Families of the estate: the scheduler asks for them at each scrape, in the system's scope.
-Estate = Callable[[], Sequence[Metric]]
-_estates: dict[str, Estate] = {}
+# Families from the database: the scheduler asks for them at each scrape, in the system's scope.
+MetricSource = Callable[[], Sequence[Metric]]
+_sources: dict[str, MetricSource] = {}
 
 
-def register_estate(name: str, tell: Estate) -> None:
+def register_metrics(name: str, tell: MetricSource) -> None:
     """Adds what an application's tables tell; another one of this name is replaced."""
-    _estates[name] = tell
+    _sources[name] = tell
 
 
 def gauge(name: str, text: str, labels: Sequence[str], values: Mapping[Labels, float]) -> Metric:
-    """A family for `register_estate`: a value for each combination of labels."""
+    """A family for `register_metrics`: a value for each combination of labels."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for given, value in sorted(values.items()):
         family.add_metric(list(given), value)
     return family
 
 
-class EstateCollector(Collector):
+class DatabaseCollector(Collector):
     """Asks every application at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """What the database knows. Of an application that cannot tell, only that."""
         failed: dict[tuple[str, ...], float] = {}
         try:
-            for name, tell in sorted(_estates.items()):
+            for name, tell in sorted(_sources.items()):
                 failed[name,] = 0
                 try:
                     with system_scope():
                         found = tell()
                     yield from found
                 except DatabaseError as error:
-                    logger.warning("metrics.estate_unknown part=%s error=%r", name, error)
+                    logger.warning("metrics.source_unknown part=%s error=%r", name, error)
                     failed[name,] = 1
         finally:
             # The thread that serves a scrape ends with it.
@@ -102,7 +102,7 @@ class EstateCollector(Collector):
         return []
 
 
-def serve_metrics(address: str, process: str, *, estate: bool = False) -> str:
+def serve_metrics(address: str, process: str, *, database: bool = False) -> str:
     """Serves `/metrics` at `host:port` from a thread; gives the address, with its real port.
 
     The empty address serves nothing. One that cannot be listened on is said, and stops nobody:
@@ -112,7 +112,9 @@ def serve_metrics(address: str, process: str, *, estate: bool = False) -> str:
         return ""
     host, _, port = address.rpartition(":")
     try:
-        server, _ = start_http_server(int(port), host.strip("[]"), registry_to_serve(estate=estate))
+        server, _ = start_http_server(
+            int(port), host.strip("[]"), registry_to_serve(database=database)
+        )
     except (OSError, ValueError, OverflowError) as error:
         logger.error("metrics.not_served process=%s address=%s: %s", process, address, error)
         return ""
@@ -121,14 +123,17 @@ def serve_metrics(address: str, process: str, *, estate: bool = False) -> str:
     return served
 
 
-def registry_to_serve(*, estate: bool) -> CollectorRegistry:
-    """What a process shows: of all of its children where it has some; with the estate if asked."""
+def registry_to_serve(*, database: bool) -> CollectorRegistry:
+    """The registry that a process serves: of all its children where it has some.
+
+    With `database`, also what the tables say at the time of the scrape.
+    """
     registry = REGISTRY
     if os.environ.get(MULTIPROCESS):
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    if estate:
-        registry.register(EstateCollector())
+    if database:
+        registry.register(DatabaseCollector())
     return registry
 
 

@@ -56,4 +56,4 @@ def forget_child(pid: int | None = None, **_: object) -> None:
 @signals.beat_init.connect
 def serve_scheduler(**_: object) -> None:
     """There is one scheduler, so it tells what the database knows."""
-    metrics.serve_metrics(config().metrics.scheduler, "beat", estate=True)
+    metrics.serve_metrics(config().metrics.scheduler, "beat", database=True)

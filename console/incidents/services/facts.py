@@ -21,7 +21,7 @@ from console.incidents.rules import (
     OperationFact,
     UsageFact,
 )
-from metering.models import HourStanding
+from metering.models import JudgedHour
 from provisioning.cells import cell_store, metadata_out_of_space
 from provisioning.clusters.services.deletion_guard import cell_health
 from provisioning.models import Cluster, Operation
@@ -141,7 +141,7 @@ def _operations() -> list[OperationFact]:
 
 
 def _usage(at: datetime) -> list[UsageFact]:
-    late = HourStanding.objects.filter(
+    late = JudgedHour.objects.filter(
         complete=False, hour__gte=at - USAGE_OLDEST, hour__lt=at - USAGE_LATE
     )
     rows = late.values_list("organization_id", "cluster_id").annotate(

@@ -52,7 +52,7 @@ ACL_KEY = (
 
 
 @dataclass
-class Estate:
+class Export:
     """What is read from the API, as resources that refer to each other."""
 
     session: Session
@@ -242,10 +242,10 @@ def terraform(session: Session, /, cluster: tuple[str, ...], file: str | None) -
     with their topics, credentials, ACLs, quotas and alerts; with --cluster only those clusters. No
     secret is in it.
     """
-    estate = Estate(session)
+    export = Export(session)
     wanted = [names.resolve(session, names.CLUSTERS, each) for each in cluster]
-    found = [] if wanted else list(estate.organization())
-    found += estate.clusters(wanted)
+    found = [] if wanted else list(export.organization())
+    found += export.clusters(wanted)
     text = "\n".join([HEAD, *(each.text() for each in found)])
     if file is None or file == "-":
         sys.stdout.write(text)

@@ -14,7 +14,7 @@ from console.base.limits.models import LimitRequest
 from console.base.limits.models.request import TEXT_CHARS_MAX, VALUE_MAX
 from console.incidents.api.serializers import IncidentSerializer
 from console.incidents.choices import IncidentState
-from console.staff.cells import CellStanding
+from console.staff.cells import CellStatus
 from provisioning.cell.notes import CellHealth
 from provisioning.choices import OperationState
 from provisioning.clusters.api.cluster_serializers import OperationSerializer
@@ -104,7 +104,7 @@ class HealthSerializer(serializers.Serializer[Any]):
         return datetime.fromtimestamp(health.told_at_ms / 1000, UTC)
 
 
-class StaffCellSerializer(serializers.Serializer[CellStanding]):
+class StaffCellSerializer(serializers.Serializer[CellStatus]):
     """A cell."""
 
     id = serializers.CharField()

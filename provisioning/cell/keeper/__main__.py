@@ -142,7 +142,7 @@ async def lead(
     if not settings.keeper.standby:
         sys.stderr.write(f"{holder.description} keeps this cell\n")
         return False
-    LOGGER.warning("%s keeps this cell; standing by", holder.description)
+    LOGGER.warning("%s keeps this cell; waiting for its lease", holder.description)
     acquiring = asyncio.create_task(lock.acquire(now))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -11,9 +11,9 @@ from rest_framework import serializers
 from console.base.common.conf import config
 from console.base.common.ids import ID_CHARS_MAX
 from provisioning.choices import OperationState, OperationType, Phase
-from provisioning.clusters.schedules import DAYS, MIDNIGHT, Standing, minutes_of, zone_of
+from provisioning.clusters.schedules import DAYS, MIDNIGHT, ScheduledState, minutes_of, zone_of
 from provisioning.clusters.services.observation import Observation, observe_cluster
-from provisioning.clusters.services.scheduling import standing_of
+from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.models import Cluster
 from provisioning.models.cluster import (
     IDLE_TIMEOUT_S_MAX,
@@ -71,9 +71,9 @@ class ShownCluster:
         }
 
     @property
-    def schedule(self) -> Standing | None:
+    def schedule(self) -> ScheduledState | None:
         """What its schedules want at this moment; None where it has none."""
-        return standing_of(self.cluster) if self.cluster.schedules else None
+        return scheduled_state_of(self.cluster) if self.cluster.schedules else None
 
 
 def show_cluster(cluster: Cluster) -> ShownCluster:
@@ -167,7 +167,7 @@ class SpecSerializer(serializers.Serializer[Any]):
     schedules = ScheduleSerializer(many=True)
 
 
-class StandingSerializer(serializers.Serializer[Any]):
+class ScheduledStateSerializer(serializers.Serializer[Any]):
     """What schedules want."""
 
     awake = serializers.BooleanField(help_text="It does not sleep, whoever is connected.")
@@ -209,7 +209,7 @@ class ClusterSerializer(serializers.Serializer[Any]):
     spec = SpecSerializer()
     bootstrap_servers = serializers.CharField(help_text="`host:port,…` for Kafka clients.")
     endpoints = EndpointSerializer(many=True)
-    schedule = StandingSerializer(
+    schedule = ScheduledStateSerializer(
         allow_null=True, help_text="What `spec.schedules` want at this moment; null: it has none."
     )
     status = StatusSerializer()

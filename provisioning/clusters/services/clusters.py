@@ -23,7 +23,7 @@ from provisioning.choices import Intent, OperationType, SampleData
 from provisioning.clusters.services.deletion_guard import require_deletion_allowed
 from provisioning.clusters.services.operations import begin_operation, require_idle
 from provisioning.clusters.services.placement import allocate_ports, choose_cell, host_label
-from provisioning.clusters.services.scheduling import standing_of
+from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.errors import (
     ClusterDeleted,
     ClusterNeverSleeps,
@@ -211,7 +211,7 @@ def sleep_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     _require_active(cluster)
     if cluster.scale_min:
         raise ClusterNeverSleeps("Set scale.min to 0 first.")
-    if standing_of(cluster).awake:
+    if scheduled_state_of(cluster).awake:
         raise ClusterNeverSleeps("A schedule of it wants it awake now.")
     require_idle(cluster=cluster, but_for=(OperationType.WAKE_CLUSTER,))
     bump_generation(cluster=cluster, sleep_wanted=True)
@@ -237,7 +237,7 @@ def suspend_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
 def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
     """Takes `suspend_cluster` back: it sleeps until somebody connects. Its row is locked.
 
-    What the organisation's standing suspends stays so. Raises `ClusterDeleted`,
+    What the organisation's account status suspends stays so. Raises `ClusterDeleted`,
     `ClusterNotSuspended`, `OperationInProgress`.
     """
     _require_active(cluster)
@@ -249,7 +249,10 @@ def resume_cluster(*, actor: Actor, cluster: Cluster) -> Operation:
 
 
 def set_suspended(*, organization_id: str) -> int:
-    """Suspends an organisation's clusters or lets them go on, as its standing says; how many."""
+    """Suspends an organisation's clusters or lets them go on, as its account status says.
+
+    Returns how many clusters changed.
+    """
     organization = Organization.objects.get(pk=organization_id)
     return _change_all(
         organization_id, suspended=not organization.may_be_reached(local=config().local)

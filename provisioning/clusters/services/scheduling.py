@@ -10,20 +10,20 @@ from console.base.common.actor import system_actor
 from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from provisioning.choices import Intent
-from provisioning.clusters.schedules import Standing, schedules_of, standing
+from provisioning.clusters.schedules import ScheduledState, scheduled_state, schedules_of
 from provisioning.models import Cluster
 
 
-def standing_of(cluster: Cluster) -> Standing:
+def scheduled_state_of(cluster: Cluster) -> ScheduledState:
     """What a cluster's schedules want at this moment."""
-    return standing(schedules_of(cluster.schedules), now())
+    return scheduled_state(schedules_of(cluster.schedules), now())
 
 
 def follow_schedules(*, cluster: Cluster) -> datetime | None:
     """Notes in a cluster's row, which is locked, what its schedules want now; gives until when."""
-    wanted = Standing(awake=False, until=None)
+    wanted = ScheduledState(awake=False, until=None)
     if cluster.intent == Intent.ACTIVE:
-        wanted = standing_of(cluster)
+        wanted = scheduled_state_of(cluster)
     if wanted.awake == cluster.schedule_awake:
         return wanted.until
     cluster.schedule_awake = wanted.awake

@@ -163,10 +163,10 @@ class World:
 
     def complete_hours(self, cluster_id: str, since_ms: int = START) -> dict[int, bool]:
         """Which hours until now are complete."""
-        standings = completeness(
+        hours = completeness(
             self.manifests(), cluster_id=cluster_id, since_ms=since_ms, until_ms=self.cell.now_ms
         )
-        return {standing.hour_ms: standing.complete for standing in standings}
+        return {hour.hour_ms: hour.complete for hour in hours}
 
 
 def crash(agent: Agent, run: Callable[[Agent], None] = Agent.run_pass) -> bool:

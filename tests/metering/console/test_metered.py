@@ -6,7 +6,7 @@ import pytest
 
 from console.base.common import metered
 from console.base.common.tenancy import organization_scope
-from metering.models import HourStanding
+from metering.models import JudgedHour
 from metering.periods import HOUR
 from tests.metering.console.conftest import NOON
 from tests.metering.console.world import stand_complete
@@ -38,6 +38,6 @@ def test_complete_hours_are(is_metered, tenant):
 def test_nothing_is_behind_an_hour_that_is_not_complete(is_metered, tenant):
     stand_complete(tenant.id, CLUSTER, NOON - 3 * HOUR, NOON)
     with organization_scope(tenant.id):
-        HourStanding.objects.filter(hour=NOON - 2 * HOUR).update(complete=False)
+        JudgedHour.objects.filter(hour=NOON - 2 * HOUR).update(complete=False)
     assert is_metered(NOON - 2 * HOUR)
     assert not is_metered(NOON - HOUR)

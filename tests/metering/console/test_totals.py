@@ -7,12 +7,12 @@ import pytest
 from django.db import IntegrityError, ProgrammingError, transaction
 
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import HourStanding, UsageRow
+from metering.models import JudgedHour, UsageRow
 from metering.periods import days_of_month, month_span
 from metering.services import (
     billable_totals,
     metered_until,
-    month_standing,
+    month_completeness,
     provisional_month_totals,
     usage_row_ids,
 )
@@ -85,17 +85,17 @@ def test_a_month_closes_when_each_day_is_published_and_each_hour_complete():
     stand_complete("org_a", "cl_a", start, end)
     for day in days_of_month(MONTH):
         with system_scope():
-            assert not month_standing(MONTH).complete
+            assert not month_completeness(MONTH).complete
         publish_day(day, used)
     with system_scope():
-        assert month_standing(MONTH).complete
-        HourStanding.objects.filter(hour=start).update(complete=False, reason="lane 3 has a gap")
-        standing = month_standing(MONTH)
-        assert not standing.complete
-        assert [(hour.hour, hour.reason) for hour in standing.incomplete_hours] == [
+        assert month_completeness(MONTH).complete
+        JudgedHour.objects.filter(hour=start).update(complete=False, reason="lane 3 has a gap")
+        month = month_completeness(MONTH)
+        assert not month.complete
+        assert [(hour.hour, hour.reason) for hour in month.incomplete_hours] == [
             (start, "lane 3 has a gap")
         ]
-        assert month_standing(MONTH, "org_b").complete
+        assert month_completeness(MONTH, "org_b").complete
 
 
 def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
@@ -104,10 +104,10 @@ def test_a_cluster_that_no_file_speaks_of_keeps_a_month_open():
         publish_day(day, [])
     stand_complete("org_a", "cl_a", start, end)
     with system_scope():
-        assert month_standing(MONTH, clusters=["cl_a"]).complete
-        standing = month_standing(MONTH, clusters=["cl_a", "cl_b"])
-        assert not standing.complete
-        assert [hour.cluster_id for hour in standing.incomplete_hours] == ["cl_b"]
+        assert month_completeness(MONTH, clusters=["cl_a"]).complete
+        month = month_completeness(MONTH, clusters=["cl_a", "cl_b"])
+        assert not month.complete
+        assert [hour.cluster_id for hour in month.incomplete_hours] == ["cl_b"]
 
 
 def test_a_cluster_is_metered_until_its_first_incomplete_hour():
@@ -115,7 +115,7 @@ def test_a_cluster_is_metered_until_its_first_incomplete_hour():
     stand_complete("org_a", "cl_a", start, end)
     with system_scope():
         assert metered_until("cl_a") == end
-        HourStanding.objects.filter(hour=end - timedelta(hours=2)).update(complete=False)
+        JudgedHour.objects.filter(hour=end - timedelta(hours=2)).update(complete=False)
         assert metered_until("cl_a") == end - timedelta(hours=2)
         assert metered_until("cl_b") is None
 

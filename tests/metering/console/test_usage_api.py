@@ -6,7 +6,7 @@ import pytest
 
 from console.base.common.actor import Role
 from console.base.common.tenancy import organization_scope, system_scope
-from metering.models import HourStanding, UsageRow
+from metering.models import JudgedHour, UsageRow
 from metering.periods import DAY, HOUR, HOUR_MS, MINUTE_MS, day_start, to_ms
 from metering.services.ingest import ingest_usage
 from metering.services.rollup import roll_up
@@ -248,12 +248,12 @@ def test_usage_says_up_to_when_nothing_is_missing(api, tenant):
     stand_complete(tenant.id, CL, morning - DAY, morning + 10 * HOUR)
     assert until() == "2026-11-20T12:00:00Z"
     with system_scope():
-        HourStanding.objects.filter(hour=morning + 9 * HOUR).update(complete=False)
+        JudgedHour.objects.filter(hour=morning + 9 * HOUR).update(complete=False)
     assert until() == "2026-11-20T09:00:00Z"
     assert until(cluster_id=CL) == "2026-11-20T09:00:00Z"
     assert until(cluster_id=OTHER_CL) is None
     with system_scope():
-        HourStanding.objects.filter(hour=morning).update(complete=False)
+        JudgedHour.objects.filter(hour=morning).update(complete=False)
     assert until() == "2026-11-20T00:00:00Z"
     # What is missing before the span is not missing in it.
     assert until(**{"from": "2026-11-20T01:00:00Z"}) == "2026-11-20T09:00:00Z"

@@ -14,7 +14,7 @@ from console.base.common.tenancy import system_scope
 from metering.choices import RunState
 from metering.models import (
     ClusterCoverage,
-    HourStanding,
+    JudgedHour,
     ProvisionalMinute,
     RollupPointer,
     RollupRun,
@@ -60,8 +60,8 @@ def stand_complete(organization_id: str, cluster_id: str, start: datetime, end: 
     """Makes every hour in [start, end) a complete one."""
     hours = int((end - start) / HOUR)
     with system_scope():
-        HourStanding.objects.bulk_create(
-            HourStanding(
+        JudgedHour.objects.bulk_create(
+            JudgedHour(
                 organization_id=organization_id,
                 cluster_id=cluster_id,
                 hour=start + number * HOUR,

@@ -70,8 +70,8 @@ def judge(cluster, store, manifests):
     over = {key: quantity for key, quantity in bill.items() if quantity > truth[key]}
     assert not over, "billed above the truth"
     last = max([cluster.now_ms, *(hour for _, _, hour in truth)])
-    standings = completeness(manifests, cluster_id=CLUSTER, since_ms=START_MS, until_ms=last + 1)
-    complete = {standing.hour_ms for standing in standings if standing.complete}
+    hours = completeness(manifests, cluster_id=CLUSTER, since_ms=START_MS, until_ms=last + 1)
+    complete = {hour.hour_ms for hour in hours if hour.complete}
     short = {hour for (meter, who, hour), n in truth.items() if bill[meter, who, hour] < n}
     assert not short & complete, "a shortfall is hidden"
     return complete

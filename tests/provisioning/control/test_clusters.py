@@ -6,8 +6,8 @@ import pytest
 
 from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
-from console.base.accounts.choices import Standing
-from console.base.accounts.services.organizations import set_standing
+from console.base.accounts.choices import AccountStatus
+from console.base.accounts.services.organizations import set_account_status
 from console.base.common.errors import Conflict
 from provisioning.clusters.services import clusters
 from provisioning.models import CellPort
@@ -251,13 +251,13 @@ def test_a_deletion_ends_what_was_under_way(api):
 
 
 def test_a_suspended_organisations_clusters_do_not_run(api, cluster_id, tenant, reconcile, cell):
-    set_standing(organization_id=tenant.id, standing=Standing.SUSPENDED, reason="test")
+    set_account_status(organization_id=tenant.id, status=AccountStatus.SUSPENDED, reason="test")
     reconcile(cluster_id)
     assert cell.spec(cluster_id).state == "suspended"
     shown = api().get(f"/clusters/{cluster_id}").json()
     assert (shown["status"]["phase"], shown["endpoints"]) == ("suspended", [])
     cases.assert_problem(api().post(f"/clusters/{cluster_id}:wake"), 409, "cluster_suspended")
-    set_standing(organization_id=tenant.id, standing=Standing.ACTIVE, reason="test")
+    set_account_status(organization_id=tenant.id, status=AccountStatus.ACTIVE, reason="test")
     reconcile(cluster_id)
     assert cell.spec(cluster_id).state == "active"
 

@@ -8,8 +8,8 @@ from django.db import IntegrityError, connection, transaction
 
 from brokers.errors import ConflictError, UnavailableError, UnknownOutcomeError
 from brokers.metadata import CellStore, ClusterStore
-from console.base.accounts.choices import Standing
-from console.base.accounts.services import set_standing
+from console.base.accounts.choices import AccountStatus
+from console.base.accounts.services import set_account_status
 from console.base.common import locks
 from console.base.common.actor import system_actor
 from console.base.common.clock import now
@@ -308,7 +308,9 @@ def test_a_cluster_that_is_made_while_its_organization_is_suspended_is_suspended
 
     def suspend():
         try:
-            set_standing(organization_id=tenant.id, standing=Standing.SUSPENDED, reason="test")
+            set_account_status(
+                organization_id=tenant.id, status=AccountStatus.SUSPENDED, reason="test"
+            )
         finally:
             connection.close()
 

@@ -7,12 +7,12 @@ from brokers.metadata import CellStore
 from console.base.common import metered
 from tests.console.factories import make_tenant
 from tests.provisioning.control.world import prepare_cell
-from tests.provisioning.faults.estate import Estate, store_address
 from tests.provisioning.faults.seam import Seam, installed
+from tests.provisioning.faults.world import World, store_address
 
 
 @pytest.fixture
-def estate(transactional_db, monkeypatch):
+def world(transactional_db, monkeypatch):
     """A tenant behind the seam. No meter is waited for."""
     monkeypatch.setattr(metered, "_checks", {})
     prepare_cell()
@@ -24,4 +24,4 @@ def estate(transactional_db, monkeypatch):
     current_app.loader.import_default_modules()
     seam = Seam(revision=lambda: cell.specs().revision)
     with installed(seam):
-        yield Estate(make_tenant("Acme"), seam, cell)
+        yield World(make_tenant("Acme"), seam, cell)

@@ -8,158 +8,158 @@ from functools import partial
 from brokers.metadata_records import QuotaEntity
 from provisioning.models import Credential
 from tests.provisioning.faults.courses import Course, nothing, post
-from tests.provisioning.faults.estate import Estate, ago
+from tests.provisioning.faults.world import World, ago
 
 
-def topic(estate: Estate) -> None:
+def topic(world: World) -> None:
     """There is one."""
-    estate.ask("POST", f"{estate.path}/topics", {"name": "t", "partitions": 2})
+    world.ask("POST", f"{world.path}/topics", {"name": "t", "partitions": 2})
 
 
-def topic_gone(estate: Estate) -> None:
+def topic_gone(world: World) -> None:
     """It was deleted."""
-    topic(estate)
-    estate.ask("DELETE", f"{estate.path}/topics/t")
+    topic(world)
+    world.ask("DELETE", f"{world.path}/topics/t")
 
 
-def gone_id(estate: Estate) -> str:
+def gone_id(world: World) -> str:
     """The id of a deleted topic."""
-    return str(estate.gone)
+    return str(world.gone)
 
 
-def remember_gone(estate: Estate) -> None:
+def remember_gone(world: World) -> None:
     """A deleted topic, whose id is known."""
-    topic_gone(estate)
-    estate.gone = estate.store.deleted_topics()[0].id
+    topic_gone(world)
+    world.gone = world.store.deleted_topics()[0].id
 
 
-def has_topics(*wanted: tuple[str, int]) -> Callable[[Estate], None]:
+def has_topics(*wanted: tuple[str, int]) -> Callable[[World], None]:
     """Checks names and partitions of all topics, and that each is there once."""
 
-    def check(estate: Estate) -> None:
-        assert [(each.name, each.partitions) for each in estate.store.topics()] == list(wanted)
+    def check(world: World) -> None:
+        assert [(each.name, each.partitions) for each in world.store.topics()] == list(wanted)
 
     return check
 
 
-def has_gone(count: int) -> Callable[[Estate], None]:
+def has_gone(count: int) -> Callable[[World], None]:
     """Checks how many deleted topics there are, and no other."""
 
-    def check(estate: Estate) -> None:
-        assert estate.store.topics() == []
-        assert len(estate.store.deleted_topics()) == count
+    def check(world: World) -> None:
+        assert world.store.topics() == []
+        assert len(world.store.deleted_topics()) == count
 
     return check
 
 
-def has_config(estate: Estate) -> None:
+def has_config(world: World) -> None:
     """The topic's configuration is as asked for."""
-    assert dict(estate.store.topic("t").configs) == {"retention.ms": "1000"}
+    assert dict(world.store.topic("t").configs) == {"retention.ms": "1000"}
 
 
 ACL = {"principal": "User:x", "resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
 QUOTA = {"user": "alice", "produce_bytes_per_second": 1024}
 
 
-def has_acls(count: int) -> Callable[[Estate], None]:
+def has_acls(count: int) -> Callable[[World], None]:
     """Checks how many entries there are."""
 
-    def check(estate: Estate) -> None:
-        assert len(estate.store.list_acls()) == count
+    def check(world: World) -> None:
+        assert len(world.store.list_acls()) == count
 
     return check
 
 
-def has_quota(estate: Estate) -> None:
+def has_quota(world: World) -> None:
     """The quota is as asked for."""
-    assert {quota.entity: dict(quota.values) for quota in estate.store.quotas()} == {
+    assert {quota.entity: dict(quota.values) for quota in world.store.quotas()} == {
         QuotaEntity(user="alice"): {"producer_byte_rate": 1024.0}
     }
 
 
-def has_no_quota(estate: Estate) -> None:
+def has_no_quota(world: World) -> None:
     """There is none."""
-    assert estate.store.quotas() == []
+    assert world.store.quotas() == []
 
 
-def put_quota(estate: Estate) -> None:
+def put_quota(world: World) -> None:
     """Sets it."""
-    estate.ask("PUT", f"{estate.path}/quotas", QUOTA)
+    world.ask("PUT", f"{world.path}/quotas", QUOTA)
 
 
-def credential(estate: Estate) -> None:
+def credential(world: World) -> None:
     """There is one, with an entry and a quota beside its role."""
-    made = estate.ask("POST", f"{estate.path}/credentials", {"name": "app", "role": "producer"})
-    estate.credential = made.json()["id"]
-    principal = f"User:{estate.credential}"
-    estate.ask("POST", f"{estate.path}/acls", {**ACL, "principal": principal})
-    quota = {**QUOTA, "user": estate.credential}
-    estate.ask("PUT", f"{estate.path}/quotas", quota)
+    made = world.ask("POST", f"{world.path}/credentials", {"name": "app", "role": "producer"})
+    world.credential = made.json()["id"]
+    principal = f"User:{world.credential}"
+    world.ask("POST", f"{world.path}/acls", {**ACL, "principal": principal})
+    quota = {**QUOTA, "user": world.credential}
+    world.ask("PUT", f"{world.path}/quotas", quota)
 
 
-def credentials(estate: Estate) -> list[Credential]:
+def credentials(world: World) -> list[Credential]:
     """Rows of those that authenticate, the oldest first."""
-    with estate.rows():
-        found = Credential.objects.filter(cluster_id=estate.cluster_id)
+    with world.rows():
+        found = Credential.objects.filter(cluster_id=world.cluster_id)
         return list(found.order_by("created_at"))
 
 
-def one_credential(estate: Estate) -> None:
+def one_credential(world: World) -> None:
     """There is one, and the last answer told its name."""
-    (found,) = credentials(estate)
-    assert estate.answers[-1].json()["id"] == found.pk
+    (found,) = credentials(world)
+    assert world.answers[-1].json()["id"] == found.pk
 
 
-def no_credential(estate: Estate) -> None:
+def no_credential(world: World) -> None:
     """There is none."""
-    assert credentials(estate) == []
+    assert credentials(world) == []
 
 
-def rotate(estate: Estate) -> None:
+def rotate(world: World) -> None:
     """Another in its place."""
-    path = f"{estate.path}/credentials/{estate.credential}:rotate"
-    estate.ask("POST", path, {"overlap_s": 3600})
+    path = f"{world.path}/credentials/{world.credential}:rotate"
+    world.ask("POST", path, {"overlap_s": 3600})
 
 
-def rotated(estate: Estate) -> None:
+def rotated(world: World) -> None:
     """Both authenticate, with the same rights and quotas."""
-    older, newer = credentials(estate)
-    assert (older.pk, newer.replaces_id) == (estate.credential, older.pk)
+    older, newer = credentials(world)
+    assert (older.pk, newer.replaces_id) == (world.credential, older.pk)
     assert older.replaced_at is not None
     rights = {
         each: {
             (entry.resource_type, entry.resource_name, entry.operation)
-            for entry in estate.store.list_acls()
+            for entry in world.store.list_acls()
             if entry.principal == f"User:{each}"
         }
         for each in (older.pk, newer.pk)
     }
     assert rights[older.pk] == rights[newer.pk] != set()
-    assert {quota.entity.user for quota in estate.store.quotas()} == {older.pk, newer.pk}
+    assert {quota.entity.user for quota in world.store.quotas()} == {older.pk, newer.pk}
 
 
-def expiring(estate: Estate) -> None:
+def expiring(world: World) -> None:
     """It was rotated, and its overlap is over."""
-    credential(estate)
-    rotate(estate)
-    with estate.rows():
-        Credential.objects.filter(pk=estate.credential).update(expires_at=ago(seconds=1))
+    credential(world)
+    rotate(world)
+    with world.rows():
+        Credential.objects.filter(pk=world.credential).update(expires_at=ago(seconds=1))
 
 
-def expired(estate: Estate) -> None:
+def expired(world: World) -> None:
     """Only the newer one is left."""
-    (left,) = credentials(estate)
-    assert left.pk != estate.credential
+    (left,) = credentials(world)
+    assert left.pk != world.credential
 
 
-def remove_credential(estate: Estate) -> None:
+def remove_credential(world: World) -> None:
     """Ends it."""
-    estate.ask("DELETE", f"{estate.path}/credentials/{estate.credential}")
+    world.ask("DELETE", f"{world.path}/credentials/{world.credential}")
 
 
-def with_acl(estate: Estate) -> None:
+def with_acl(world: World) -> None:
     """There is an entry."""
-    estate.acl = estate.ask("POST", f"{estate.path}/acls", ACL).json()["id"]
+    world.acl = world.ask("POST", f"{world.path}/acls", ACL).json()["id"]
 
 
 # Nothing of it is left to workers; `of_credential` has what a sweep goes on with.
@@ -180,8 +180,8 @@ CONTENTS: tuple[Course, ...] = (
     ),
     of_content(
         "topic-update",
-        lambda estate: estate.ask(
-            "PATCH", f"{estate.path}/topics/t", {"configs": {"retention.ms": "1000"}}
+        lambda world: world.ask(
+            "PATCH", f"{world.path}/topics/t", {"configs": {"retention.ms": "1000"}}
         ),
         topic,
         has_config,
@@ -197,15 +197,15 @@ CONTENTS: tuple[Course, ...] = (
     ),
     of_content(
         "topic-delete",
-        lambda estate: estate.ask("DELETE", f"{estate.path}/topics/t"),
+        lambda world: world.ask("DELETE", f"{world.path}/topics/t"),
         topic,
         has_gone(1),
         {"topic.delete": 1},
     ),
     of_content(
         "topic-undelete",
-        lambda estate: estate.ask(
-            "POST", f"{estate.path}/deleted-topics/{gone_id(estate)}:undelete", {}
+        lambda world: world.ask(
+            "POST", f"{world.path}/deleted-topics/{gone_id(world)}:undelete", {}
         ),
         remember_gone,
         has_topics(("t", 2)),
@@ -213,8 +213,8 @@ CONTENTS: tuple[Course, ...] = (
     ),
     of_content(
         "topic-purge",
-        lambda estate: estate.ask(
-            "DELETE", f"{estate.path}/deleted-topics/{gone_id(estate)}", query={"name": "t"}
+        lambda world: world.ask(
+            "DELETE", f"{world.path}/deleted-topics/{gone_id(world)}", query={"name": "t"}
         ),
         remember_gone,
         has_gone(0),
@@ -223,7 +223,7 @@ CONTENTS: tuple[Course, ...] = (
     of_content("acl-create", post("/acls", ACL), check=has_acls(1), audit={"acl.create": 1}),
     of_content(
         "acl-delete",
-        lambda estate: estate.ask("DELETE", f"{estate.path}/acls/{estate.acl}"),
+        lambda world: world.ask("DELETE", f"{world.path}/acls/{world.acl}"),
         with_acl,
         has_acls(0),
         {"acl.delete": 1},
@@ -231,7 +231,7 @@ CONTENTS: tuple[Course, ...] = (
     of_content("quota-set", put_quota, check=has_quota, audit={"quota.set": 1}, repeats=True),
     of_content(
         "quota-remove",
-        lambda estate: estate.ask("DELETE", f"{estate.path}/quotas", query={"user": "alice"}),
+        lambda world: world.ask("DELETE", f"{world.path}/quotas", query={"user": "alice"}),
         put_quota,
         has_no_quota,
         {"quota.remove": 1},

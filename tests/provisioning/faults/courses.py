@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from console.base.accounts import services as accounts
-from console.base.accounts.choices import Standing
+from console.base.accounts.choices import AccountStatus
 from console.base.common.actor import system_actor
 from console.base.common.conf import config
 from console.base.common.tenancy import organization_scope
@@ -16,12 +16,12 @@ from console.base.limits.models import LimitRequest
 from provisioning.choices import Intent
 from tests.console.browsers import signed_in
 from tests.console.factories import make_tenant
-from tests.provisioning.faults.estate import Estate, ago
+from tests.provisioning.faults.world import World, ago
 
 
-def nothing(estate: Estate) -> None:
+def nothing(world: World) -> None:
     """Nothing to prepare, or to look at."""
-    del estate
+    del world
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Course:
     """
 
     name: str
-    ask: Callable[[Estate], object]
-    prepare: Callable[[Estate], None] = nothing
-    check: Callable[[Estate], None] = nothing
+    ask: Callable[[World], object]
+    prepare: Callable[[World], None] = nothing
+    check: Callable[[World], None] = nothing
     audit: dict[str, int] = field(default_factory=dict)
     operations: tuple[tuple[str, str], ...] = ()
     own_cluster: bool = True
@@ -57,97 +57,95 @@ class Course:
         return self.name
 
 
-def post(path: str, body: object = None) -> Callable[[Estate], object]:
+def post(path: str, body: object = None) -> Callable[[World], object]:
     """A POST below the cluster."""
-    return lambda estate: estate.ask("POST", estate.path + path, body or {})
+    return lambda world: world.ask("POST", world.path + path, body or {})
 
 
-def create(estate: Estate) -> None:
+def create(world: World) -> None:
     """A new cluster."""
     body = {"name": f"c-{uuid.uuid4().hex[:10]}"}
-    estate.cluster_id = estate.ask("POST", "/clusters", body).json()["resource_id"]
+    world.cluster_id = world.ask("POST", "/clusters", body).json()["resource_id"]
 
 
-def check_created(estate: Estate) -> None:
+def check_created(world: World) -> None:
     """There is one, and it ran."""
-    assert [item["id"] for item in estate.api.get("/clusters").json()["items"]] == [
-        estate.cluster_id
-    ]
-    assert phase(estate) == "running"
+    assert [item["id"] for item in world.api.get("/clusters").json()["items"]] == [world.cluster_id]
+    assert phase(world) == "running"
 
 
-def phase(estate: Estate) -> str:
+def phase(world: World) -> str:
     """What people are shown."""
-    return str(estate.api.get(estate.path).json()["status"]["phase"])
+    return str(world.api.get(world.path).json()["status"]["phase"])
 
 
-def is_phase(wanted: str) -> Callable[[Estate], None]:
+def is_phase(wanted: str) -> Callable[[World], None]:
     """Checks what people are shown."""
 
-    def check(estate: Estate) -> None:
-        assert phase(estate) == wanted
+    def check(world: World) -> None:
+        assert phase(world) == wanted
 
     return check
 
 
-def run(estate: Estate) -> None:
+def run(world: World) -> None:
     """Wakes it."""
-    estate.ask("POST", f"{estate.path}:wake")
-    estate.settle()
-    assert phase(estate) == "running"
+    world.ask("POST", f"{world.path}:wake")
+    world.settle()
+    assert phase(world) == "running"
 
 
-def delete(estate: Estate) -> None:
+def delete(world: World) -> None:
     """Asks for its end."""
-    estate.ask("DELETE", estate.path, query={"name": estate.row().name})
+    world.ask("DELETE", world.path, query={"name": world.row().name})
 
 
-def deleted(estate: Estate) -> None:
+def deleted(world: World) -> None:
     """It is deleted, and can be restored."""
-    delete(estate)
-    estate.settle()
+    delete(world)
+    world.settle()
 
 
-def suspended(estate: Estate) -> None:
+def suspended(world: World) -> None:
     """It is suspended by its own wish."""
-    estate.ask("POST", f"{estate.path}:suspend")
-    estate.settle()
+    world.ask("POST", f"{world.path}:suspend")
+    world.settle()
 
 
-def due(estate: Estate) -> None:
+def due(world: World) -> None:
     """It is deleted, and its time is over; it has data, a topic and a credential."""
-    estate.ask("POST", f"{estate.path}/topics", {"name": "t"})
-    estate.ask("POST", f"{estate.path}/credentials", {"name": "c", "role": "full"})
-    deleted(estate)
+    world.ask("POST", f"{world.path}/topics", {"name": "t"})
+    world.ask("POST", f"{world.path}/credentials", {"name": "c", "role": "full"})
+    deleted(world)
     for folder in (config().cell.dfs, config().cell.dfs.parent / "bucket"):
-        (folder / estate.cluster_id / "segments").mkdir(parents=True)
-    estate.change_row(deleted_at=ago(days=7, seconds=1))
+        (folder / world.cluster_id / "segments").mkdir(parents=True)
+    world.change_row(deleted_at=ago(days=7, seconds=1))
 
 
-def is_purged(estate: Estate) -> None:
+def is_purged(world: World) -> None:
     """Nothing is left of it."""
-    assert estate.row().intent == Intent.PURGED
-    assert not (config().cell.dfs.parent / "bucket" / estate.cluster_id).exists()
+    assert world.row().intent == Intent.PURGED
+    assert not (config().cell.dfs.parent / "bucket" / world.cluster_id).exists()
 
 
-def scale(estate: Estate) -> None:
+def scale(world: World) -> None:
     """Has it never sleep."""
-    estate.ask("PATCH", estate.path, {"spec": {"scale": {"min": 1}}})
+    world.ask("PATCH", world.path, {"spec": {"scale": {"min": 1}}})
 
 
-def rename(estate: Estate) -> None:
+def rename(world: World) -> None:
     """Another name, and another idle time."""
-    estate.ask("PATCH", estate.path, {"name": "another", "spec": {"idle_timeout_s": 77}})
+    world.ask("PATCH", world.path, {"name": "another", "spec": {"idle_timeout_s": 77}})
 
 
-def check_renamed(estate: Estate) -> None:
+def check_renamed(world: World) -> None:
     """The cell knows it."""
-    spec = estate.cell.spec(estate.cluster_id)
+    spec = world.cell.spec(world.cluster_id)
     assert spec is not None
     assert (spec.name, spec.idle_timeout_ms) == ("another", 77_000)
 
 
-def service(estate: Estate, call: Callable[[], object]) -> None:
+def service(world: World, call: Callable[[], object]) -> None:
     """Something that another part of the product asks for, again where it died or failed."""
     for _ in range(4):
         done: list[object] = []
@@ -158,93 +156,97 @@ def service(estate: Estate, call: Callable[[], object]) -> None:
             except Exception:
                 return
 
-        estate.attempt(attempt)
+        world.attempt(attempt)
         if done:
             return
-        estate.seam.heal()
+        world.seam.heal()
 
 
-def suspend_organization(estate: Estate) -> None:
-    """By its standing."""
+def suspend_organization(world: World) -> None:
+    """By its account status."""
     service(
-        estate,
-        lambda: accounts.set_standing(
-            organization_id=estate.tenant.id, standing=Standing.SUSPENDED, reason="unpaid"
+        world,
+        lambda: accounts.set_account_status(
+            organization_id=world.tenant.id,
+            status=AccountStatus.SUSPENDED,
+            reason="unpaid",
         ),
     )
 
 
-def refuse_produce(estate: Estate) -> None:
+def refuse_produce(world: World) -> None:
     """By its budget."""
     service(
-        estate,
+        world,
         lambda: accounts.set_produce_suspension(
-            organization_id=estate.tenant.id, reason="The budget is used up."
+            organization_id=world.tenant.id, reason="The budget is used up."
         ),
     )
 
 
-def reinstate(estate: Estate) -> None:
+def reinstate(world: World) -> None:
     """Takes both back, for the next."""
-    accounts.set_standing(organization_id=estate.tenant.id, standing=Standing.ACTIVE, reason="paid")
-    accounts.set_produce_suspension(organization_id=estate.tenant.id, reason=None)
-    estate.settle()
+    accounts.set_account_status(
+        organization_id=world.tenant.id, status=AccountStatus.ACTIVE, reason="paid"
+    )
+    accounts.set_produce_suspension(organization_id=world.tenant.id, reason=None)
+    world.settle()
 
 
-def organization_suspended(estate: Estate) -> None:
+def organization_suspended(world: World) -> None:
     """Its clusters are, until it is reinstated."""
-    assert phase(estate) == "suspended"
-    reinstate(estate)
+    assert phase(world) == "suspended"
+    reinstate(world)
 
 
-def request_more(estate: Estate) -> None:
+def request_more(world: World) -> None:
     """Asks for more connections."""
     body = {
         "limit": "connections",
-        "cluster_id": estate.cluster_id,
+        "cluster_id": world.cluster_id,
         "wanted": 4321,
         "reason": "more clients",
     }
-    estate.limit_request = estate.ask("POST", "/limit-requests", body).json()["id"]
+    world.limit_request = world.ask("POST", "/limit-requests", body).json()["id"]
 
 
-def grant(estate: Estate) -> None:
+def grant(world: World) -> None:
     """Staff grants it."""
 
     def call() -> None:
-        with organization_scope(estate.tenant.id):
-            found = LimitRequest.objects.select_for_update().get(pk=estate.limit_request)
+        with organization_scope(world.tenant.id):
+            found = LimitRequest.objects.select_for_update().get(pk=world.limit_request)
             if found.state != "open":
                 return
             limits.grant_limit(
-                actor=system_actor(estate.tenant.id), request=found, value=4321, answer="yes"
+                actor=system_actor(world.tenant.id), request=found, value=4321, answer="yes"
             )
 
-    service(estate, call)
+    service(world, call)
 
 
-def check_granted(estate: Estate) -> None:
+def check_granted(world: World) -> None:
     """The cell keeps to it."""
-    spec = estate.cell.spec(estate.cluster_id)
+    spec = world.cell.spec(world.cluster_id)
     assert spec is not None
     assert spec.connections_max == 4321
 
 
-def open_organization(estate: Estate) -> None:
+def open_organization(world: World) -> None:
     """One of its own, with a cluster that runs, whose owner is signed in."""
-    estate.move_in(make_tenant(f"Closing-{uuid.uuid4().hex[:8]}"))
-    estate.make_cluster()
-    run(estate)
-    estate.browser = signed_in(estate.tenant.owner)
+    world.move_in(make_tenant(f"Closing-{uuid.uuid4().hex[:8]}"))
+    world.make_cluster()
+    run(world)
+    world.browser = signed_in(world.tenant.owner)
 
 
-def close(estate: Estate) -> None:
+def close(world: World) -> None:
     """The owner closes the organisation."""
-    estate.ask(
+    world.ask(
         "POST",
         "/organizations/current:close",
-        {"name": estate.tenant.organization.name},
-        client=estate.browser,
+        {"name": world.tenant.organization.name},
+        client=world.browser,
         told_done="organization_closed",
     )
 

@@ -18,8 +18,8 @@ from console.base.common.tenancy import organization_scope
 from provisioning.choices import Intent
 from provisioning.models import Operation
 from provisioning.reconciling import service as reconciling
-from tests.provisioning.faults.estate import Estate, ago
 from tests.provisioning.faults.seam import NOT_OF_COMMITS, Fault
+from tests.provisioning.faults.world import World, ago
 
 EXAMPLES = 12
 STEPS_MAX = 14
@@ -31,22 +31,22 @@ CALLS_MAX = 14
 class History:
     """One cluster, and what its owner was told that it will be."""
 
-    estate: Estate
+    world: World
     wanted: dict[str, object] = field(default_factory=dict)
 
     def ask(self, kind: str) -> None:
         """Asks, again until there is an answer. Refusals (an operation is running) are answers."""
         method, path, body, change = self._request(kind)
-        query = {"name": self.estate.row().name} if method == "DELETE" else {}
-        answer = self.estate.ask(method, path, body, query=query, refusable=True)
-        if len(self.estate.answers) > 1 and answer.status_code >= 300:
+        query = {"name": self.world.row().name} if method == "DELETE" else {}
+        answer = self.world.ask(method, path, body, query=query, refusable=True)
+        if len(self.world.answers) > 1 and answer.status_code >= 300:
             # An earlier try may have done it.
             self.wanted = self.seen()
         elif answer.status_code < 300:
             self.wanted |= change
 
     def _request(self, kind: str) -> tuple[str, str, object, dict[str, object]]:
-        path, name = self.estate.path, f"r-{uuid.uuid4().hex[:8]}"
+        path, name = self.world.path, f"r-{uuid.uuid4().hex[:8]}"
         requests: dict[str, tuple[str, str, object, dict[str, object]]] = {
             "wake": ("POST", f"{path}:wake", {}, {}),
             "sleep": ("POST", f"{path}:sleep", {}, {}),
@@ -62,7 +62,7 @@ class History:
 
     def seen(self) -> dict[str, object]:
         """What the row says of what can be asked for."""
-        row = self.estate.row()
+        row = self.world.row()
         return {
             "suspend_wanted": row.suspend_wanted,
             "scale_min": row.scale_min,
@@ -72,56 +72,56 @@ class History:
 
     def deliver(self, place: int, *, again: bool) -> None:
         """One of the tasks that are there, out of order; `again`: it stays."""
-        queue = self.estate.seam.queue
+        queue = self.world.seam.queue
         if queue:
             message = queue[place % len(queue)]
             if not again:
                 queue.remove(message)
-            self.estate.run(*message)
+            self.world.run(*message)
 
     def deliver_late(self, place: int) -> None:
         """One of all that ever were, also of before it was deleted or purged."""
-        sent = self.estate.seam.sent
+        sent = self.world.seam.sent
         if sent:
-            self.estate.run(*sent[place % len(sent)])
+            self.world.run(*sent[place % len(sent)])
 
     def flush(self) -> None:
         """Redis lost everything."""
-        self.estate.seam.queue.clear()
+        self.world.seam.queue.clear()
 
     def let_pass(self) -> None:
         """A week passes over what is deleted, and the sweep takes its data."""
-        if self.estate.row().intent == Intent.DELETED:
-            self.estate.change_row(deleted_at=ago(days=8))
-            self.estate.settle()
+        if self.world.row().intent == Intent.DELETED:
+            self.world.change_row(deleted_at=ago(days=8))
+            self.world.settle()
             self.wanted["intent"] = Intent.PURGED.value
 
     def fail(self, place: int, fault: Fault) -> None:
         """One of the next calls goes wrong."""
-        self.estate.seam.arm(place, fault)
+        self.world.seam.arm(place, fault)
 
     def end(self) -> None:
         """As it must be."""
-        estate = self.estate
-        estate.settle()
-        estate.seam.record(on=False)
-        estate.check()
+        world = self.world
+        world.settle()
+        world.seam.record(on=False)
+        world.check()
         assert self.seen() == self.wanted
-        with organization_scope(estate.tenant.id):
-            begun = Operation.objects.exclude(pk__in=estate.operations_before)
+        with organization_scope(world.tenant.id):
+            begun = Operation.objects.exclude(pk__in=world.operations_before)
             kinds = Counter(
                 kind.removesuffix("_cluster") for kind in begun.values_list("type", flat=True)
             )
-        told = Counter(estate.audited())
+        told = Counter(world.audited())
         for kind in ("wake", "sleep", "suspend", "resume", "delete", "undelete"):
             assert told[f"cluster.{kind}"] == kinds[kind], kind
         assert told["cluster.purge"] == (self.wanted["intent"] == Intent.PURGED)
         # Late tasks of a cluster that is at rest change nothing at all.
-        before, revision = estate.row().generation, estate.cell.specs().revision
-        for message in list(estate.seam.sent):
-            estate.run(*message)
+        before, revision = world.row().generation, world.cell.specs().revision
+        for message in list(world.seam.sent):
+            world.run(*message)
         reconciling.sweep_clusters()
-        assert (estate.row().generation, estate.cell.specs().revision) == (before, revision)
+        assert (world.row().generation, world.cell.specs().revision) == (before, revision)
 
 
 Step = Callable[[History], None]
@@ -133,8 +133,8 @@ steps: st.SearchStrategy[Step] = st.one_of(
     places.map(lambda place: lambda history: history.deliver(place, again=True)),
     places.map(lambda place: lambda history: history.deliver_late(place)),
     st.just(lambda history: history.flush()),
-    st.just(lambda history: history.estate.keep()),
-    st.just(lambda history: history.estate.sweep()),
+    st.just(lambda history: history.world.keep()),
+    st.just(lambda history: history.world.sweep()),
     st.just(lambda history: history.let_pass()),
     st.tuples(places, st.sampled_from([f for f in Fault if f not in NOT_OF_COMMITS])).map(
         lambda what: lambda history: history.fail(*what)
@@ -144,19 +144,19 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=st.lists(steps, min_size=3, max_size=STEPS_MAX))
-def test_whatever_becomes_of_tasks_the_end_is_what_was_asked_for(estate, chosen):
-    estate.seam.heal()
-    estate.seam.sent.clear()
-    estate.seam.record(on=False)
-    estate.make_cluster()
-    estate.mark()
-    history = History(estate)
+def test_whatever_becomes_of_tasks_the_end_is_what_was_asked_for(world, chosen):
+    world.seam.heal()
+    world.seam.sent.clear()
+    world.seam.record(on=False)
+    world.make_cluster()
+    world.mark()
+    history = History(world)
     history.wanted = history.seen()
     try:
         for step in chosen:
             step(history)
         history.end()
     finally:
-        estate.seam.heal()
-        estate.seam.record(on=False)
-        estate.forget()
+        world.seam.heal()
+        world.seam.record(on=False)
+        world.forget()

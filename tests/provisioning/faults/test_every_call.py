@@ -13,9 +13,9 @@ from tests.provisioning.faults import choosing
 from tests.provisioning.faults.choosing import Trial
 from tests.provisioning.faults.contents import CONTENTS
 from tests.provisioning.faults.courses import CLUSTERS, Course
-from tests.provisioning.faults.estate import Estate
 from tests.provisioning.faults.net import watched
 from tests.provisioning.faults.seam import Call, Fault
+from tests.provisioning.faults.world import World
 
 COURSES = (*CLUSTERS, *CONTENTS)
 WANTED = os.environ.get("FRESHET_FAULTS", "")
@@ -23,43 +23,43 @@ WANTED = os.environ.get("FRESHET_FAULTS", "")
 _recorded: dict[str, list[Trial]] = {}
 
 
-def begin(estate: Estate, course: Course) -> None:
+def begin(world: World, course: Course) -> None:
     """All is there, and nothing is left to do."""
-    estate.seam.record(on=False)
-    estate.cluster_id = ""
+    world.seam.record(on=False)
+    world.cluster_id = ""
     if course.own_cluster:
-        estate.make_cluster()
-    course.prepare(estate)
-    estate.mark()
+        world.make_cluster()
+    course.prepare(world)
+    world.mark()
 
 
-def go(estate: Estate, course: Course) -> None:
+def go(world: World, course: Course) -> None:
     """Asks for it, and lets everybody do what they do."""
-    course.ask(estate)
-    estate.go_on(course.rounds)
+    course.ask(world)
+    world.go_on(course.rounds)
 
 
-def end(estate: Estate, course: Course) -> None:
+def end(world: World, course: Course) -> None:
     """All of it holds."""
-    estate.settle()
-    estate.seam.record(on=False)
-    estate.check()
-    audited, operations = estate.audited(), estate.operations()
-    assert audited in course.audits(len(estate.answers))
-    course.check(estate)
+    world.settle()
+    world.seam.record(on=False)
+    world.check()
+    audited, operations = world.audited(), world.operations()
+    assert audited in course.audits(len(world.answers))
+    course.check(world)
     assert operations == list(course.operations)
-    estate.forget()
+    world.forget()
 
 
-def recorded(estate: Estate, course: Course) -> list[Call]:
+def recorded(world: World, course: Course) -> list[Call]:
     """The calls of a course in which nothing goes wrong: all of them go through the seam."""
-    begin(estate, course)
-    estate.seam.record()
-    with watched(estate.seam) as escaped:
-        go(estate, course)
+    begin(world, course)
+    world.seam.record()
+    with watched(world.seam) as escaped:
+        go(world, course)
     assert escaped == []
-    calls = list(estate.seam.calls)
-    end(estate, course)
+    calls = list(world.seam.calls)
+    end(world, course)
     return calls
 
 
@@ -79,26 +79,26 @@ def wanted(course: Course, every: Mapping[Trial, tuple[int, Fault]]) -> list[Tri
 
 @pytest.mark.parametrize("tier", ["everyday", pytest.param("full", marks=pytest.mark.full)])
 @pytest.mark.parametrize("course", COURSES, ids=str)
-def test_whatever_goes_wrong_nothing_differs_in_the_end(estate, course, tier):
-    calls = recorded(estate, course)
+def test_whatever_goes_wrong_nothing_differs_in_the_end(world, course, tier):
+    calls = recorded(world, course)
     every = choosing.trials_of(calls)
     everyday, others = choosing.split(COURSES.index(course), wanted(course, every))
     failed = []
     for trial in everyday if tier == "everyday" else others:
         place, fault = every[trial]
-        begin(estate, course)
-        estate.seam.arm(place, fault)
+        begin(world, course)
+        world.seam.arm(place, fault)
         try:
-            go(estate, course)
-            assert estate.seam.struck
-            end(estate, course)
+            go(world, course)
+            assert world.seam.struck
+            end(world, course)
         except AssertionError as error:
             # All that fail are told at once.
             where = traceback.extract_tb(error.__traceback__)[-1]
             failed.append(f"{trial} ({place}): {error} ({where.name}: {where.line})"[:900])
-            estate.seam.heal()
-            estate.seam.record(on=False)
-            estate.forget()
+            world.seam.heal()
+            world.seam.record(on=False)
+            world.forget()
     assert not failed, "\n".join(failed)
 
 
@@ -116,8 +116,8 @@ def test_everyday_tests_try_each_fault_and_each_kind_of_operation():
         assert sorted([*some, *others]) == sorted(tried[name])
 
 
-def test_a_call_beside_the_seam_is_found(estate):
-    with watched(estate.seam) as escaped:
-        estate.cell.specs()
+def test_a_call_beside_the_seam_is_found(world):
+    with watched(world.seam) as escaped:
+        world.cell.specs()
         cells.cell_store().specs()
     assert escaped == ["Metadata.call at _call"]

@@ -142,7 +142,7 @@ def test_a_keeper_takes_over_from_one_that_is_killed(keepers):
     first, second = keepers
     with first:
         second.start(wait=False)
-        wait_until_said(second, "standing by")
+        wait_until_said(second, "waiting for its lease")
         first.kill()
         second.wait_ready()
         assert second.stop() == 0

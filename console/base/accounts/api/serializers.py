@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from console.base.accounts import services
 from console.base.accounts.addresses import NETWORKS_MAX, NetworkInvalid, read_network
-from console.base.accounts.choices import ROLES, Standing
+from console.base.accounts.choices import ROLES, AccountStatus
 from console.base.accounts.models import ApiKey, Organization
 from console.base.accounts.models.api_key import NAME_CHARS_MAX
 from console.base.accounts.models.organization import NAME_CHARS_MAX as ORGANIZATION_CHARS_MAX
@@ -111,7 +111,7 @@ class OrganizationSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     name = serializers.CharField()
-    standing = serializers.ChoiceField(choices=Standing.choices)
+    standing = serializers.ChoiceField(choices=AccountStatus.choices, source="account_status")
     verified = serializers.SerializerMethodField(
         help_text="Whether an owner proved to own an address: before that its clusters have no "
         "public endpoint (but on one machine)."

@@ -7,7 +7,7 @@ from functools import partial
 from django.conf import settings
 from django.db import models
 
-from console.base.accounts.choices import ROLES, Standing
+from console.base.accounts.choices import ROLES, AccountStatus
 from console.base.accounts.querysets import MembershipQuerySet, OrganizationQuerySet
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
@@ -23,8 +23,11 @@ class Organization(models.Model):
         primary_key=True, max_length=ID_CHARS_MAX, default=partial(new_id, "org"), editable=False
     )
     name = models.CharField(max_length=NAME_CHARS_MAX)
-    standing = models.CharField(
-        max_length=16, choices=Standing.choices, default=Standing.ACTIVE.value
+    account_status = models.CharField(
+        max_length=16,
+        choices=AccountStatus.choices,
+        default=AccountStatus.ACTIVE.value,
+        db_column="standing",
     )
     # Why its clusters refuse to take records, in words for whoever produces. None: they take them.
     produce_suspended_reason = models.CharField(max_length=REASON_CHARS_MAX, null=True, blank=True)
@@ -47,7 +50,9 @@ class Organization(models.Model):
 
     def may_be_reached(self, *, local: bool) -> bool:
         """Tells whether its clusters get public endpoints."""
-        return self.standing == Standing.ACTIVE and (local or self.verified_at is not None)
+        return self.account_status == AccountStatus.ACTIVE and (
+            local or self.verified_at is not None
+        )
 
 
 class Membership(models.Model):

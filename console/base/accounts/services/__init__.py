@@ -26,8 +26,8 @@ from console.base.accounts.services.memberships import organizations_of
 from console.base.accounts.services.organizations import (
     billing_addresses,
     managing_addresses,
+    set_account_status,
     set_produce_suspension,
-    set_standing,
     update_organization,
 )
 from console.base.accounts.services.passwords import (
@@ -138,8 +138,8 @@ __all__ = [
     "send_security_mail",
     "send_verification",
     "sessions_of",
+    "set_account_status",
     "set_produce_suspension",
-    "set_standing",
     "sign_in",
     "sign_out",
     "sign_up",

@@ -1,4 +1,4 @@
-"""Organisations: what their members change, and the standing that billing gives them."""
+"""Organisations: what their members change, and the account status that billing gives them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.base.accounts.addresses import is_allowed
-from console.base.accounts.choices import Standing
+from console.base.accounts.choices import AccountStatus
 from console.base.accounts.errors import WouldLockOut
 from console.base.accounts.models import Membership, Organization, UserSession
 from console.base.accounts.models.organization import REASON_CHARS_MAX
-from console.base.accounts.signals import produce_suspension_changed, standing_changed
+from console.base.accounts.signals import account_status_changed, produce_suspension_changed
 from console.base.common.actor import GRANTS, Actor, ActorKind, Permission, Role, system_actor
 from console.base.common.audit import record_audit
 from console.base.common.errors import FieldError
@@ -61,13 +61,13 @@ def _refuse_lock_out(actor: Actor, changed: Mapping[str, Any]) -> None:
             raise WouldLockOut(errors=errors)
 
 
-def set_standing(*, organization_id: str, standing: Standing, reason: str) -> bool:
+def set_account_status(*, organization_id: str, status: AccountStatus, reason: str) -> bool:
     """Suspends an organisation or lets it go on; tells whether that changed anything."""
     with organization_scope(organization_id):
         changed = (
             Organization.objects.filter(pk=organization_id)
-            .exclude(standing=standing)
-            .update(standing=standing)
+            .exclude(account_status=status)
+            .update(account_status=status)
         )
         if changed:
             record_audit(
@@ -75,10 +75,10 @@ def set_standing(*, organization_id: str, standing: Standing, reason: str) -> bo
                 action="organization.set_standing",
                 target_type="organization",
                 target_id=organization_id,
-                detail={"standing": standing.value, "reason": reason},
+                detail={"standing": status.value, "reason": reason},
             )
-            standing_changed.send(
-                sender=Organization, organization_id=organization_id, standing=standing
+            account_status_changed.send(
+                sender=Organization, organization_id=organization_id, account_status=status
             )
     return bool(changed)
 

@@ -1,11 +1,11 @@
 """The value of a limit that holds, and requests for another one."""
 
-from console.base.limits.services.listing import LimitStanding, list_limits
+from console.base.limits.services.listing import LimitUse, list_limits
 from console.base.limits.services.requests import grant_limit, refuse_limit, request_limit
 from console.base.limits.services.values import check_room, limit_of, limits_of, require_room
 
 __all__ = [
-    "LimitStanding",
+    "LimitUse",
     "check_room",
     "grant_limit",
     "limit_of",

@@ -13,7 +13,7 @@ from console.base.limits.usage import has_cluster, used
 
 
 @dataclass(frozen=True, slots=True)
-class LimitStanding:
+class LimitUse:
     """A limit, the value that holds, and how much of it is used; None: not known."""
 
     definition: Limit
@@ -26,7 +26,7 @@ class LimitStanding:
         return self.definition.name
 
 
-def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitStanding]:
+def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitUse]:
     """Every limit by name; those of clusters for one of them, or as all of them have it.
 
     Raises `ValidationFailed` for a cluster that the organisation does not have.
@@ -41,7 +41,7 @@ def list_limits(*, organization_id: str, cluster_id: str = "") -> list[LimitStan
     for name, granted_for, value in rows.values_list("limit", "cluster_id", "value"):
         grants.setdefault(name, {})[granted_for] = value
     return [
-        LimitStanding(
+        LimitUse(
             definition=limit,
             limit=chosen(limit.name, grants.get(limit.name, {}), cluster_id),
             used=_used(limit, organization_id, cluster_id),

@@ -9,7 +9,7 @@ import { Listed } from "@/components/Listed";
 import { Note, NoteMore } from "@/components/Note";
 import { Section } from "@/components/Section";
 import { SidePanel } from "@/components/SidePanel";
-import { deletedTopicsQuery, orphanedTopicsQuery } from "@/features/topics/api/shelf";
+import { deletedTopicsQuery, orphanedTopicsQuery } from "@/features/topics/api/deletedTopics";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { DeletedTopicTable } from "@/features/topics/components/DeletedTopicTable";
 import { NewTopicForm } from "@/features/topics/components/NewTopicForm";

@@ -7,7 +7,7 @@ import {
   formatFigure,
   KINDS,
   parseFigure,
-  standingOf,
+  shownStateOf,
   writeFigure,
 } from "./figures";
 
@@ -66,10 +66,10 @@ test("an alert is said in one line", () => {
 });
 
 test("what is not known is not said to be well", () => {
-  expect(standingOf(alert({}))).toBe("ok");
-  expect(standingOf(alert({ value: null }))).toBe("unknown");
-  expect(standingOf(alert({ value: null, evaluated_at: null }))).toBe("new");
-  expect(standingOf(alert({ value: null, state: "firing" }))).toBe("firing");
+  expect(shownStateOf(alert({}))).toBe("ok");
+  expect(shownStateOf(alert({ value: null }))).toBe("unknown");
+  expect(shownStateOf(alert({ value: null, evaluated_at: null }))).toBe("new");
+  expect(shownStateOf(alert({ value: null, state: "firing" }))).toBe("firing");
 });
 
 test("a group is looked at by its name and by what looks at the worst", () => {

@@ -122,9 +122,9 @@ export function durations(present: number): { value: string; label: string }[] {
 }
 
 /** How an alert stands, as far as it is known. */
-export type Standing = "firing" | "ok" | "unknown" | "new";
+export type ShownState = "firing" | "ok" | "unknown" | "new";
 
-export function standingOf(alert: Pick<Alert, "state" | "value" | "evaluated_at">): Standing {
+export function shownStateOf(alert: Pick<Alert, "state" | "value" | "evaluated_at">): ShownState {
   if (alert.state === "firing") return "firing";
   if (alert.evaluated_at === null) return "new";
   return alert.value === null ? "unknown" : "ok";

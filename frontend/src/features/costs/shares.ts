@@ -30,5 +30,5 @@ function principalWords(
   principal: string | null,
   nameOf: Readonly<Record<string, string>>,
 ): string {
-  return principal ? (nameOf[principal] ?? principal) : "Nobody: stored, or standing there";
+  return principal ? (nameOf[principal] ?? principal) : "Nobody: what is stored or kept";
 }

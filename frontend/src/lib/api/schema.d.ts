@@ -2207,7 +2207,7 @@ export interface components {
             bootstrap_servers: string;
             endpoints: components["schemas"]["Endpoint"][];
             /** @description What `spec.schedules` want at this moment; null: it has none. */
-            schedule: components["schemas"]["Standing"] | null;
+            schedule: components["schemas"]["ScheduledState"] | null;
             status: components["schemas"]["Status"];
         };
         /** @description What a new cluster shall be. */
@@ -3653,6 +3653,16 @@ export interface components {
              */
             time_zone?: string;
         };
+        /** @description What schedules want. */
+        ScheduledState: {
+            /** @description It does not sleep, whoever is connected. */
+            awake: boolean;
+            /**
+             * Format: date-time
+             * @description Null: that does not change.
+             */
+            until: string | null;
+        };
         /** @enum {string} */
         ScopeEnum: "organization" | "cluster" | "address";
         /** @description A service account. */
@@ -3824,16 +3834,6 @@ export interface components {
         StaffOrganization: {
             id: string;
             name: string;
-        };
-        /** @description What schedules want. */
-        Standing: {
-            /** @description It does not sleep, whoever is connected. */
-            awake: boolean;
-            /**
-             * Format: date-time
-             * @description Null: that does not change.
-             */
-            until: string | null;
         };
         /** @enum {string} */
         StandingEnum: "active" | "suspended";

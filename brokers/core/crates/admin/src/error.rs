@@ -77,7 +77,7 @@ impl From<ClusterError> for AdminError {
             ClusterError::Record(error) => error.into(),
             ClusterError::TopicExists(_) => Self::Exists(text),
             ClusterError::UnknownTopic(_)
-            | ClusterError::UnknownShelvedTopic(_)
+            | ClusterError::UnknownHiddenTopic(_)
             | ClusterError::UnknownIncarnation(_) => Self::NotFound(text),
             ClusterError::InvalidTopicName(_)
             | ClusterError::TopicCollision { .. }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{AdminError, ClusterAdmin};
 use freshet_configs::TopicConfig;
 use freshet_metadata::schema::{
-    Configs, DeletedTopicRecord, IncarnationState, Key, SealedEnd, ShelvedTopicRecord, TopicRecord,
+    Configs, DeletedTopicRecord, HiddenTopicRecord, IncarnationState, Key, SealedEnd, TopicRecord,
     decode,
 };
 use freshet_wire::ids::TopicId;
@@ -58,8 +58,8 @@ pub struct TopicHistory {
 enum End {
     /// It exists.
     None,
-    /// It is put by.
-    Shelved,
+    /// It is hidden.
+    Hidden,
     /// It is gone for good.
     Deleted,
 }
@@ -68,7 +68,7 @@ impl TopicHistory {
     fn new(id: TopicId, topic: DeletedTopicRecord, end: End, config: &TopicConfig) -> Self {
         let deletes = config.cleanup.delete;
         let ended = topic.deletions.iter().map(|(from_ms, until_ms)| (*from_ms, Some(*until_ms)));
-        let open = (end == End::Shelved).then_some((topic.deleted_at_ms, None));
+        let open = (end == End::Hidden).then_some((topic.deleted_at_ms, None));
         Self {
             id: id.simple().to_string(),
             name: topic.name,
@@ -114,9 +114,9 @@ impl ClusterAdmin {
                     let record: TopicRecord = decode(&entry.key, &entry.value)?;
                     (record.id, DeletedTopicRecord::of(&record, 0), End::None)
                 }
-                Some(Key::ShelvedTopic(id)) => {
-                    let record: ShelvedTopicRecord = decode(&entry.key, &entry.value)?;
-                    (id, record.removed(), End::Shelved)
+                Some(Key::HiddenTopic(id)) => {
+                    let record: HiddenTopicRecord = decode(&entry.key, &entry.value)?;
+                    (id, record.removed(), End::Hidden)
                 }
                 Some(Key::DeletedTopic(id)) => {
                     (id, decode(&entry.key, &entry.value)?, End::Deleted)

@@ -20,17 +20,17 @@ use freshet_world::env::{Clock, Randomness};
 mod acls;
 pub mod calls;
 mod error;
+mod hidden_topics;
 mod history;
 mod quotas;
-mod shelf;
 mod topics;
 mod users;
 
 pub use acls::AclText;
 pub use error::AdminError;
+pub use hidden_topics::{DeletedTopicFacts, OrphanedTopicFacts};
 pub use history::{LaneFacts, TopicHistory};
 pub use quotas::{QuotaEntityText, QuotaFacts};
-pub use shelf::{DeletedTopicFacts, OrphanedTopicFacts};
 pub use topics::{ConfigFacts, PartitionFacts, TopicFacts, TopicWanted};
 pub use users::UserFacts;
 

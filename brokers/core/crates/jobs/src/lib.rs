@@ -193,7 +193,7 @@ pub fn run(own: BrokerJobs, of_cluster: ClusterJobs) -> BoxFuture<'static, ()> {
 }
 
 async fn run_all(own: BrokerJobs, of_cluster: ClusterJobs) {
-    let standing = own.context.sources.standing.clone();
+    let liveness = own.context.sources.liveness.clone();
     let work = async {
         let splitter = own.settle().await;
         tokio::select! {
@@ -204,7 +204,7 @@ async fn run_all(own: BrokerJobs, of_cluster: ClusterJobs) {
     };
     tokio::select! {
         biased;
-        _ = standing.ended() => {}
+        _ = liveness.ended() => {}
         () = work => {}
     }
 }

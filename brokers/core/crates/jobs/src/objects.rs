@@ -1,4 +1,4 @@
-//! Objects that are being made: their numbers, and that the sweeper spares them until a manifest
+//! Objects that are being made: their numbers, and that the sweeper keeps them until a manifest
 //! names them.
 
 use std::collections::BTreeSet;
@@ -56,8 +56,8 @@ impl Drop for NewObject {
 
 impl JobContext {
     /// Objects that may come to be named though no manifest names them yet.
-    pub(super) fn spared_objects(&self) -> BTreeSet<ObjectRef> {
-        if self.sources.rules.hold(Rule::SpareNewObjects) {
+    pub(super) fn unnamed_objects(&self) -> BTreeSet<ObjectRef> {
+        if self.sources.rules.hold(Rule::KeepNewObjects) {
             self.making.0.lock().unnamed.clone()
         } else {
             BTreeSet::new()

@@ -125,7 +125,7 @@ impl<'a> Rewriter<'a> {
             Edit { partition, change }
         });
         let outcome = self.context.edit(edits.collect()).await;
-        // Until here the sweeper spared it.
+        // Until here the sweeper kept it.
         drop(object);
         outcome
     }

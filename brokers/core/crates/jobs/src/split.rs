@@ -111,7 +111,7 @@ impl Splitter {
         }
         self.retire_split().await?;
         if !files.iter().any(RolledFile::filled_fast) {
-            self.context.lane.keep_few_spares().await?;
+            self.context.lane.keep_few_recycled().await?;
         }
         Ok(())
     }
@@ -267,7 +267,7 @@ struct Made<'a> {
     object_bytes: u64,
     writer: SegmentWriter,
     additions: BTreeMap<PartitionId, Addition>,
-    /// Put, and spared by the sweeper until they are named.
+    /// Put, and kept by the sweeper until they are named.
     objects: Vec<NewObject>,
 }
 
@@ -327,7 +327,7 @@ impl<'a> Made<'a> {
             Edit { partition, change }
         });
         let outcome = self.context.edit(edits.collect()).await;
-        // Until here the sweeper spared them.
+        // Until here the sweeper kept them.
         drop(self.objects);
         outcome
     }

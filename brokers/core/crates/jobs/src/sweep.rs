@@ -40,9 +40,9 @@ impl Sweeper {
             return Ok(());
         }
         // Before anything is looked at: what is done by then, manifests name.
-        let spared = context.spared_objects();
+        let kept = context.unnamed_objects();
         let mut found = survey(context, topics).await?;
-        found.named.extend(spared);
+        found.named.extend(kept);
         let mut unnamed = unnamed_objects(context, self.term, &found).await?;
         unnamed.extend(found.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    DeletedTopicRecord, IncarnationRecord, Key, PartitionRecord, ProduceSuspensionRecord,
-    QuotaEntity, QuotaRecord, QuotaValues, Record, SchemaError, ScramRecord, ShelvedTopicRecord,
-    Stored, TopicRecord, decode,
+    DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, Key, PartitionRecord,
+    ProduceSuspensionRecord, QuotaEntity, QuotaRecord, QuotaValues, Record, SchemaError,
+    ScramRecord, Stored, TopicRecord, decode,
 };
 use super::store::MetadataError;
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -105,11 +105,11 @@ impl Topics {
 
 /// A topic that is led and kept, and that clients do not see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShelvedTopic {
+pub struct HiddenTopic {
     /// The topic as it was.
     pub topic: Topic,
     /// Since when, ms.
-    pub shelved_at_ms: i64,
+    pub hidden_at_ms: i64,
     /// Until when it can be restored, ms; none where it was found on storage.
     pub restorable_until_ms: Option<i64>,
 }
@@ -133,8 +133,8 @@ pub struct Snapshot {
     pub incarnations: Arc<BTreeMap<Incarnation, Stored<IncarnationRecord>>>,
     /// All topics that exist.
     pub topics: Arc<Topics>,
-    /// Topics that are put by: led and kept, and not seen.
-    pub shelved: Arc<BTreeMap<TopicId, Arc<ShelvedTopic>>>,
+    /// Hidden topics: led and kept, and not seen.
+    pub hidden: Arc<BTreeMap<TopicId, Arc<HiddenTopic>>>,
     /// Topics that somebody deleted for good: their records may go.
     pub deleted_topics: Arc<BTreeMap<TopicId, DeletedTopicRecord>>,
     /// What was set for brokers.
@@ -150,17 +150,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A topic whose partitions are to be led: one that exists, or one that is put by.
+    /// A topic whose partitions are to be led: one that exists, or a hidden one.
     #[must_use]
     pub fn led_topic(&self, id: TopicId) -> Option<&Topic> {
         let exists = self.topics.by_id(id).map(|topic| &**topic);
-        exists.or_else(|| self.shelved.get(&id).map(|shelved| &shelved.topic))
+        exists.or_else(|| self.hidden.get(&id).map(|hidden| &hidden.topic))
     }
 
     /// All topics whose partitions are to be led.
     pub fn led_topics(&self) -> impl Iterator<Item = &Topic> {
         let exist = self.topics.iter().map(|topic| &**topic);
-        exist.chain(self.shelved.values().map(|shelved| &shelved.topic))
+        exist.chain(self.hidden.values().map(|hidden| &hidden.topic))
     }
 }
 
@@ -225,7 +225,7 @@ impl ViewChange {
         };
         for topic in old.led_topics().chain(new.led_topics()) {
             let id = &topic.record.id;
-            let same_place = old.shelved.get(id) == new.shelved.get(id)
+            let same_place = old.hidden.get(id) == new.hidden.get(id)
                 && old.topics.by_id(*id) == new.topics.by_id(*id);
             if same_place {
                 continue;
@@ -251,7 +251,7 @@ pub struct Builder {
     /// By name.
     topics: BTreeMap<String, Stored<TopicRecord>>,
     names: BTreeMap<TopicId, String>,
-    shelved: BTreeMap<TopicId, Stored<ShelvedTopicRecord>>,
+    hidden: BTreeMap<TopicId, Stored<HiddenTopicRecord>>,
     /// Also those of topics that do not exist yet, or no longer.
     partitions: BTreeMap<TopicId, BTreeMap<i32, Arc<Stored<PartitionRecord>>>>,
     /// By the hash in the key.
@@ -297,8 +297,8 @@ impl Builder {
                 let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
                 set(deleted, id, record.map(|stored| stored.record));
             }
-            Key::ShelvedTopic(id) => {
-                set(&mut self.shelved, id, stored(key, value, revision)?);
+            Key::HiddenTopic(id) => {
+                set(&mut self.hidden, id, stored(key, value, revision)?);
                 self.change.topics.insert(id);
             }
             Key::BrokerConfig(scope) => {
@@ -388,7 +388,7 @@ impl Builder {
                 if let Some(topic) = self.topic(*id)? {
                     topics.insert(Arc::new(topic));
                 }
-                self.shelve(*id)?;
+                self.hide(*id)?;
             }
             self.snapshot.topics = Arc::new(topics);
         }
@@ -401,18 +401,18 @@ impl Builder {
         self.with_partitions(record, *revision).map(Some)
     }
 
-    /// Brings one of the topics that are put by up to date.
-    fn shelve(&mut self, id: TopicId) -> Result<(), ViewError> {
-        let shelved = match self.shelved.get(&id) {
-            Some(Stored { record, revision }) => Some(Arc::new(ShelvedTopic {
+    /// Brings a hidden topic up to date.
+    fn hide(&mut self, id: TopicId) -> Result<(), ViewError> {
+        let hidden = match self.hidden.get(&id) {
+            Some(Stored { record, revision }) => Some(Arc::new(HiddenTopic {
                 topic: self.with_partitions(&record.topic, *revision)?,
-                shelved_at_ms: record.shelved_at_ms,
+                hidden_at_ms: record.hidden_at_ms,
                 restorable_until_ms: record.restorable_until_ms,
             })),
             None => None,
         };
-        if shelved.is_some() || self.snapshot.shelved.contains_key(&id) {
-            set(Arc::make_mut(&mut self.snapshot.shelved), id, shelved);
+        if hidden.is_some() || self.snapshot.hidden.contains_key(&id) {
+            set(Arc::make_mut(&mut self.snapshot.hidden), id, hidden);
         }
         Ok(())
     }

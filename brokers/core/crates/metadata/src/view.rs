@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::image::Builder;
 pub use super::image::{
-    Quotas, ScramUsers, ShelvedTopic, Snapshot, Topic, Topics, ViewChange, ViewError,
+    HiddenTopic, Quotas, ScramUsers, Snapshot, Topic, Topics, ViewChange, ViewError,
 };
 use super::store::{MetadataError, MetadataStore, Page, Watch};
 

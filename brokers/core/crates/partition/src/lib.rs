@@ -19,9 +19,9 @@ use freshet_storage::lane::ack::AckShare;
 use freshet_storage::lane::queue::{BatchOwner, DurableBatch, Lane, LaneBatch};
 use freshet_storage::lane::reader::LaneReader;
 use freshet_storage::lane::writer::FILE_BATCHES_MAX;
+use freshet_storage::liveness::Liveness;
 use freshet_storage::names::ManifestRef;
 use freshet_storage::rules::{Rule, Rules};
-use freshet_storage::standing::Standing;
 use freshet_storage::state::epochs::EpochTable;
 use freshet_storage::state::producers::{Producers, Verdict};
 use freshet_telemetry::{Metrics, TopicMetrics};
@@ -30,12 +30,12 @@ use freshet_wire::records::{StoredBatch, ValidatedBatch};
 
 pub mod load;
 pub mod read;
+pub mod read_faults;
 pub mod registry;
 mod stretch;
 pub mod timestamps;
-pub mod troubles;
 
-use troubles::Troubles;
+use read_faults::ReadFaults;
 
 /// What all partitions of an engine share.
 pub struct Sources {
@@ -50,11 +50,11 @@ pub struct Sources {
     /// Who reads these from front to back.
     pub followers: Followers,
     /// What could not be read.
-    pub troubles: Troubles,
+    pub read_faults: ReadFaults,
     /// Batches that are not in a segment yet.
     pub backlog: Backlog,
     /// Whether the instance may act.
-    pub standing: Standing,
+    pub liveness: Liveness,
     /// Which rules hold.
     pub rules: Rules,
     /// What is counted.
@@ -282,7 +282,7 @@ impl Partition {
             reached = progress.wait_for(|end| *end >= end_offset) => {
                 reached.map(|_| ()).map_err(|_| ResponseError::NotLeaderOrFollower)
             }
-            _ = self.sources.standing.ended() => Err(ResponseError::NotLeaderOrFollower),
+            _ = self.sources.liveness.ended() => Err(ResponseError::NotLeaderOrFollower),
         }
     }
 

@@ -163,7 +163,7 @@ impl Partition {
 
     fn storage_error(&self, what: String, is_damage: bool) -> ReadError {
         let (partition, topic) = (self.id(), self.topic());
-        self.sources.troubles.note(&what, is_damage, |passed_over| {
+        self.sources.read_faults.note(&what, is_damage, |passed_over| {
             tracing::error!(%partition, %topic, what, passed_over, "read failed");
         });
         ReadError::Storage(what)

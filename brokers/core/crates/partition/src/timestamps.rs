@@ -77,7 +77,7 @@ impl Partition {
                 let reaching = chunks.iter().filter(|chunk| chunk.max_timestamp >= timestamp);
                 Ok(reaching.map(|chunk| (chunk.base_offset, chunk.end_offset)).collect())
             }
-            // It has moved, or storage has a trouble that the read will tell of.
+            // It has moved, or storage has a fault that the read will tell of.
             Err(_) => Ok(vec![(run.base_offset, run.end_offset)]),
         }
     }

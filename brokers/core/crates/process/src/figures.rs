@@ -23,7 +23,7 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
         if let Some(usage) = process_usage() {
             gauges.process.set(&usage);
         }
-        let reason = engine.standing.reason();
+        let reason = engine.liveness.reason();
         let state = if reason.is_some() { BrokerState::ShuttingDown } else { BrokerState::Running };
         gauges.broker_state.set(state as i64);
         gauges.active_controllers.set(i64::from(reason.is_none()));

@@ -23,7 +23,7 @@ use freshet_etcd::location::open_store;
 use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::{MetadataError, MetadataStore};
 use freshet_s3::open_world;
-use freshet_storage::standing::Standing;
+use freshet_storage::liveness::Liveness;
 use freshet_telemetry::BrokerFigures;
 use freshet_wire::text::split_address;
 use freshet_world::env::usage::bound_allocator;
@@ -176,8 +176,8 @@ impl BrokerProcess {
     }
 
     /// Whether it may still act, for [`wait_ended`].
-    pub fn standing(&self) -> Standing {
-        self.engine.standing.clone()
+    pub fn liveness(&self) -> Liveness {
+        self.engine.liveness.clone()
     }
 
     /// Stops: everything is split and the lane is closed, then answers that are due are sent.
@@ -200,11 +200,11 @@ impl BrokerProcess {
 
     /// Drops everything without any clean stop, as a killed process does.
     pub fn kill(self) {
-        let standing = self.standing();
+        let liveness = self.liveness();
         let Self { runtime, .. } = self;
         runtime.shutdown_timeout(KILL_TIME);
         // Only for who waits for the end: nothing runs any more.
-        standing.stand_down("killed");
+        liveness.stand_down("killed");
     }
 }
 
@@ -212,10 +212,10 @@ impl BrokerProcess {
 ///
 /// # Errors
 /// [`ProcessError::System`] where the thread cannot wait.
-pub fn wait_ended(standing: &Standing, limit: Duration) -> Result<Option<String>, ProcessError> {
+pub fn wait_ended(liveness: &Liveness, limit: Duration) -> Result<Option<String>, ProcessError> {
     let waiting = Builder::new_current_thread().enable_time().build().map_err(system("a timer"))?;
     waiting.block_on(async {
-        let ended = tokio::time::timeout(limit, standing.ended()).await;
+        let ended = tokio::time::timeout(limit, liveness.ended()).await;
         Ok(ended.ok().map(|reason| reason.to_string()))
     })
 }
@@ -249,7 +249,7 @@ impl Started {
             engine.settings.metrics.add_store(counted);
         }
         create_users(&engine, settings).await?;
-        let server = Server::new(settings.server_limits(), engine.standing.clone());
+        let server = Server::new(settings.server_limits(), engine.liveness.clone());
         let metrics = Arc::clone(&engine.settings.metrics);
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
         let broker = Broker::new(Arc::clone(&engine), settings.handlers());

@@ -195,8 +195,8 @@ impl BrokerProcess {
     fn ended(&self, python: Python<'_>, timeout_s: f64) -> PyResult<Option<String>> {
         python.detach(|| {
             // The wait holds no lock: another thread stops the broker meanwhile.
-            let standing = self.with_running(Process::standing)?;
-            wait_ended(&standing, seconds(timeout_s)).map_err(raised)
+            let liveness = self.with_running(Process::liveness)?;
+            wait_ended(&liveness, seconds(timeout_s)).map_err(raised)
         })
     }
 

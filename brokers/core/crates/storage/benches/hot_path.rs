@@ -13,8 +13,8 @@ use freshet_storage::lane::index::InstallEntry;
 use freshet_storage::lane::queue::{BatchOwner, DurableBatch, LaneBatch};
 use freshet_storage::lane::token::OwnerToken;
 use freshet_storage::lane::writer::{CheckpointSource, LaneSettings, WriterParts, start};
+use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::Rules;
-use freshet_storage::standing::Standing;
 use freshet_telemetry::Metrics;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::protocol::produce::{
@@ -129,7 +129,7 @@ fn commits(criterion: &mut Criterion) {
             settings: LaneSettings::default(),
             checkpoints: Arc::new(NoManifests),
             rolled: Box::new(|_| {}),
-            standing: Standing::default(),
+            liveness: Liveness::default(),
             rules: Rules::full(),
             metrics: Metrics::new().lane,
         };

@@ -2,14 +2,14 @@
 //!
 //! [`lane`] is what was just written, [`cold`] what was split, [`cache`] blocks of both in memory,
 //! [`state`] what a partition remembers up to an offset. [`names`] and [`failures`] are what they
-//! share; [`rules`] and [`standing`] say whether they may act, and [`usage`] counts for the meter.
+//! share; [`rules`] and [`liveness`] say whether they may act, and [`usage`] counts for the meter.
 
 pub mod cache;
 pub mod cold;
 pub mod failures;
 pub mod lane;
+pub mod liveness;
 pub mod names;
 pub mod rules;
-pub mod standing;
 pub mod state;
 pub mod usage;

@@ -27,8 +27,8 @@ pub enum Rule {
     InstallBeforeUse,
     /// 6: a job changes the manifest that counts, not the one from which its work began.
     EditWhatCounts,
-    /// 6: the sweeper spares objects that are being made.
-    SpareNewObjects,
+    /// 6: the sweeper recycled objects that are being made.
+    KeepNewObjects,
     /// 6: readers forget a lane file before it is used again.
     ForgetBeforeReuse,
     /// 7: a metadata transaction compares that the incarnation is live.
@@ -55,7 +55,7 @@ impl Rule {
         Self::CheckBeforeDelete,
         Self::InstallBeforeUse,
         Self::EditWhatCounts,
-        Self::SpareNewObjects,
+        Self::KeepNewObjects,
         Self::ForgetBeforeReuse,
         Self::IncarnationIsLive,
         Self::FreshReads,

@@ -2,9 +2,9 @@ import type { ReactElement } from "react";
 import type { Tone } from "@/components/Note";
 import { StateMark } from "@/components/StateMark";
 import type { Alert } from "@/lib/api/types";
-import { type Standing, standingOf } from "../figures";
+import { type ShownState, shownStateOf } from "../figures";
 
-const MEANINGS: Record<Standing, { word: string; tone: Tone; title: string }> = {
+const MEANINGS: Record<ShownState, { word: string; tone: Tone; title: string }> = {
   firing: { word: "Firing", tone: "failed", title: "The figure is beyond its threshold." },
   ok: { word: "OK", tone: "running", title: "The figure is within its threshold." },
   unknown: { word: "Not known", tone: "quiet", title: "The last look could not tell the figure." },
@@ -13,7 +13,7 @@ const MEANINGS: Record<Standing, { word: string; tone: Tone; title: string }> = 
 
 /** How an alert stands as word, shape and colour. */
 export function AlertMark({ alert }: { alert: Alert }): ReactElement {
-  const { word, tone, title } = MEANINGS[standingOf(alert)];
+  const { word, tone, title } = MEANINGS[shownStateOf(alert)];
   return (
     <StateMark tone={tone} title={title}>
       {word}

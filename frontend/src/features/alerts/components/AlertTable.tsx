@@ -6,7 +6,7 @@ import { Moment } from "@/components/Moment";
 import { RemovableTable } from "@/components/RemovableTable";
 import type { Alert } from "@/lib/api/types";
 import { useRemoveAlert } from "../api/alerts";
-import { conditionWords, formatFigure, standingOf } from "../figures";
+import { conditionWords, formatFigure, shownStateOf } from "../figures";
 import { AlertMark } from "./AlertMark";
 
 interface Props {
@@ -82,7 +82,7 @@ function columnsOf(clusters: Props["clusters"]): Column<Alert>[] {
       id: "state",
       header: "State",
       width: 110,
-      sortBy: (alert) => `${String(RANKS[standingOf(alert)])} ${alert.name}`,
+      sortBy: (alert) => `${String(RANKS[shownStateOf(alert)])} ${alert.name}`,
       cell: (alert) => <AlertMark alert={alert} />,
     },
     { id: "name", header: "Name", sortBy: (alert) => alert.name, cell: (alert) => alert.name },

@@ -6,7 +6,7 @@ import { RemovableTable } from "@/components/RemovableTable";
 import { SidePanel } from "@/components/SidePanel";
 import type { DeletedTopic } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
-import { usePurgeTopic, useUndeleteTopic } from "../api/shelf";
+import { usePurgeTopic, useUndeleteTopic } from "../api/deletedTopics";
 import { ReturnForm } from "./ReturnForm";
 
 interface Props {

@@ -6,7 +6,7 @@ import { Moment } from "@/components/Moment";
 import { SidePanel } from "@/components/SidePanel";
 import type { OrphanedTopic } from "@/lib/api/types";
 import { formatCount } from "@/lib/format/bytes";
-import { useAttachTopic } from "../api/shelf";
+import { useAttachTopic } from "../api/deletedTopics";
 import { ReturnForm } from "./ReturnForm";
 
 interface Props {

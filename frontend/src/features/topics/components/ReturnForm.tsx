@@ -5,7 +5,7 @@ import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactElement, ReactNode } from "react";
 import { MutationForm } from "@/components/MutationForm";
 import type { Topic } from "@/lib/api/types";
-import type { Return } from "../api/shelf";
+import type { Return } from "../api/deletedTopics";
 import { topicNameComplaint } from "../configs";
 
 interface Props {

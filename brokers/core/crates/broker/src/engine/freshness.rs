@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use freshet_storage::lane::token::OwnerToken;
+use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::{Rule, Rules};
-use freshet_storage::standing::Standing;
 
 /// How often an idle broker looks whether it was superseded.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -20,19 +20,19 @@ pub struct Freshness {
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
     work: Notify,
     rules: Rules,
-    standing: Standing,
+    liveness: Liveness,
     /// Nobody fences a closed lane, so its token says nothing any more.
     closed: AtomicBool,
 }
 
 impl Freshness {
     /// Checks nothing until [`Freshness::run`] runs.
-    pub fn new(rules: Rules, standing: Standing) -> Self {
+    pub fn new(rules: Rules, liveness: Liveness) -> Self {
         Self {
             waiting: Mutex::default(),
             work: Notify::new(),
             rules,
-            standing,
+            liveness,
             closed: AtomicBool::new(false),
         }
     }
@@ -53,7 +53,7 @@ impl Freshness {
             biased;
             checked = checked => checked.map_err(|_| stale),
             // Nobody checks any more.
-            _ = self.standing.ended() => Err(stale),
+            _ = self.liveness.ended() => Err(stale),
         }
     }
 
@@ -66,12 +66,12 @@ impl Freshness {
     /// Checks for whoever waits, until the token is lost. An idle broker looks once in a while too,
     /// so that one that was superseded while nobody wrote does not go on serving old reads.
     pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>) {
-        while !self.standing.is_down() {
+        while !self.liveness.is_down() {
             // Either way the token is checked now.
             let _ = tokio::time::timeout(CHECK_EVERY, self.work.notified()).await;
             let waiting = std::mem::take(&mut *self.waiting.lock());
             if let Err(error) = token.check().await {
-                self.standing.stand_down(&error.to_string());
+                self.liveness.stand_down(&error.to_string());
                 return;
             }
             if self.closed.load(Ordering::SeqCst) {

@@ -151,7 +151,7 @@ pub fn forget_deleted(
     }
 }
 
-/// A topic that is gone, or whose name another one has taken while it is put by.
+/// A topic that is gone, or whose name another one has taken while it is hidden.
 type StaleKey = (TopicId, bool);
 
 /// What was committed for which name until when is of no use any more.
@@ -162,12 +162,12 @@ type Stale = BTreeMap<StaleKey, (String, i64)>;
 fn stale(snapshot: &Snapshot) -> Stale {
     let gone = snapshot.deleted_topics.iter();
     let gone = gone.map(|(id, mark)| ((*id, true), (mark.name.clone(), mark.deleted_at_ms)));
-    let shelved = snapshot.shelved.iter().filter_map(|(id, shelved)| {
-        let name = &shelved.topic.record.name;
+    let hidden = snapshot.hidden.iter().filter_map(|(id, hidden)| {
+        let name = &hidden.topic.record.name;
         snapshot.topics.by_name(name)?;
-        Some(((*id, false), (name.clone(), shelved.shelved_at_ms)))
+        Some(((*id, false), (name.clone(), hidden.hidden_at_ms)))
     });
-    gone.chain(shelved).collect()
+    gone.chain(hidden).collect()
 }
 
 async fn forget(

@@ -22,8 +22,8 @@ use freshet_storage::cold::ColdError;
 use freshet_storage::lane::LaneError;
 use freshet_storage::lane::queue::Lane;
 use freshet_storage::lane::writer::LaneSettings;
+use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::Rules;
-use freshet_storage::standing::Standing;
 use freshet_storage::usage::EgressMeter;
 use freshet_telemetry::Metrics;
 use freshet_wire::ids::{Incarnation, TopicId};
@@ -31,10 +31,10 @@ use freshet_world::env::Environment;
 
 pub mod configs;
 pub mod descriptors;
-pub mod estate;
 pub mod freshness;
 pub mod groups;
-pub mod shelf;
+pub mod hidden_topics;
+pub mod opening;
 mod start;
 pub mod takeover;
 mod topic_jobs;
@@ -150,7 +150,7 @@ pub struct Engine {
     /// The way into the log.
     pub lane: Arc<Lane>,
     /// Whether the instance may act.
-    pub standing: Standing,
+    pub liveness: Liveness,
     /// Consumer groups.
     pub groups: Arc<GroupCoordinator>,
     /// What was handed to whom.
@@ -193,7 +193,7 @@ impl Engine {
             biased;
             // The keeper ends with the engine only.
             _ = opened.wait_for(open) => {}
-            _ = self.standing.ended() => {}
+            _ = self.liveness.ended() => {}
         }
     }
 
@@ -211,7 +211,7 @@ impl Engine {
             Ok(Ok(())) => self.fresh().await,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "records are not deleted");
-                let down = self.standing.is_down();
+                let down = self.liveness.is_down();
                 Err(if down { ended } else { ResponseError::KafkaStorageError })
             }
             Err(_) => Err(ended),
@@ -228,7 +228,7 @@ impl Engine {
             Ok(Err(error)) => tracing::warn!(%error, "not stopped cleanly"),
             Err(_) => tracing::warn!("not stopped cleanly: storage is too slow"),
         }
-        self.standing.stop();
+        self.liveness.stop();
     }
 
     async fn stop_cleanly(&self) -> Result<(), StartError> {

@@ -10,12 +10,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
 use super::descriptors::Descriptors;
-use super::estate::Heir;
 use super::freshness::Freshness;
+use super::opening::PartitionOpener;
 use super::takeover::{Claim, Claimant};
 use super::topic_jobs::TopicJobs;
 use super::topics::{TopicKeeper, ViewedTopics};
-use super::{Engine, EngineSettings, StartError, groups, shelf};
+use super::{Engine, EngineSettings, StartError, groups, hidden_topics};
 use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
 use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
@@ -23,8 +23,8 @@ use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Term};
 use freshet_metadata::schema::ClusterRecord;
 use freshet_metadata::store::{MetadataStore, ScopedStore};
 use freshet_metadata::view::{Follower, MetadataView};
+use freshet_partition::read_faults::ReadFaults;
 use freshet_partition::registry::Partitions;
-use freshet_partition::troubles::Troubles;
 use freshet_partition::{Backlog, Sources};
 use freshet_storage::cache::HotCache;
 use freshet_storage::cache::ahead::Followers;
@@ -34,7 +34,7 @@ use freshet_storage::lane::queue::Lane;
 use freshet_storage::lane::reader::LaneReader;
 use freshet_storage::lane::writer::WriterParts;
 use freshet_storage::lane::{LaneError, LanePaths};
-use freshet_storage::standing::Standing;
+use freshet_storage::liveness::Liveness;
 use freshet_storage::usage::EgressMeter;
 use freshet_world::env::Environment;
 use freshet_world::env::store::ObjectStore;
@@ -72,20 +72,20 @@ impl Engine {
         let forget = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
         taken.partitions.all().into_iter().for_each(&load_groups);
         let egress = Arc::new(EgressMeter::default());
-        let freshness = Arc::new(Freshness::new(settings.rules, taken.standing.clone()));
+        let freshness = Arc::new(Freshness::new(settings.rules, taken.liveness.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
         let (own_jobs, cluster_jobs) = taken.jobs(&settings, context, &keeper, term, messages);
         let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
         // They compute for long at a time: clients are answered meanwhile.
-        let run_jobs = watched(taken.standing.clone(), run_jobs).boxed();
+        let run_jobs = watched(taken.liveness.clone(), run_jobs).boxed();
         let jobs_task = environment.disk.set_aside(run_jobs).map_err(LaneError::from)?;
         let descriptors = taken.descriptors(&settings);
-        let standing = taken.standing.clone();
+        let liveness = taken.liveness.clone();
         let topic_jobs = taken.topic_jobs(term, &environment, &settings);
-        let spawn = |task| spawn(standing.clone(), task);
+        let spawn = |task| spawn(liveness.clone(), task);
         let tasks = vec![
             writer,
-            spawn(follow(taken.follower, standing.clone()).boxed()),
+            spawn(follow(taken.follower, liveness.clone()).boxed()),
             spawn(keeper.run(load_groups).boxed()),
             jobs_task,
             spawn(egress.clone().run(Arc::clone(&lane), Arc::clone(&environment.clock)).boxed()),
@@ -108,7 +108,7 @@ impl Engine {
             partitions: taken.partitions,
             sources: taken.sources,
             lane,
-            standing,
+            liveness,
             groups,
             egress,
             fence: taken.claim.fence,
@@ -133,7 +133,7 @@ struct TakenOver {
     sources: Arc<Sources>,
     partitions: Arc<Partitions>,
     dead_lanes: Vec<DeadLane>,
-    standing: Standing,
+    liveness: Liveness,
 }
 
 impl TakenOver {
@@ -159,15 +159,15 @@ impl TakenOver {
             rules: settings.rules,
         };
         let claim = claimant.claim().await?;
-        let estate = claimant.survey(&claim).await?;
+        let earlier = claimant.survey(&claim).await?;
         let (mut view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
-        let standing = Standing::default();
+        let liveness = Liveness::default();
         let objects = Arc::clone(&environment.bucket);
-        let adoption = shelf::Adoption {
+        let adoption = hidden_topics::Adoption {
             metadata: &metadata,
             claim: &claim,
             term: Term::of_only_broker(claim.fence),
-            estate: &estate,
+            earlier: &earlier,
             store: objects.as_ref(),
             cluster: &settings.cluster,
             now_ms: environment.clock.now_ms(),
@@ -175,18 +175,18 @@ impl TakenOver {
         if adoption.adopt(&view.snapshot()).await? {
             (view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
         }
-        let sources = Arc::new(sources(environment, settings, &objects, &standing));
+        let sources = Arc::new(sources(environment, settings, &objects, &liveness));
         let partitions = Arc::new(Partitions::default());
-        let dead_lanes = estate.lanes.clone();
-        let heir = Heir {
+        let dead_lanes = earlier.lanes.clone();
+        let opener = PartitionOpener {
             metadata: &metadata,
             view: &view,
             store: &objects,
             cluster: &settings.cluster,
             sources: &sources,
         };
-        heir.open_all(&claim, estate, &partitions).await?;
-        claimant.register_strangers(&claim).await?;
+        opener.open_all(&claim, earlier, &partitions).await?;
+        claimant.register_unknown_lanes(&claim).await?;
         // With what was just written: a client that were told of the leaders before would hold on
         // to their epochs.
         let (view, follower) = MetadataView::open(scoped).await?;
@@ -200,7 +200,7 @@ impl TakenOver {
             sources,
             partitions,
             dead_lanes,
-            standing,
+            liveness,
         })
     }
 
@@ -223,7 +223,7 @@ impl TakenOver {
                 // Nobody splits any more where the receiver is gone: the instance has ended.
                 let _ = jobs.send(JobMessage::Rolled(file));
             }),
-            standing: self.standing.clone(),
+            liveness: self.liveness.clone(),
             rules: settings.rules,
             metrics: settings.metrics.lane.clone(),
         };
@@ -322,7 +322,7 @@ fn sources(
     environment: &Environment,
     settings: &EngineSettings,
     objects: &Arc<dyn ObjectStore>,
-    standing: &Standing,
+    liveness: &Liveness,
 ) -> Sources {
     let counted = settings.metrics.blocks.clone();
     let blocks = Arc::new(BlockCache::new(settings.reads, counted.clone()));
@@ -334,28 +334,28 @@ fn sources(
         lanes: LaneReader::new(Arc::clone(&environment.disk), cluster, Arc::clone(&blocks)),
         cold: ColdReader::new(Arc::clone(objects), cluster, Arc::clone(&blocks)),
         followers: Followers::new(settings.reads.ahead_bytes_max, windows_total),
-        troubles: Troubles::new(counted),
+        read_faults: ReadFaults::new(counted),
         blocks,
         backlog: Backlog::default(),
-        standing: standing.clone(),
+        liveness: liveness.clone(),
         rules: settings.rules,
         metrics: Arc::clone(&settings.metrics),
     }
 }
 
 /// Keeps the view current; an instance whose view ended knows nothing any more.
-async fn follow(follower: Follower, standing: Standing) {
+async fn follow(follower: Follower, liveness: Liveness) {
     let error = follower.run().await;
-    standing.stand_down(&format!("the view of the metadata ended: {error}"));
+    liveness.stand_down(&format!("the view of the metadata ended: {error}"));
 }
 
 /// A task whose panic ends the instance: the rest would only seem to live.
-async fn watched(standing: Standing, task: BoxFuture<'static, ()>) {
+async fn watched(liveness: Liveness, task: BoxFuture<'static, ()>) {
     if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-        standing.stand_down("a task of the engine panicked");
+        liveness.stand_down("a task of the engine panicked");
     }
 }
 
-fn spawn(standing: Standing, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(watched(standing, task)))
+fn spawn(liveness: Liveness, task: BoxFuture<'static, ()>) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(watched(liveness, task)))
 }

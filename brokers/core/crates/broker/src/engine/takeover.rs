@@ -86,7 +86,7 @@ impl Claim {
 
 /// What earlier lanes hold.
 #[derive(Default)]
-pub struct Estate {
+pub struct EarlierLanes {
     /// The newest manifest of each partition that counts.
     pub manifests: BTreeMap<PartitionId, ManifestRef>,
     /// Batches by partition, in the order of lanes.
@@ -182,14 +182,17 @@ impl Claimant<'_> {
     ///
     /// # Errors
     /// What the metadata store says.
-    pub async fn register_strangers(&self, claim: &Claim) -> Result<(), StartError> {
-        for stranger in &claim.unknown_lanes {
-            match self.metadata.register_incarnation(*stranger, self.slot, "found on storage").await
+    pub async fn register_unknown_lanes(&self, claim: &Claim) -> Result<(), StartError> {
+        for incarnation in &claim.unknown_lanes {
+            match self
+                .metadata
+                .register_incarnation(*incarnation, self.slot, "found on storage")
+                .await
             {
                 Ok(_) | Err(ClusterError::IncarnationTaken(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.record_end(claim.fence, *stranger, claim.lanes[stranger]).await?;
+            self.record_end(claim.fence, *incarnation, claim.lanes[incarnation]).await?;
         }
         Ok(())
     }
@@ -232,12 +235,12 @@ impl Claimant<'_> {
     ///
     /// # Errors
     /// Damage, also at another look, or what the disk says.
-    pub async fn survey(&self, claim: &Claim) -> Result<Estate, StartError> {
+    pub async fn survey(&self, claim: &Claim) -> Result<EarlierLanes, StartError> {
         Ok(look_again(|| self.survey_once(claim)).await?)
     }
 
-    async fn survey_once(&self, claim: &Claim) -> Result<Estate, LaneError> {
-        let mut estate = Estate::default();
+    async fn survey_once(&self, claim: &Claim) -> Result<EarlierLanes, LaneError> {
+        let mut earlier = EarlierLanes::default();
         let disk = self.environment.disk.as_ref();
         let newest = claim.lanes.iter().rev().find(|(_, end)| end.sequence > 0);
         let lanes: Vec<_> = claim.lanes.iter().map(|(lane, end)| (*lane, *end)).collect();
@@ -259,16 +262,16 @@ impl Claimant<'_> {
             if files.is_empty() {
                 continue;
             }
-            let mut visit = |block: ReplayedBlock| estate.take(incarnation, &block);
+            let mut visit = |block: ReplayedBlock| earlier.take(incarnation, &block);
             replay(disk, &paths, incarnation, end, self.rules, &mut visit).await?;
-            estate.read_headers(disk, &paths).await?;
-            estate.lanes.push(DeadLane { incarnation, end });
+            earlier.read_headers(disk, &paths).await?;
+            earlier.lanes.push(DeadLane { incarnation, end });
         }
-        Ok(estate)
+        Ok(earlier)
     }
 }
 
-impl Estate {
+impl EarlierLanes {
     fn take(
         &mut self,
         incarnation: Incarnation,

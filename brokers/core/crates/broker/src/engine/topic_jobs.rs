@@ -46,9 +46,8 @@ impl TopicJobs {
         let guard = self.guard();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let (shelved, now_ms) =
-                (Arc::clone(&self.view.snapshot().shelved), self.clock.now_ms());
-            for (id, topic) in shelved.iter() {
+            let (hidden, now_ms) = (Arc::clone(&self.view.snapshot().hidden), self.clock.now_ms());
+            for (id, topic) in hidden.iter() {
                 if topic.restorable_until_ms.is_none_or(|until_ms| until_ms > now_ms) {
                     continue;
                 }
@@ -57,7 +56,7 @@ impl TopicJobs {
                         tracing::info!(topic = purged.record.topic.name, "gave up a topic");
                     }
                     // Restored, or given up by somebody else, this moment.
-                    Err(ClusterError::UnknownShelvedTopic(_)) => {}
+                    Err(ClusterError::UnknownHiddenTopic(_)) => {}
                     Err(error) => tracing::warn!(%id, %error, "a topic is given up later"),
                 }
             }

@@ -9,7 +9,7 @@ use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicR
 use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse, TopicName};
 
 use super::errors::ApiError;
-use super::topics::{check_assignment, patience};
+use super::topics::{check_assignment, time_limit};
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_metadata::cluster::PARTITIONS_PER_TOPIC_MAX;
@@ -19,7 +19,7 @@ pub async fn handle(
     context: &RequestContext,
     request: CreatePartitionsRequest,
 ) -> CreatePartitionsResponse {
-    let patience = patience(request.timeout_ms);
+    let time_limit = time_limit(request.timeout_ms);
     let mut topics: BTreeMap<TopicName, Vec<CreatePartitionsTopic>> = BTreeMap::new();
     for topic in request.topics {
         topics.entry(topic.name.clone()).or_default().push(topic);
@@ -27,7 +27,7 @@ pub async fn handle(
     let mut results = Vec::with_capacity(topics.len());
     for (name, wanted) in topics {
         let outcome = match wanted.as_slice() {
-            [wanted] => extend(context, wanted, request.validate_only, patience).await,
+            [wanted] => extend(context, wanted, request.validate_only, time_limit).await,
             _ => Err(ApiError::new(ResponseError::InvalidRequest, "Duplicate topic name.")),
         };
         let result = CreatePartitionsTopicResult::default().with_name(name);
@@ -45,7 +45,7 @@ async fn extend(
     context: &RequestContext,
     wanted: &CreatePartitionsTopic,
     validate_only: bool,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<(), ApiError> {
     let name = wanted.name.as_str();
     if !context.may_topic(Operation::Alter, name) {
@@ -67,7 +67,7 @@ async fn extend(
     let extended =
         metadata.create_partitions(broker.engine.fence(), name, wanted.count, leader).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;
-    broker.await_topic(&stored, patience).await
+    broker.await_topic(&stored, time_limit).await
 }
 
 fn check(

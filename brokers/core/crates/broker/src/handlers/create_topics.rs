@@ -12,7 +12,7 @@ use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicN
 use kafka_protocol::protocol::StrBytes;
 
 use super::errors::ApiError;
-use super::topics::{check_assignment, patience};
+use super::topics::{check_assignment, time_limit};
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::{describe_topic, replace_topic};
@@ -28,7 +28,7 @@ pub async fn handle(
     context: &RequestContext,
     request: CreateTopicsRequest,
 ) -> CreateTopicsResponse {
-    let patience = patience(request.timeout_ms);
+    let time_limit = time_limit(request.timeout_ms);
     let mut counts: BTreeMap<TopicName, usize> = BTreeMap::new();
     for topic in &request.topics {
         *counts.entry(topic.name.clone()).or_default() += 1;
@@ -45,7 +45,7 @@ pub async fn handle(
         let made = if repeated {
             Err(ApiError::new(ResponseError::InvalidRequest, "Duplicate topic name."))
         } else if may_create {
-            create(context, &topic, request.validate_only, patience).await
+            create(context, &topic, request.validate_only, time_limit).await
         } else {
             Err(ApiError::new(ResponseError::TopicAuthorizationFailed, "Authorization failed."))
         };
@@ -58,7 +58,7 @@ async fn create(
     context: &RequestContext,
     topic: &CreatableTopic,
     validate_only: bool,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<(TopicId, NewTopic), ApiError> {
     let broker = context.broker();
     let new = new_topic(context, topic)?;
@@ -70,7 +70,7 @@ async fn create(
     }
     let made = metadata.create_topic(broker.engine.fence(), &new).await;
     let stored = made.map_err(|error| broker.metadata_error(&error))?;
-    broker.await_topic(&stored, patience).await?;
+    broker.await_topic(&stored, time_limit).await?;
     Ok((stored.record.id, new))
 }
 

@@ -10,7 +10,7 @@ use kafka_protocol::messages::delete_records_response::{
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse, TopicName};
 use tokio::time::timeout;
 
-use super::topics::patience;
+use super::topics::time_limit;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_jobs::deletion::DeleteBefore;
@@ -33,7 +33,7 @@ pub async fn handle(
     context: &RequestContext,
     request: DeleteRecordsRequest,
 ) -> DeleteRecordsResponse {
-    let patience = patience(request.timeout_ms);
+    let time_limit = time_limit(request.timeout_ms);
     let mut wanted = find_all(context, &request);
     let deletions = wanted.iter().filter_map(|wanted| {
         let (partition, offset) = wanted.outcome.as_ref().ok()?;
@@ -43,7 +43,7 @@ pub async fn handle(
     if !deletions.is_empty() {
         let deleted = context.broker().engine.delete_records(deletions);
         let deleted =
-            timeout(patience, deleted).await.unwrap_or(Err(ResponseError::RequestTimedOut));
+            timeout(time_limit, deleted).await.unwrap_or(Err(ResponseError::RequestTimedOut));
         match deleted {
             Ok(()) => note(context, &wanted).await,
             Err(error) => {

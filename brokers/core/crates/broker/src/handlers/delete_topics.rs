@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::errors::ApiError;
-use super::topics::{is_internal, patience};
+use super::topics::{is_internal, time_limit};
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 
@@ -22,7 +22,7 @@ pub async fn handle(
     context: &RequestContext,
     request: DeleteTopicsRequest,
 ) -> DeleteTopicsResponse {
-    let patience = patience(request.timeout_ms);
+    let time_limit = time_limit(request.timeout_ms);
     let by_name = request.topic_names.into_iter();
     let by_name = by_name.map(|name| DeleteTopicState::default().with_name(Some(name)));
     let mut seen = BTreeSet::new();
@@ -32,7 +32,7 @@ pub async fn handle(
         if !seen.insert(key) {
             continue;
         }
-        responses.push(one(context, topic, patience).await);
+        responses.push(one(context, topic, time_limit).await);
     }
     DeleteTopicsResponse::default().with_responses(responses)
 }
@@ -40,11 +40,11 @@ pub async fn handle(
 async fn one(
     context: &RequestContext,
     wanted: DeleteTopicState,
-    patience: Duration,
+    time_limit: Duration,
 ) -> DeletableTopicResult {
     let (name, id, outcome) = match find(context, &wanted) {
         Ok((name, id)) => {
-            let outcome = match timeout(patience, delete(context, &name, id)).await {
+            let outcome = match timeout(time_limit, delete(context, &name, id)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(ResponseError::RequestTimedOut.into()),
             };

@@ -64,7 +64,7 @@ impl Broker {
             ClusterError::InvalidUser => ResponseError::UnacceptableCredential,
             ClusterError::TooLarge { .. } => ResponseError::PolicyViolation,
             ClusterError::Fenced(_) => {
-                self.engine.standing.stand_down(&error.to_string());
+                self.engine.liveness.stand_down(&error.to_string());
                 ResponseError::NotController
             }
             // Clients try these again.

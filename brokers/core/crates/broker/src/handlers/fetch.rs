@@ -226,7 +226,7 @@ impl WantedPartition {
 
 impl Fetch<'_> {
     async fn gather(&mut self, bytes_min: usize, deadline: Instant) {
-        let standing = self.context.broker().engine.standing.clone();
+        let liveness = self.context.broker().engine.liveness.clone();
         if self.request.replica_id >= 0 {
             // There are no replicas, and nobody is allowed to be one.
             return self.fail_all(ResponseError::TopicAuthorizationFailed);
@@ -250,7 +250,7 @@ impl Fetch<'_> {
             }
             tokio::select! {
                 biased;
-                _ = standing.ended() => {
+                _ = liveness.ended() => {
                     return self.fail_all(ResponseError::NotLeaderOrFollower);
                 }
                 Some(come) = all_coming.next() => self.take(come),
@@ -360,8 +360,8 @@ impl Fetch<'_> {
         error: ResponseError,
     ) -> FetchPartitionResponse {
         self.has_failed = true;
-        let standing = &self.context.broker().engine.standing;
-        let error = if standing.is_down() { ResponseError::NotLeaderOrFollower } else { error };
+        let liveness = &self.context.broker().engine.liveness;
+        let error = if liveness.is_down() { ResponseError::NotLeaderOrFollower } else { error };
         failed(request.index, error, self.leader_for(error, partition))
     }
 

@@ -84,7 +84,7 @@ async fn fetch(
     // What was committed for a topic that can be restored is nothing while it is gone.
     let is_gone = |name: &str| {
         snapshot.topics.by_name(name).is_none()
-            && snapshot.shelved.values().any(|shelved| shelved.topic.record.name == name)
+            && snapshot.hidden.values().any(|hidden| hidden.topic.record.name == name)
     };
     let mut found: Vec<Topic> = fetched
         .into_iter()

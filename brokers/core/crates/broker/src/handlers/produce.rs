@@ -9,13 +9,13 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout_at};
 
-use super::topics::{NotServed, open_to_clients, patience};
+use super::topics::{NotServed, open_to_clients, time_limit};
 use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
 use freshet_partition::Partition;
 use freshet_storage::lane::ack::Acks;
-use freshet_storage::standing::Standing;
+use freshet_storage::liveness::Liveness;
 use freshet_wire::budget::RequestMemory;
 use freshet_wire::protocol::produce::{
     ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse, ProduceTopic,
@@ -39,8 +39,8 @@ pub struct StagedProduce {
     topics: Vec<StagedTopic>,
     /// Of every batch that was staged.
     acks: Acks,
-    standing: Standing,
-    patience: Duration,
+    liveness: Liveness,
+    time_limit: Duration,
     throttle_time_ms: i32,
 }
 
@@ -63,14 +63,14 @@ struct Answer {
 
 /// Stages what may be appended. Does not wait.
 pub fn stage(context: &RequestContext, request: ProduceRequest, frame: Frame) -> StagedProduce {
-    let patience = patience(request.timeout_ms);
+    let time_limit = time_limit(request.timeout_ms);
     let refusal = refuse_all(context, &request);
     let Frame { bytes: frame_bytes, memory } = frame;
     let mut stager = Stager { context, frame_bytes, refusal, acks: Acks::new(memory) };
     let topics = request.topics.into_iter().map(|topic| stager.topic(topic)).collect();
     let throttle_time_ms = context.charge_produce(frame_bytes);
-    let standing = context.broker().engine.standing.clone();
-    StagedProduce { topics, acks: stager.acks, standing, patience, throttle_time_ms }
+    let liveness = context.broker().engine.liveness.clone();
+    StagedProduce { topics, acks: stager.acks, liveness, time_limit, throttle_time_ms }
 }
 
 /// Why a topic's records are refused.
@@ -234,15 +234,15 @@ impl StagedProduce {
         self.throttle_time_ms = self.throttle_time_ms.max(throttle_time_ms);
     }
 
-    /// Waits until what was staged is durable, or the client's patience or the instance ends. Gives
+    /// Waits until what was staged is durable, or the client's time_limit or the instance ends. Gives
     /// the answer, and since when it could be given.
     pub async fn acknowledge(mut self) -> (ProduceResponse, Option<Instant>) {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.time_limit;
         tokio::select! {
             biased;
             // What became of each batch is asked below.
             _ = timeout_at(deadline, self.acks.settled()) => {}
-            _ = self.standing.ended() => {}
+            _ = self.liveness.ended() => {}
         }
         let settled_at = self.acks.settled_at();
         let mut topics = Vec::with_capacity(self.topics.len());

@@ -24,13 +24,13 @@ use freshet_wire::protocol::leader::CurrentLeader;
 const OPEN_TIME: Duration = Duration::from_secs(10);
 
 /// How long a client that names no time is waited for.
-const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
+const TIME_LIMIT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// A request's `timeout_ms`. Some clients send nothing meaningful; none wants an error for it.
-pub(super) fn patience(timeout_ms: i32) -> Duration {
+pub(super) fn time_limit(timeout_ms: i32) -> Duration {
     match u64::try_from(timeout_ms) {
         Ok(ms @ 1..) => Duration::from_millis(ms),
-        _ => PATIENCE_DEFAULT,
+        _ => TIME_LIMIT_DEFAULT,
     }
 }
 
@@ -50,7 +50,7 @@ impl Broker {
     /// The partition of a topic, if it is served here.
     pub(super) fn partition(&self, topic: &Topic, index: i32) -> Result<Arc<Partition>, NotServed> {
         let stored = topic.partition(index).ok_or(ResponseError::UnknownTopicOrPartition)?;
-        if self.engine.standing.is_down() {
+        if self.engine.liveness.is_down() {
             return Err(ResponseError::NotLeaderOrFollower.into());
         }
         let id = PartitionId::new(topic.record.id, index);
@@ -110,8 +110,8 @@ impl Broker {
     /// Forgets what was committed for earlier topics of this name, which can still be restored.
     pub(super) async fn forget_earlier(&self, name: &str) {
         let snapshot = self.engine.view.snapshot();
-        let earlier = snapshot.shelved.values().filter(|shelved| shelved.topic.record.name == name);
-        let Some(until_ms) = earlier.map(|shelved| shelved.shelved_at_ms).max() else { return };
+        let earlier = snapshot.hidden.values().filter(|hidden| hidden.topic.record.name == name);
+        let Some(until_ms) = earlier.map(|hidden| hidden.hidden_at_ms).max() else { return };
         let stale = DeletedTopics::from([(name.to_owned(), until_ms)]);
         if let Err(error) = self.engine.groups.forget_deleted(None, stale).await {
             tracing::warn!(topic = name, ?error, "committed offsets of an earlier topic stay");
@@ -122,7 +122,7 @@ impl Broker {
     pub(super) async fn await_topic(
         &self,
         stored: &Stored<TopicRecord>,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Result<(), ApiError> {
         let in_effect = async {
             self.await_revision(stored.revision).await?;
@@ -130,7 +130,7 @@ impl Broker {
             self.forget_earlier(&stored.record.name).await;
             Ok(())
         };
-        timeout(patience, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
+        timeout(time_limit, in_effect).await.unwrap_or(Err(ResponseError::RequestTimedOut.into()))
     }
 
     /// Waits until the view shows a change.

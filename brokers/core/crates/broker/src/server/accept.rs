@@ -89,8 +89,8 @@ impl Server {
             let mut place = server.place()?;
             let (server, service) = (Arc::clone(&server), Arc::clone(&service));
             Some(async move {
-                let patience = server.limits.authentication_time;
-                let greeted = timeout(patience, service.greet(stream.as_mut())).await;
+                let time_limit = server.limits.authentication_time;
+                let greeted = timeout(time_limit, service.greet(stream.as_mut())).await;
                 match greeted.unwrap_or(Err(LinkError::TooSlow)) {
                     Err(error) => (Peer::direct(peer), Ended::Link(error)),
                     Ok((client, _)) if !place.claim(client.address, true) => {
@@ -118,7 +118,7 @@ impl Server {
         loop {
             tokio::select! {
                 biased;
-                _ = self.standing.ended() => break,
+                _ = self.liveness.ended() => break,
                 Some(ended) = tasks.join_next() => self.report(ended),
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => match admit(stream, peer) {

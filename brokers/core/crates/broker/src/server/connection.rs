@@ -94,7 +94,7 @@ async fn read_requests(
     mut session: impl Session,
     replies: mpsc::Sender<Queued>,
 ) -> Ended {
-    let mut stood_down = pin!(server.standing.ended());
+    let mut stood_down = pin!(server.liveness.ended());
     loop {
         let (authenticated, muted_until) = (session.is_authenticated(), session.muted_until());
         let next = async {

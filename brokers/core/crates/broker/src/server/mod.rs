@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use freshet_greeting::log_limit::LogLimit;
-use freshet_storage::standing::Standing;
+use freshet_storage::liveness::Liveness;
 use freshet_wire::budget::Budget;
 use freshet_wire::protocol::frame::{REQUEST_BYTES_MAX, UNAUTHENTICATED_BYTES_MAX};
 
@@ -81,7 +81,7 @@ impl Default for ServerLimits {
 /// What all listeners of a broker share.
 pub struct Server {
     limits: ServerLimits,
-    standing: Standing,
+    liveness: Liveness,
     budget: Budget,
     connections: Mutex<Connections>,
     refusals: LogLimit,
@@ -97,10 +97,10 @@ struct Connections {
 
 impl Server {
     /// A server without listeners; see [`Server::run`].
-    pub fn new(limits: ServerLimits, standing: Standing) -> Arc<Self> {
+    pub fn new(limits: ServerLimits, liveness: Liveness) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            standing,
+            liveness,
             budget: Budget::new(limits.in_flight_bytes_total),
             connections: Mutex::default(),
             refusals: LogLimit::default(),

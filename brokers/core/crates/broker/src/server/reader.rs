@@ -72,8 +72,8 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         Ok(Request { frame, memory })
     }
 
-    fn deadline(&self, authenticated: bool, patience: Duration) -> Instant {
-        let deadline = Instant::now() + patience;
+    fn deadline(&self, authenticated: bool, time_limit: Duration) -> Instant {
+        let deadline = Instant::now() + time_limit;
         if authenticated { deadline } else { deadline.min(self.authenticated_by) }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::writer::STALLED_AFTER;
 use super::{Outcome, Reply, Server, ServerLimits, Service, Session};
-use freshet_storage::standing::Standing;
+use freshet_storage::liveness::Liveness;
 use freshet_wire::budget::{Budget, RequestMemory};
 use freshet_world::env::{Listener, Stream};
 
@@ -141,7 +141,7 @@ const SOCKET_BYTES: usize = 1 << 16;
 struct Harness {
     connect: mpsc::UnboundedSender<(Box<dyn Stream>, SocketAddr)>,
     server: Arc<Server>,
-    standing: Standing,
+    liveness: Liveness,
     script: Script,
     running: tokio::task::JoinHandle<()>,
 }
@@ -149,11 +149,11 @@ struct Harness {
 impl Harness {
     fn new(limits: ServerLimits, script: Script) -> Self {
         let (connect, streams) = mpsc::unbounded_channel();
-        let standing = Standing::default();
-        let server = Server::new(limits, standing.clone());
+        let liveness = Liveness::default();
+        let server = Server::new(limits, liveness.clone());
         let listener = Box::new(GivenStreams(streams));
         let running = tokio::spawn(Arc::clone(&server).run(listener, script.clone()));
-        Self { connect, server, standing, script, running }
+        Self { connect, server, liveness, script, running }
     }
 
     fn client(&self) -> Client {
@@ -464,7 +464,7 @@ async fn when_the_instance_ends_what_is_queued_is_answered_in_order() {
     }
     harness.awaited(2).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    harness.standing.stand_down("test");
+    harness.liveness.stand_down("test");
     harness.script.answer("refused 1");
     harness.script.answer("refused 2");
     for expected in ["refused 1", "refused 2", "e3"] {
@@ -481,7 +481,7 @@ async fn an_answer_that_never_comes_does_not_hold_the_end_up() {
     let mut client = harness.client();
     client.send("s1").await;
     harness.awaited(1).await;
-    harness.standing.stand_down("test");
+    harness.liveness.stand_down("test");
     client.is_closed().await;
     harness.running.await.unwrap();
 }

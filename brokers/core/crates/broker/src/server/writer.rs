@@ -35,11 +35,11 @@ pub(super) struct Queued {
     pub(super) memory: Option<RequestMemory>,
 }
 
-/// Sends answers until the queue ends. `patience` is how long the client may take nothing.
+/// Sends answers until the queue ends. `time_limit` is how long the client may take nothing.
 pub(super) async fn write_replies(
     mut stream: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Queued>,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<(), Ended> {
     while let Some(queued) = queue.recv().await {
         let mut reply = match queued.due {
@@ -50,7 +50,7 @@ pub(super) async fn write_replies(
         if let Some(timer) = &mut reply.timer {
             timer.turn_came();
         }
-        write_pieces(&mut stream, reply.pieces, &reply.demands, patience).await?;
+        write_pieces(&mut stream, reply.pieces, &reply.demands, time_limit).await?;
         if let Some(timer) = reply.timer {
             timer.sent();
         }
@@ -59,7 +59,7 @@ pub(super) async fn write_replies(
         }
     }
     // The client may be gone; there is nothing more to tell it.
-    let _ = timeout(patience, stream.shutdown()).await;
+    let _ = timeout(time_limit, stream.shutdown()).await;
     Ok(())
 }
 
@@ -67,28 +67,28 @@ async fn write_pieces(
     stream: &mut (impl AsyncWrite + Unpin),
     pieces: Vec<Bytes>,
     demands: &[Demand],
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<(), Ended> {
     let mut pieces = Pieces::from(pieces);
     while pieces.has_remaining() {
-        if taken(stream.write_buf(&mut pieces), demands, patience).await? == 0 {
+        if taken(stream.write_buf(&mut pieces), demands, time_limit).await? == 0 {
             return Err(Ended::Socket(io::ErrorKind::WriteZero.into()));
         }
         if pieces.has_remaining() {
             yield_now().await;
         }
     }
-    taken(stream.flush(), demands, patience).await
+    taken(stream.flush(), demands, time_limit).await
 }
 
 /// Waits until a client takes something: less long where others wait for what it holds.
 async fn taken<T>(
     writing: impl Future<Output = io::Result<T>>,
     demands: &[Demand],
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<T, Ended> {
     let mut writing = pin!(writing);
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + time_limit;
     loop {
         let look = deadline.min(Instant::now() + STALLED_AFTER);
         match timeout_at(look, &mut writing).await {

@@ -94,7 +94,7 @@ async fn a_clean_stop_leaves_everything_split_and_the_next_start_goes_on() {
     append_batches(&engine, &partition, 0..12).await;
     let first_epoch = partition.epoch();
     engine.stop().await;
-    assert_eq!(engine.standing.reason().as_deref(), Some("stopped"));
+    assert_eq!(engine.liveness.reason().as_deref(), Some("stopped"));
     let after = partition.durable(1000).await;
     assert_eq!(after, Err(ResponseError::NotLeaderOrFollower));
     assert_eq!(engine.fresh().await, Err(ResponseError::NotLeaderOrFollower));
@@ -167,7 +167,7 @@ async fn a_second_start_ends_the_first_broker() {
         let acked = theirs.durable(staged.end_offset).await;
         assert_eq!(acked, Err(ResponseError::NotLeaderOrFollower));
     }
-    first.standing.ended().await;
+    first.liveness.ended().await;
     assert_eq!(first.fresh().await, Err(ResponseError::NotLeaderOrFollower));
     second.fresh().await.unwrap();
     assert_holds(&open(&second, topic, 0), 1).await;

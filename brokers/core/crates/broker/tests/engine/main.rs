@@ -9,12 +9,12 @@ mod compaction;
 mod engine;
 mod fixture;
 mod garbage;
+mod hidden_topics;
 mod jobs;
 #[path = "../../../storage/tests/storage/fixture.rs"]
 #[allow(dead_code, reason = "tests of lanes use the rest")]
 mod lane_fixture;
 mod offline;
 mod reads;
-mod shelf;
 mod split;
 mod usage;

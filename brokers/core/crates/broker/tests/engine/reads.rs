@@ -175,7 +175,7 @@ async fn damage_is_named_and_not_served_and_a_mended_object_is() {
     let damaged = partition.read(0, 1 << 20, true).await;
     let Err(ReadError::Storage(what)) = damaged else { panic!("{damaged:?}") };
     assert!(what.contains("object 1/0 is damaged"), "{what}");
-    assert_eq!(engine.sources.troubles.damaged(), [what]);
+    assert_eq!(engine.sources.read_faults.damaged(), [what]);
     assert_eq!(counted(&engine, "freshet_damaged_reads_total"), 1);
     std::fs::write(&path, whole).unwrap();
     assert_eq!(follow(&partition).await, 40);

@@ -186,7 +186,7 @@ async fn a_waiting_fetch_ends_with_the_instance() {
     let request = freshet_wire::protocol::fetch::FetchRequest::decode(body.freeze(), 11).unwrap();
     let mut fetching = std::pin::pin!(handle(&context, request));
     assert!(futures::poll!(&mut fetching).is_pending());
-    broker.engine.standing.stand_down("test");
+    broker.engine.liveness.stand_down("test");
     let found = fetching.await.response;
     let code = found.topics[0].partitions[0].error_code;
     assert_eq!(code, ResponseError::NotLeaderOrFollower.code());

@@ -101,7 +101,7 @@ impl TestBroker {
         let engine = Engine::start(environment, store, settings).await.unwrap();
         let broker = Broker::new(Arc::clone(&engine), setup.settings);
         let facts = listener(setup.sasl_mechanisms);
-        let server = Server::new(setup.limits, engine.standing.clone());
+        let server = Server::new(setup.limits, engine.liveness.clone());
         let (connect, streams) = mpsc::unbounded_channel();
         let service = KafkaService::new(Arc::clone(&broker), facts);
         let clients = service.serve(Arc::clone(&server), Box::new(Streams(streams)));

@@ -152,7 +152,7 @@ async fn when_the_instance_ends_appends_are_refused_and_the_connection_closes() 
     let mut client = broker.client();
     client.create_topic("t", 1, &[]).await;
     assert_eq!(client.produce("t", 0, batch(&["x"])).await, (0, 0));
-    broker.engine.standing.stand_down("test");
+    broker.engine.liveness.stand_down("test");
     client.is_closed().await;
 }
 

@@ -131,7 +131,7 @@ pub async fn run(
             loop {
                 tokio::select! {
                     biased;
-                    reason = engine.standing.ended() => {
+                    reason = engine.liveness.ended() => {
                         *status.reason.lock() = reason.to_string();
                         break;
                     }

@@ -15,9 +15,9 @@ const SPLITS_SEVERAL: SplitSettings = SplitSettings { object_bytes: 4 << 10, lar
 /// Each so many seeds meet damage too.
 pub const DAMAGE_EVERY: u64 = 4;
 
-/// One kind of trouble.
+/// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Fault {
     /// The broker dies; another starts.
     Crash,
     /// The broker is paused, a successor starts, the broker goes on unaware.
@@ -42,16 +42,16 @@ pub enum Trouble {
     Metered,
 }
 
-/// A mixture of troubles.
+/// A mixture of faults.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// What happens, each as likely as it stands here often.
-    pub troubles: Vec<Trouble>,
+    pub faults: Vec<Fault>,
     pub disk: DiskFaults,
     pub metadata: MetadataFaults,
-    /// How long trouble lasts, in ms.
+    /// How long faults last, in ms.
     pub trouble_ms: u64,
-    /// A trouble starts at most this long after the last, in ms.
+    /// A fault starts at most this long after the last, in ms.
     pub pause_ms_max: u64,
     /// How often, of a thousand times, clients ask an older broker.
     pub stale_per_mille: u64,
@@ -60,20 +60,20 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What a seed meets where nothing else is asked for: every trouble, and in some seeds damage
+    /// What a seed meets where nothing else is asked for: every fault, and in some seeds damage
     /// too. Not in all of them: a cluster may rightly refuse to go on over damage, and the rest of
     /// such a seed shows little.
     pub fn of_seed(seed: u64) -> Self {
         let mut profile = Self::everything();
         if seed.is_multiple_of(DAMAGE_EVERY) {
-            profile.troubles.extend([Trouble::Rot, Trouble::Rot]);
+            profile.faults.extend([Fault::Rot, Fault::Rot]);
         }
         profile
     }
 
-    /// All troubles after which the cluster must come back.
+    /// All faults after which the cluster must come back.
     pub fn everything() -> Self {
-        use Trouble::*;
+        use Fault::*;
         let jobs = JobSettings {
             retention_interval: Duration::from_millis(140),
             sweep_interval: Duration::from_millis(120),
@@ -81,7 +81,7 @@ impl Profile {
             ..JobSettings::default()
         };
         Self {
-            troubles: vec![
+            faults: vec![
                 Crash,
                 Crash,
                 Zombie,
@@ -113,10 +113,10 @@ impl Profile {
         }
     }
 
-    /// The troubles in which a rule matters.
+    /// The faults in which a rule matters.
     pub fn against(rule: Rule) -> Self {
-        use Trouble::*;
-        let (troubles, disk) = match rule {
+        use Fault::*;
+        let (faults, disk) = match rule {
             Rule::SyncBeforeAck | Rule::SealUnsureBlocks => {
                 (vec![PowerLoss, Crash, Zombie], DiskFaults { slow: 30, ..DiskFaults::none() })
             }
@@ -132,7 +132,7 @@ impl Profile {
             Rule::InstallBeforeUse => {
                 (vec![Zombie, Crash, PowerLoss], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
-            Rule::SpareNewObjects => {
+            Rule::KeepNewObjects => {
                 (vec![BucketFull], DiskFaults { slow: 20, ..DiskFaults::none() })
             }
             Rule::ForgetBeforeReuse => {
@@ -168,7 +168,7 @@ impl Profile {
         let stale_per_mille =
             if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
         Self {
-            troubles,
+            faults,
             disk,
             metadata: MetadataFaults::default(),
             trouble_ms,

@@ -12,7 +12,7 @@ use super::checker::{Checker, NAME, Place, is_tombstone, key_of, records};
 use super::run::Totals;
 
 /// A question that is not answered after this long is asked again, in ms.
-const PATIENCE_MS: u64 = 120;
+const TIMEOUT_MS: u64 = 120;
 
 /// Topics that are made in one simulation.
 const TOPICS_MADE_MAX: u32 = 20;
@@ -41,7 +41,7 @@ enum Poll {
 fn poll(asked: &mut Asked, now_ms: u64) -> Poll {
     match asked.reply.try_recv() {
         Ok(answer) => Poll::Answered(answer),
-        Err(oneshot::error::TryRecvError::Empty) if now_ms < asked.at_ms + PATIENCE_MS => {
+        Err(oneshot::error::TryRecvError::Empty) if now_ms < asked.at_ms + TIMEOUT_MS => {
             Poll::Waiting
         }
         Err(_) => Poll::GivenUp,

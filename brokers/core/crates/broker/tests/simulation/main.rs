@@ -4,7 +4,7 @@
 //!
 //! By hand: `FRESHET_SIM_SEEDS=10000 cargo test --workspace --test simulation -- --nocapture
 //! seeds`, or `FRESHET_SIM_SEED=<n>` for one. With `FRESHET_SIM_WITHOUT=<rule>` they run under the
-//! rules and troubles of that removal, with `FRESHET_SIM_AGAINST=<rule>` under its troubles and all
+//! rules and faults of that removal, with `FRESHET_SIM_AGAINST=<rule>` under its faults and all
 //! rules. `FRESHET_SIM_RECORD=1` records which seed shows what each removed rule does.
 
 #![allow(
@@ -41,7 +41,7 @@ fn named(variable: &str) -> Option<Rule> {
     Some(rule.unwrap_or_else(|| panic!("{variable}: there is no rule {name}")))
 }
 
-/// One seed under the rules and troubles that the variables ask for.
+/// One seed under the rules and faults that the variables ask for.
 fn run_seed(seed: u64) -> Outcome {
     let without = named("FRESHET_SIM_WITHOUT");
     let against = without.or(named("FRESHET_SIM_AGAINST"));
@@ -220,7 +220,7 @@ mod removed_rules {
         deleting_without_a_check_is_found: CheckBeforeDelete;
         using_a_manifest_before_its_install_is_found: InstallBeforeUse;
         changing_a_manifest_that_counts_no_more_is_found: EditWhatCounts;
-        sweeping_objects_that_are_being_made_is_found: SpareNewObjects;
+        sweeping_objects_that_are_being_made_is_found: KeepNewObjects;
         reading_a_file_that_is_used_again_is_found: ForgetBeforeReuse;
         metadata_writes_of_the_dead_are_found: IncarnationIsLive;
         stale_answers_to_fresh_reads_are_found: FreshReads;

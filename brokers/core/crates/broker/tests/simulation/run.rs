@@ -1,4 +1,4 @@
-//! One simulation: a cluster, its clients, its troubles, and the verdict.
+//! One simulation: a cluster, its clients, its faults, and the verdict.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::broker::{self, Answer, Ask, BrokerHandle, Envelope, Status};
-use super::chaos::{Profile, Trouble};
+use super::chaos::{Fault, Profile};
 use super::checker::{Checker, FinalLog, Keeping, Place, records};
 use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
 use super::metadata::{MetadataFaults, SimMetadata};
@@ -69,9 +69,9 @@ const OFFSETS: SimTopic = SimTopic {
 /// Its records are deleted now and then.
 const TRIMMED: &str = "events";
 const PRODUCERS_EACH: i64 = 2;
-/// Whatever was going on is over after this long without trouble, in ms.
+/// Whatever was going on is over after this long without a fault, in ms.
 const QUIET_MS: u64 = 30_000;
-/// Clients go on for so long after the last trouble, in ms.
+/// Clients go on for so long after the last fault, in ms.
 const AFTERMATH_MS: u64 = 600;
 /// Brokers that clients may still ask.
 const REMEMBERED: usize = 3;
@@ -82,7 +82,7 @@ pub struct Totals {
     pub acked: u64,
     pub takeovers: u64,
     pub split_reads: u64,
-    pub troubles: u64,
+    pub faults: u64,
     pub metered: u64,
     pub reused_files: u64,
     /// Seeds in which a byte was flipped on purpose.
@@ -96,7 +96,7 @@ impl Totals {
         self.acked += other.acked;
         self.takeovers += other.takeovers;
         self.split_reads += other.split_reads;
-        self.troubles += other.troubles;
+        self.faults += other.faults;
         self.metered += other.metered;
         self.reused_files += other.reused_files;
         self.rotted += other.rotted;
@@ -383,13 +383,13 @@ impl Simulation {
         while self.world.now_ms() < until {
             let pause = self.random.between(5, profile.pause_ms_max);
             self.steps(pause);
-            let at = self.random.below(profile.troubles.len() as u64);
-            let trouble = profile.troubles[usize::try_from(at).expect("few")];
-            self.note(format_args!("{trouble:?}"));
-            self.totals.troubles += 1;
-            self.cause(trouble);
+            let at = self.random.below(profile.faults.len() as u64);
+            let fault = profile.faults[usize::try_from(at).expect("few")];
+            self.note(format_args!("{fault:?}"));
+            self.totals.faults += 1;
+            self.cause(fault);
         }
-        // What the last trouble leads to, zombies that wake up included, meets clients too.
+        // What the last fault leads to, zombies that wake up included, meets clients too.
         self.steps(AFTERMATH_MS);
     }
 
@@ -399,12 +399,12 @@ impl Simulation {
         self.metadata.set_faults(metadata);
     }
 
-    fn cause(&mut self, trouble: Trouble) {
+    fn cause(&mut self, fault: Fault) {
         let current = self.current();
         let now_ms = self.world.now_ms();
-        match trouble {
-            Trouble::Crash => self.end_host(current.host),
-            Trouble::Zombie => {
+        match fault {
+            Fault::Crash => self.end_host(current.host),
+            Fault::Zombie => {
                 if self.world.is_alive(current.host) {
                     self.world.pause(current.host);
                     let resume = now_ms + self.random.between(20, 500);
@@ -412,20 +412,20 @@ impl Simulation {
                 }
                 self.start_broker();
             }
-            Trouble::PowerLoss => {
+            Fault::PowerLoss => {
                 self.end_host(current.host);
                 self.world.disk.restart();
                 self.world.bucket.restart();
             }
-            Trouble::ServerRestart => self.world.disk.restart(),
-            Trouble::CleanStop => {
+            Fault::ServerRestart => self.world.disk.restart(),
+            Fault::CleanStop => {
                 current.stop.notify_one();
                 let pause = self.random.between(10, 300);
                 self.steps(pause);
             }
-            Trouble::DiskFull => self.full_until_ms.0 = now_ms + self.random.between(50, 300),
-            Trouble::BucketFull => self.full_until_ms.1 = now_ms + self.random.between(50, 400),
-            Trouble::RestoredMetadata => {
+            Fault::DiskFull => self.full_until_ms.0 = now_ms + self.random.between(50, 300),
+            Fault::BucketFull => self.full_until_ms.1 = now_ms + self.random.between(50, 400),
+            Fault::RestoredMetadata => {
                 for host in self.brokers.iter().map(|broker| broker.host).collect::<Vec<_>>() {
                     self.end_host(host);
                 }
@@ -434,15 +434,15 @@ impl Simulation {
                     self.backup = self.metadata.backup();
                 }
             }
-            Trouble::Rot => {
+            Fault::Rot => {
                 self.rot();
                 self.end_host(current.host);
             }
-            Trouble::Race => {
+            Fault::Race => {
                 self.start_broker();
                 self.start_broker();
             }
-            Trouble::Metered => self.meter(),
+            Fault::Metered => self.meter(),
         }
         self.keep();
     }
@@ -494,7 +494,7 @@ impl Simulation {
         self.brokers.iter().any(|broker| broker.status.reason.lock().contains("damaged"))
     }
 
-    /// Trouble ends: everything under way is answered by one broker.
+    /// Fault ends: everything under way is answered by one broker.
     fn calm_down(&mut self) {
         self.set_faults(DiskFaults::none(), MetadataFaults::default());
         self.full_until_ms = (0, 0);

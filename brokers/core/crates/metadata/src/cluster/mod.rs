@@ -18,20 +18,20 @@ use freshet_world::env::{Clock, Randomness};
 
 mod access;
 mod changes;
+mod hidden_topics;
 mod incarnations;
 mod partitions;
 mod quotas;
 mod settings;
-mod shelf;
 mod term;
 mod topics;
 
 pub use access::USER_BYTES_MAX;
 pub use changes::{Actor, CHANGES_KEPT_MAX, Note};
+pub use hidden_topics::FoundTopic;
 pub use partitions::{PartitionUpdate, Updated};
 pub use quotas::{QuotaChanges, QuotaRefusal, check_quotas};
 pub use settings::{ClusterFacts, PRODUCER_ID_BLOCK};
-pub use shelf::FoundTopic;
 pub use term::Term;
 pub use topics::{ConfigChanges, NewTopic, PARTITIONS_PER_TOPIC_MAX};
 
@@ -93,7 +93,7 @@ pub enum ClusterError {
     UnknownTopic(String),
     /// There is no topic of this id that could be restored.
     #[error("there is no topic with the id {0} to be restored")]
-    UnknownShelvedTopic(TopicId),
+    UnknownHiddenTopic(TopicId),
     /// A topic cannot have this name.
     #[error("topic name is invalid: {0}")]
     InvalidTopicName(#[from] InvalidName),

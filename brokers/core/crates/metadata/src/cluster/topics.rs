@@ -17,10 +17,10 @@ use super::{
     compare_absent, compare_revision, delete, put, transaction_of,
 };
 use crate::names::{check_topic_name, is_internal_topic};
-use crate::schema::keys::{SHELVED_TOPICS, TOPIC_IDS, TOPICS};
+use crate::schema::keys::{HIDDEN_TOPICS, TOPIC_IDS, TOPICS};
 use crate::schema::{
-    Configs, DeletedTopicRecord, Key, PartitionRecord, REPLICATION_FACTOR_MAX, SchemaError,
-    ShelvedTopicRecord, Stored, TopicNameRecord, TopicRecord,
+    Configs, DeletedTopicRecord, HiddenTopicRecord, Key, PartitionRecord, REPLICATION_FACTOR_MAX,
+    SchemaError, Stored, TopicNameRecord, TopicRecord,
 };
 use crate::store::{Compare, Expected, Write};
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
@@ -248,12 +248,12 @@ impl ClusterMetadata {
             let deleted = DeletedTopicRecord::of(topic, now_ms);
             return put(&Key::DeletedTopic(topic.id), &deleted);
         }
-        let shelved = ShelvedTopicRecord {
+        let hidden = HiddenTopicRecord {
             topic: topic.clone(),
-            shelved_at_ms: now_ms,
+            hidden_at_ms: now_ms,
             restorable_until_ms: Some(now_ms.saturating_add(keep_ms)),
         };
-        put(&Key::ShelvedTopic(topic.id), &shelved)
+        put(&Key::HiddenTopic(topic.id), &hidden)
     }
 
     /// Raises the number of partitions to `total`; the new ones are led by `leader`.
@@ -370,8 +370,8 @@ impl ClusterMetadata {
         for entry in self.read_all(TOPICS).await? {
             existing.insert(Stored::<TopicRecord>::from_entry(&entry)?.record.id);
         }
-        for entry in self.read_all(SHELVED_TOPICS).await? {
-            existing.insert(Stored::<ShelvedTopicRecord>::from_entry(&entry)?.record.topic.id);
+        for entry in self.read_all(HIDDEN_TOPICS).await? {
+            existing.insert(Stored::<HiddenTopicRecord>::from_entry(&entry)?.record.topic.id);
         }
         let mut swept = 0;
         for entry in indexed {
@@ -386,7 +386,7 @@ impl ClusterMetadata {
     }
 
     /// Removes index and partitions of a topic id that is not visible, and tells whether there
-    /// were any. One that is visible, or put by, stays.
+    /// were any. One that is visible or hidden stays.
     pub(super) async fn remove_rest(
         &self,
         fence: Option<Fence>,
@@ -403,8 +403,8 @@ impl ClusterMetadata {
             if visible.as_ref().is_some_and(|visible| visible.record.id == id) {
                 return Ok(false);
             }
-            let shelved = Key::ShelvedTopic(id);
-            if self.read::<ShelvedTopicRecord>(&shelved).await?.is_some() {
+            let hidden = Key::HiddenTopic(id);
+            if self.read::<HiddenTopicRecord>(&hidden).await?.is_some() {
                 return Ok(false);
             }
             // From here on whoever is making it finds the index changed, and stops.
@@ -412,7 +412,7 @@ impl ClusterMetadata {
             let compares = vec![
                 Compare { key: topic.to_string(), expected },
                 compare_revision(&index, stored.revision),
-                compare_absent(&shelved),
+                compare_absent(&hidden),
             ];
             let writes = vec![put(&index, &stored.record)?];
             match self.commit(fence, Transaction { compares, writes }).await {

@@ -23,8 +23,8 @@ pub const SCRAM_USERS: &str = "scram/";
 
 /// All changes that are told of.
 pub const CHANGES: &str = "change/";
-/// All topics that are put by: deleted and restorable, or found on storage.
-pub const SHELVED_TOPICS: &str = "shelved_topic/";
+/// All hidden topics: deleted and restorable, or found on storage.
+pub const HIDDEN_TOPICS: &str = "shelved_topic/";
 /// All quotas.
 pub const QUOTAS: &str = "quota/";
 
@@ -61,7 +61,7 @@ pub enum Key {
     /// `deleted_topic/<32 hexadecimal digits>`
     DeletedTopic(TopicId),
     /// `shelved_topic/<32 hexadecimal digits>`
-    ShelvedTopic(TopicId),
+    HiddenTopic(TopicId),
     /// `topic_collision/<name with _ for .>`
     TopicCollision(String),
     /// `partition/<32 hexadecimal digits>/<at least 6 digits>`
@@ -95,7 +95,7 @@ impl fmt::Display for Key {
             Self::Topic(name) => write!(f, "topic/{name}"),
             Self::TopicId(id) => write!(f, "topic_id/{}", id.simple()),
             Self::DeletedTopic(id) => write!(f, "deleted_topic/{}", id.simple()),
-            Self::ShelvedTopic(id) => write!(f, "shelved_topic/{}", id.simple()),
+            Self::HiddenTopic(id) => write!(f, "shelved_topic/{}", id.simple()),
             Self::TopicCollision(name) => write!(f, "topic_collision/{name}"),
             Self::Partition(partition) => {
                 write!(f, "partition/{}/{:06}", partition.topic.simple(), partition.index)
@@ -163,7 +163,7 @@ impl Key {
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
             "deleted_topic" => parse_topic_id(rest).map(Self::DeletedTopic),
-            "shelved_topic" => parse_topic_id(rest).map(Self::ShelvedTopic),
+            "shelved_topic" => parse_topic_id(rest).map(Self::HiddenTopic),
             "topic_collision" => Some(Self::TopicCollision(rest.to_owned())),
             "partition" => parse_partition(rest),
             "config" if rest.starts_with("broker/") => parse_broker(&rest["broker/".len()..]),
@@ -319,7 +319,7 @@ mod tests {
             (Key::Quota(quota(&[(Ip, None)])), "quota/ip".to_owned()),
             (Key::ChangeCounter, "counter/change".to_owned()),
             (Key::Change(7), "change/00000000000000000007".to_owned()),
-            (Key::ShelvedTopic(topic), format!("shelved_topic/{hex}")),
+            (Key::HiddenTopic(topic), format!("shelved_topic/{hex}")),
         ];
         for (key, text) in cases {
             assert_eq!(key.to_string(), text);

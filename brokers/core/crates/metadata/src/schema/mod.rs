@@ -21,9 +21,9 @@ pub use keys::{ConfigScope, Key};
 pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues};
 pub use records::{
     AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
-    DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, PartitionRecord,
-    ProduceSuspensionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd,
-    ShelvedTopicRecord, TopicNameRecord, TopicRecord,
+    DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord, IncarnationState,
+    PartitionRecord, ProduceSuspensionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX,
+    ScramRecord, SealedEnd, TopicNameRecord, TopicRecord,
 };
 
 /// What is wrong with a key or a value of the store.

@@ -175,7 +175,7 @@ pub struct TopicRecord {
     /// the creation on. Empty where it never was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition_counts: Vec<(i64, i32)>,
-    /// [from, until) in ms, ascending, in which it was put by ([`ShelvedTopicRecord`]).
+    /// [from, until) in ms, ascending, in which it was hidden ([`HiddenTopicRecord`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<(i64, i64)>,
 }
@@ -245,7 +245,7 @@ pub struct DeletedTopicRecord {
     /// What was set.
     #[serde(default)]
     pub configs: Configs,
-    /// [from, until) in ms, ascending, in which it was put by and came back.
+    /// [from, until) in ms, ascending, in which it was hidden and came back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<(i64, i64)>,
 }
@@ -275,17 +275,18 @@ impl Record for DeletedTopicRecord {
 /// came back from a backup, did not know it. A key of its own, so that a release that does not know
 /// it takes the topic for unknown, whose records stay, and not for deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShelvedTopicRecord {
+pub struct HiddenTopicRecord {
     /// The topic as it was. Of one that was found on storage the name may be empty: unknown.
     pub topic: TopicRecord,
     /// Since when, ms since 1970 UTC.
-    pub shelved_at_ms: i64,
+    #[serde(rename = "shelved_at_ms")] // as release 0.1 stores it
+    pub hidden_at_ms: i64,
     /// Until when it can be restored, ms since 1970 UTC; none where it was found on storage, which
     /// keeps it until somebody decides.
     pub restorable_until_ms: Option<i64>,
 }
 
-impl ShelvedTopicRecord {
+impl HiddenTopicRecord {
     /// Whether it was found on storage, and nobody deleted it.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
@@ -302,19 +303,19 @@ impl ShelvedTopicRecord {
     #[must_use]
     pub fn restored(&self, name: &str, now_ms: i64) -> TopicRecord {
         let mut topic = TopicRecord { name: name.to_owned(), ..self.topic.clone() };
-        topic.deletions.push((self.shelved_at_ms, now_ms.max(self.shelved_at_ms)));
+        topic.deletions.push((self.hidden_at_ms, now_ms.max(self.hidden_at_ms)));
         topic
     }
 
-    /// What is kept of it when it goes for good: it ended when it was put by.
+    /// What is kept of it when it goes for good: it ended when it was hidden.
     #[must_use]
     pub fn removed(&self) -> DeletedTopicRecord {
-        DeletedTopicRecord::of(&self.topic, self.shelved_at_ms)
+        DeletedTopicRecord::of(&self.topic, self.hidden_at_ms)
     }
 }
 
-impl Record for ShelvedTopicRecord {
-    const KIND: &'static str = "shelved topic";
+impl Record for HiddenTopicRecord {
+    const KIND: &'static str = "hidden topic";
 
     fn check(&self) -> Result<(), String> {
         self.topic.check()

@@ -12,9 +12,9 @@ use freshet_metadata::schema::cell::{
 };
 use freshet_metadata::schema::{
     AclRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm, CounterRecord,
-    DeletedTopicRecord, Extent, IncarnationRecord, IncarnationState, Key, PartitionRecord,
-    ProduceSuspensionRecord, ProducerIdRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord,
-    Record, ScramRecord, SealedEnd, ShelvedTopicRecord, TopicNameRecord, TopicRecord, decode,
+    DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord, IncarnationState, Key,
+    PartitionRecord, ProduceSuspensionRecord, ProducerIdRecord, QuotaEntity, QuotaEntityType,
+    QuotaKey, QuotaRecord, Record, ScramRecord, SealedEnd, TopicNameRecord, TopicRecord, decode,
     encode,
 };
 use freshet_metadata::store::Change;
@@ -95,13 +95,13 @@ fn topic_and_partition_samples_are_read() {
     assert_sample("topic.json", &topic);
     let extended = topic.extended(15, 1_700_000_000_500);
     assert_sample("topic_extended.json", &extended);
-    let shelved = ShelvedTopicRecord {
+    let hidden = HiddenTopicRecord {
         topic: extended.clone(),
-        shelved_at_ms: 1_700_000_000_999,
+        hidden_at_ms: 1_700_000_000_999,
         restorable_until_ms: Some(1_700_604_800_999),
     };
-    assert_sample("shelved_topic.json", &shelved);
-    let orphaned = ShelvedTopicRecord { restorable_until_ms: None, ..shelved.clone() };
+    assert_sample("shelved_topic.json", &hidden);
+    let orphaned = HiddenTopicRecord { restorable_until_ms: None, ..hidden.clone() };
     assert_sample("shelved_topic_orphaned.json", &orphaned);
     let deletions = vec![(1_700_000_000_600, 1_700_000_000_700)];
     assert_sample("topic_restored.json", &TopicRecord { deletions, ..extended.clone() });

@@ -119,7 +119,7 @@ impl HeadWalk {
         self.position += span as u64;
     }
 
-    /// The block here, standing behind it afterwards, if it has the number that is due (any number
+    /// The block here, and the position behind it, if it has the number that is due (any number
     /// where none is).
     ///
     /// # Errors

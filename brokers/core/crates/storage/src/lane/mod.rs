@@ -14,9 +14,9 @@ pub mod index;
 pub mod leftover;
 pub mod queue;
 pub mod reader;
+mod recycled;
 pub mod scan;
 pub mod seal;
-mod spare;
 pub mod token;
 mod write;
 pub mod writer;
@@ -150,7 +150,7 @@ impl LanePaths {
     }
 
     /// A file of blocks that was split and waits to be used again. It holds nothing.
-    pub fn spare(&self, number: u64) -> PathBuf {
+    pub fn recycled(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number:012}.spare"))
     }
 

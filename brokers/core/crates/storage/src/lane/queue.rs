@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::ack::AckShare;
 use super::index::{InstallEntry, Usage};
-use super::spare::Spares;
+use super::recycled::RecycledFiles;
 use super::writer::LaneSettings;
 use super::{LaneEnd, LaneError, LaneSpot};
-use crate::standing::Standing;
+use crate::liveness::Liveness;
 use freshet_wire::ids::{Epoch, Incarnation, PartitionId};
 use freshet_wire::records::StoredBatch;
 
@@ -87,11 +87,11 @@ struct Queue {
 pub struct Lane {
     queue: Mutex<Queue>,
     settings: LaneSettings,
-    pub(super) spares: Arc<Spares>,
+    pub(super) recycled: Arc<RecycledFiles>,
     work: Notify,
     shrunk: Notify,
     incarnation: Incarnation,
-    standing: Standing,
+    liveness: Liveness,
 }
 
 impl Lane {
@@ -177,7 +177,7 @@ impl Lane {
     /// # Errors
     /// The disk's; the file may still be there.
     pub async fn retire(&self, number: u64) -> Result<(), LaneError> {
-        self.spares.retire(number, self.settings.file_bytes(number)).await
+        self.recycled.retire(number, self.settings.file_bytes(number)).await
     }
 
     /// Gives up the files that wait to be used again, where the disk is full; says whether there
@@ -186,15 +186,15 @@ impl Lane {
     /// # Errors
     /// The disk's.
     pub async fn make_room(&self) -> Result<bool, LaneError> {
-        Ok(self.spares.make_room().await?)
+        Ok(self.recycled.make_room().await?)
     }
 
     /// Keeps only a few of the files that wait to be used again: the next ones fill slowly.
     ///
     /// # Errors
     /// The disk's.
-    pub async fn keep_few_spares(&self) -> Result<(), LaneError> {
-        Ok(self.spares.keep_few().await?)
+    pub async fn keep_few_recycled(&self) -> Result<(), LaneError> {
+        Ok(self.recycled.keep_few().await?)
     }
 
     /// Items that wait for the writer.
@@ -204,12 +204,12 @@ impl Lane {
 
     pub(super) fn new(
         incarnation: Incarnation,
-        standing: Standing,
+        liveness: Liveness,
         settings: LaneSettings,
-        spares: Arc<Spares>,
+        recycled: Arc<RecycledFiles>,
     ) -> Self {
         let (work, shrunk) = (Notify::new(), Notify::new());
-        Self { queue: Mutex::default(), settings, spares, work, shrunk, incarnation, standing }
+        Self { queue: Mutex::default(), settings, recycled, work, shrunk, incarnation, liveness }
     }
 
     /// Waits until something is pushed after this call.
@@ -236,7 +236,7 @@ impl Lane {
     fn push(&self, item: Item) -> Result<(), LaneError> {
         let since = Instant::now();
         let mut queue = self.queue.lock();
-        if queue.closed || self.standing.is_down() {
+        if queue.closed || self.liveness.is_down() {
             return Err(LaneError::Closed(self.incarnation));
         }
         queue.closed = matches!(item, Item::Close(_));

@@ -82,8 +82,8 @@ impl FileCursor {
         Ok(PlacedBlock { file: self.file, position: position as u64, raw, block })
     }
 
-    /// The block here if it has the number that is due (any number, where none is), standing behind
-    /// it afterwards.
+    /// The block here if it has the number that is due (any number, where none is); the position is
+    /// behind it afterwards.
     pub fn take(&mut self, due: Option<u64>) -> Result<Option<PlacedBlock>, LaneError> {
         match self.at(self.position) {
             Ok(found) if due.is_none_or(|due| found.block.header.sequence == due) => {

@@ -52,8 +52,8 @@ pub async fn seal(
     incarnation: Incarnation,
     rules: Rules,
 ) -> Result<Seal, LaneError> {
-    if let Some(standing) = read_durable_seal(disk, paths, incarnation).await? {
-        return Ok(standing);
+    if let Some(seal) = read_durable_seal(disk, paths, incarnation).await? {
+        return Ok(seal);
     }
     let scan = scan_tail(disk, paths, incarnation, rules).await?;
     let unsure = if rules.hold(Rule::SealUnsureBlocks) { scan.unsure } else { Vec::new() };

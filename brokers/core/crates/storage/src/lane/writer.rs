@@ -20,12 +20,12 @@ use super::block::{BlockKind, BlockLabel, HEADER_BYTES, encode, span};
 use super::index::{InstallEntry, encode_checkpoint, encode_data, encode_installs, encode_usage};
 use super::leftover::{BlockSummary, Leftover};
 use super::queue::{DurableBatch, Lane};
-use super::spare::Spares;
+use super::recycled::RecycledFiles;
 use super::token::OwnerToken;
 use super::write::{Stages, Write};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, PlacedBatch};
+use crate::liveness::Liveness;
 use crate::rules::{Rule, Rules};
-use crate::standing::Standing;
 use freshet_telemetry::{CommitStage, LaneMetrics};
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::{Clock, Disk, DiskError, DiskResult, File};
@@ -120,7 +120,7 @@ pub struct WriterParts {
     /// Tells whoever splits ended files.
     pub rolled: Box<dyn Fn(RolledFile) + Send + Sync>,
     /// Whether the instance may act.
-    pub standing: Standing,
+    pub liveness: Liveness,
     /// Which rules hold.
     pub rules: Rules,
     /// What is counted.
@@ -141,9 +141,10 @@ pub fn start(parts: WriterParts) -> BoxFuture<'static, Result<StartedLane, LaneE
 
 async fn open(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let (disk, settings) = (Arc::clone(&parts.disk), parts.settings);
-    let spares = Spares::new(Arc::clone(&disk), parts.paths.clone(), settings.file_bytes_max);
-    let (standing, spares) = (parts.standing.clone(), Arc::new(spares));
-    let lane = Arc::new(Lane::new(parts.incarnation, standing.clone(), settings, spares));
+    let recycled =
+        RecycledFiles::new(Arc::clone(&disk), parts.paths.clone(), settings.file_bytes_max);
+    let (liveness, recycled) = (parts.liveness.clone(), Arc::new(recycled));
+    let lane = Arc::new(Lane::new(parts.incarnation, liveness.clone(), settings, recycled));
     let first_bytes = settings.file_bytes_first;
     let file = disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes).await?;
     let mut writer = Writer {
@@ -162,9 +163,9 @@ async fn open(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let task = async move {
         match AssertUnwindSafe(writer.run()).catch_unwind().await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => standing.stand_down(&error.to_string()),
+            Ok(Err(error)) => liveness.stand_down(&error.to_string()),
             // What it left behind is unknown, as after a failed write.
-            Err(_) => standing.stand_down("the lane's writer panicked"),
+            Err(_) => liveness.stand_down("the lane's writer panicked"),
         }
         ending.end();
     };
@@ -228,7 +229,7 @@ impl Writer {
     async fn run(&mut self) -> Result<(), LaneError> {
         loop {
             let mut write = self.gather().await;
-            if self.parts.standing.is_down() {
+            if self.parts.liveness.is_down() {
                 return Ok(());
             }
             if !write.is_empty() {
@@ -271,7 +272,7 @@ impl Writer {
             tokio::select! {
                 biased;
                 () = arrived => {}
-                _ = self.parts.standing.ended() => return self.empty_write(),
+                _ = self.parts.liveness.ended() => return self.empty_write(),
                 () = roll_due => return self.empty_write(),
             }
         }
@@ -448,10 +449,10 @@ impl Writer {
         let number = self.current.number + 1;
         match self.next_file().await {
             Err(DiskError::NoSpace(what)) if asked => {
-                let reserve = self.lane.spares.use_reserve(number).await?;
+                let reserve = self.lane.recycled.use_reserve(number).await?;
                 let file = reserve.ok_or(DiskError::NoSpace(what))?;
                 tracing::warn!("the disk is full: the lane goes on to its end in what was kept");
-                self.go_on_in(file, self.lane.spares.reserve_bytes()).await
+                self.go_on_in(file, self.lane.recycled.reserve_bytes()).await
             }
             Err(DiskError::NoSpace(what)) => {
                 tracing::warn!(what, "no room for the next file: this one is used on");
@@ -485,7 +486,7 @@ impl Writer {
             }
         }
         let number = self.current.number + 1;
-        self.lane.spares.make_file(number, self.next_bytes()).await
+        self.lane.recycled.make_file(number, self.next_bytes()).await
     }
 
     /// The size of the next file.
@@ -495,12 +496,12 @@ impl Writer {
 
     fn prepare_next(&mut self) {
         let (number, bytes) = (self.current.number + 1, self.next_bytes());
-        let spares = Arc::clone(&self.lane.spares);
+        let recycled = Arc::clone(&self.lane.recycled);
         let preparing = tokio::spawn(async move {
-            if let Err(error) = spares.keep_reserve().await {
+            if let Err(error) = recycled.keep_reserve().await {
                 tracing::warn!(%error, "nothing is kept for the end of the lane");
             }
-            spares.make_file(number, bytes).await
+            recycled.make_file(number, bytes).await
         });
         self.next = Some(AbortOnDropHandle::new(preparing));
     }
@@ -537,7 +538,7 @@ impl Writer {
         {
             tracing::debug!(%error, "no file was made ahead of the end");
         }
-        self.lane.spares.remove_all().await?;
+        self.lane.recycled.remove_all().await?;
         let (mut pieces, mut blocks) = (Vec::new(), Vec::new());
         self.add_block(BlockKind::Close, &Bytes::new(), Vec::new(), &mut pieces, &mut blocks);
         self.put(pieces).await?;

@@ -84,7 +84,7 @@ pub enum Rule {
     /// 6. A sweep checks the token after it listed, before it deletes.
     SweepChecksTokenAfterListing,
     /// A sweep keeps what a job of its own broker is making.
-    SweepSparesOwnJobs,
+    SweepKeepsOwnJobs,
     /// Rule 6: nothing of a dead lane is deleted or trimmed before a checkpoint or an install
     /// record of one's own epoch is covered in one's own lane.
     TrimAfterOwnCheckpoint,

@@ -14,8 +14,8 @@ use freshet_storage::lane::writer::{
     CheckpointSource, LaneSettings, RolledFile, WriterParts, start,
 };
 use freshet_storage::lane::{LaneError, LaneFile, LanePaths, LaneSpot};
+use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::Rules;
-use freshet_storage::standing::Standing;
 use freshet_telemetry::{BlockMetrics, Metrics};
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, StoredBatch, ValidatedBatch};
@@ -29,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// The cluster of every test.
 pub const CLUSTER: &str = "c";
 /// Waiting for longer is a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Memory for what readers read.
 pub fn block_cache() -> Arc<BlockCache> {
@@ -38,7 +38,7 @@ pub fn block_cache() -> Arc<BlockCache> {
 
 /// Waits until a condition holds; what it is waited for goes into the failure.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let reached = tokio::time::timeout(PATIENCE, async {
+    let reached = tokio::time::timeout(TIMEOUT, async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -153,7 +153,7 @@ pub struct OpenLane {
     pub paths: LanePaths,
     pub lane: Arc<Lane>,
     pub token: Arc<OwnerToken>,
-    pub standing: Standing,
+    pub liveness: Liveness,
     pub recorder: Arc<Recorder>,
     pub installed: Arc<Installed>,
     pub rolled: Arc<Mutex<Vec<RolledFile>>>,
@@ -169,7 +169,7 @@ impl OpenLane {
         let random = randomness();
         let token = OwnerToken::claim(disk.as_ref(), &paths, incarnation, random.as_ref());
         let token = Arc::new(token.await.unwrap());
-        let (standing, installed) = (Standing::default(), Arc::new(Installed::default()));
+        let (liveness, installed) = (Liveness::default(), Arc::new(Installed::default()));
         let rolled: Arc<Mutex<Vec<RolledFile>>> = Arc::default();
         let told = Arc::clone(&rolled);
         let clock = Arc::new(SteppingClock::default());
@@ -183,14 +183,14 @@ impl OpenLane {
             settings,
             checkpoints: Arc::clone(&installed) as Arc<_>,
             rolled: Box::new(move |file| told.lock().push(file)),
-            standing: standing.clone(),
+            liveness: liveness.clone(),
             rules: Rules::full(),
             metrics: Metrics::new().lane,
         })
         .await
         .unwrap();
         let recorder = Arc::new(Recorder::default());
-        Self { paths, lane, token, standing, recorder, installed, rolled, clock, writer }
+        Self { paths, lane, token, liveness, recorder, installed, rolled, clock, writer }
     }
 
     pub fn try_stage(&self, index: i32, batch: StoredBatch) -> Result<(), LaneError> {

@@ -71,7 +71,7 @@ async fn a_lane_on_a_full_disk_ends_cleanly_in_its_reserve() {
     let end = lane.lane.close().await.unwrap();
     assert_eq!(end.file, 2);
     assert_eq!(blocks_up_to(&folder, &lane, end).await, end.sequence);
-    assert!(!lane.standing.is_down());
+    assert!(!lane.liveness.is_down());
 }
 
 /// The clock moves on when all others wait.
@@ -81,7 +81,7 @@ async fn a_file_that_is_not_full_is_used_on_while_the_disk_is() {
     let (lane, fullness) = on_a_full_disk(&folder).await;
     tokio::time::sleep(10 * ROLL_AFTER).await;
     lane.write_one_by_one(2..3, 3000).await;
-    assert!(!lane.standing.is_down());
+    assert!(!lane.liveness.is_down());
     assert_eq!(lane.rolled.lock().len(), 1);
     fullness.set(false);
     eventually("it goes on in the next file", async || lane.rolled.lock().len() == 2).await;
@@ -93,9 +93,9 @@ async fn what_waits_to_be_used_again_makes_room() {
     let folder = Folder::new();
     let (lane, _) = on_a_full_disk(&folder).await;
     lane.lane.retire(0).await.unwrap();
-    assert!(folder.path(&lane.paths.spare(0)).exists());
+    assert!(folder.path(&lane.paths.recycled(0)).exists());
     assert!(lane.lane.make_room().await.unwrap());
-    assert!(!folder.path(&lane.paths.spare(0)).exists());
+    assert!(!folder.path(&lane.paths.recycled(0)).exists());
     assert!(folder.path(&lane.paths.reserve()).exists(), "what is needed for the end goes last");
     assert!(lane.lane.make_room().await.unwrap());
     assert!(!lane.lane.make_room().await.unwrap());

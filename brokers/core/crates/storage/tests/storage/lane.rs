@@ -110,8 +110,8 @@ async fn files_are_used_again_and_blocks_of_their_former_life_do_not_count() {
         lane.lane.roll().await.unwrap();
         retire_all(&lane).await;
         let names = folder.disk.list(&lane.paths.folder()).await.unwrap();
-        let spares = file_numbers(&names, "spare").len();
-        assert!((1..=2).contains(&spares), "{spares} spares");
+        let recycled = file_numbers(&names, "spare").len();
+        assert!((1..=2).contains(&recycled), "{recycled} recycled");
     }
     lane.write_one_by_one(24..25, 3000).await;
     let (paths, _) = lane.crash().await;
@@ -126,7 +126,7 @@ async fn files_are_used_again_and_blocks_of_their_former_life_do_not_count() {
 }
 
 #[tokio::test]
-async fn as_many_spares_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane() {
+async fn as_many_files_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 3, small_files(64 << 10)).await;
     for offset in 0..12 {
@@ -134,13 +134,13 @@ async fn as_many_spares_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane
         lane.lane.roll().await.unwrap();
     }
     retire_all(&lane).await;
-    let spares = async || {
+    let recycled = async || {
         let names = folder.disk.list(&lane.paths.folder()).await.unwrap();
         file_numbers(&names, "spare").len()
     };
-    assert_eq!(spares().await, 8);
-    lane.lane.keep_few_spares().await.unwrap();
-    assert_eq!(spares().await, 2);
+    assert_eq!(recycled().await, 8);
+    lane.lane.keep_few_recycled().await.unwrap();
+    assert_eq!(recycled().await, 2);
     // What is left is used again.
     let made = folder.path(&wal(&lane.paths, 14));
     for offset in 12..14 {
@@ -148,11 +148,11 @@ async fn as_many_spares_are_kept_as_are_retired_at_once_and_a_few_of_a_slow_lane
         lane.lane.roll().await.unwrap();
     }
     eventually("the next file is made of a spare", async || made.exists()).await;
-    assert!(spares().await < 2);
+    assert!(recycled().await < 2);
 }
 
 #[tokio::test]
-async fn a_clean_end_leaves_no_spares() {
+async fn a_clean_end_leaves_no_recycled_files() {
     let folder = Folder::new();
     let lane = OpenLane::start(&folder.disk, 3, small_files(64 << 10)).await;
     for offset in 0..3 {
@@ -181,7 +181,7 @@ async fn producers_wait_while_the_queue_is_full_and_no_longer_than_the_lane_live
     fence(folder.disk.as_ref(), &lane.paths, successor, randomness().as_ref()).await.unwrap();
     lane.stage(stored(20, 1000));
     lane.lane.room().await;
-    eventually("the lane ends", async || lane.standing.is_down()).await;
+    eventually("the lane ends", async || lane.liveness.is_down()).await;
     lane.lane.room().await;
 }
 
@@ -225,7 +225,7 @@ async fn a_fence_ends_the_broker_before_it_acks_again() {
     fence(folder.disk.as_ref(), &lane.paths, successor, randomness().as_ref()).await.unwrap();
     assert!(matches!(lane.token.check().await, Err(LaneError::TokenLost(Incarnation(1)))));
     lane.stage(stored(3, 10));
-    eventually("the broker stands down", async || lane.standing.is_down()).await;
+    eventually("the broker stands down", async || lane.liveness.is_down()).await;
     assert_eq!(lane.recorder.seen().len(), 3, "what was written after the fence is not acked");
     assert!(matches!(lane.try_stage(0, stored(4, 10)), Err(LaneError::Closed(_))));
     assert!(matches!(lane.lane.roll().await, Err(LaneError::Closed(_))));

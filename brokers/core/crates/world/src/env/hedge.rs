@@ -21,9 +21,9 @@ const ANSWERS_MAX: usize = 128;
 /// Answers without which nothing is known of a store.
 const ANSWERS_MIN: usize = 20;
 /// How long an answer is waited for while nothing is known.
-const PATIENCE_FIRST: Duration = Duration::from_millis(500);
-const PATIENCE_MIN: Duration = Duration::from_millis(20);
-const PATIENCE_MAX: Duration = Duration::from_secs(2);
+const DELAY_FIRST: Duration = Duration::from_millis(500);
+const DELAY_MIN: Duration = Duration::from_millis(20);
+const DELAY_MAX: Duration = Duration::from_secs(2);
 /// What one read earns, and what asking again costs: of these at most so many are saved.
 const EARNED: u32 = 1;
 const COST: u32 = 20;
@@ -36,7 +36,7 @@ const SMALL_BYTES_MAX: u64 = 256 << 10;
 struct Answers {
     newest: VecDeque<Duration>,
     /// What 95 of 100 did not exceed when it was last looked at.
-    patience: Option<Duration>,
+    delay: Option<Duration>,
 }
 
 impl Answers {
@@ -51,7 +51,7 @@ impl Answers {
         let mut sorted: Vec<_> = self.newest.iter().copied().collect();
         let at = sorted.len() * 95 / 100;
         let (_, percentile, _) = sorted.select_nth_unstable(at);
-        self.patience = Some((*percentile).clamp(PATIENCE_MIN, PATIENCE_MAX));
+        self.delay = Some((*percentile).clamp(DELAY_MIN, DELAY_MAX));
     }
 }
 
@@ -76,11 +76,11 @@ impl HedgedStore {
         Self { inner, state: Mutex::new(State { small, large, saved: SAVED_MAX }), metrics }
     }
 
-    fn patience(&self, is_small: bool) -> Duration {
+    fn delay(&self, is_small: bool) -> Duration {
         let mut state = self.state.lock();
         state.saved = (state.saved + EARNED).min(SAVED_MAX);
         let answers = if is_small { &state.small } else { &state.large };
-        answers.patience.unwrap_or(PATIENCE_FIRST)
+        answers.delay.unwrap_or(DELAY_FIRST)
     }
 
     fn note(&self, is_small: bool, took: Duration) {
@@ -105,12 +105,12 @@ impl HedgedStore {
     {
         let begun = Instant::now();
         let throttled = self.metrics.throttled.get();
-        let patience = self.patience(is_small);
+        let delay = self.delay(is_small);
         let mut first = pin!(ask());
         let early = tokio::select! {
             biased;
             answer = &mut first => Some(answer),
-            () = sleep(patience) => None,
+            () = sleep(delay) => None,
         };
         let answer = match early {
             Some(answer) => answer,

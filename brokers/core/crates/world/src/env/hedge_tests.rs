@@ -88,7 +88,7 @@ async fn a_silent_answer_is_overtaken_by_a_second_one() {
     let begun = Instant::now();
     slow.plan([silent()]);
     assert_eq!(store.get_range("k", 0, 1).await.unwrap(), "quick");
-    assert_eq!(begun.elapsed(), PATIENCE_MIN + Duration::from_millis(QUICK_MS));
+    assert_eq!(begun.elapsed(), DELAY_MIN + Duration::from_millis(QUICK_MS));
     assert_eq!((slow.metrics.hedges.get(), slow.metrics.hedges_won.get()), (1, 1));
     assert_eq!(slow.asked(), 2);
 }
@@ -100,7 +100,7 @@ async fn a_store_of_which_nothing_is_known_is_asked_again_too() {
     let begun = Instant::now();
     slow.plan([silent()]);
     assert_eq!(store.get("k").await.unwrap(), "quick");
-    assert_eq!(begun.elapsed(), PATIENCE_FIRST + Duration::from_millis(QUICK_MS));
+    assert_eq!(begun.elapsed(), DELAY_FIRST + Duration::from_millis(QUICK_MS));
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn an_answer_counts_that_says_something_of_the_object() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_slow_altogether_gets_little_more_work() {
     let (slow, store) = known().await;
-    // Past any patience, each of them.
+    // Past any delay.
     let reads = 400;
     slow.plan((0..2 * reads).map(|_| (3_000, value("slow"))));
     for _ in 0..reads {

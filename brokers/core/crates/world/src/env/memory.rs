@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 /// Positions, lengths and memory are multiples of this.
 pub(super) const ALIGNMENT: usize = 4096;
 /// What is kept for the next reads: as much as four of the longest take.
-const SPARE_BYTES_MAX: usize = 32 << 20;
+const FREE_BYTES_MAX: usize = 32 << 20;
 
-static SPARES: Mutex<Spares> = Mutex::new(Spares::new());
+static FREE: Mutex<FreeMemory> = Mutex::new(FreeMemory::new());
 
 /// Memory whose used part is aligned.
 #[derive(Default)]
@@ -42,8 +42,8 @@ pub(super) struct Lent(Aligned);
 impl Lent {
     /// At least `length` bytes, with whatever they had last.
     pub(super) fn new(length: usize) -> Self {
-        let spare = SPARES.lock().take(length);
-        Self(spare.unwrap_or_else(|| Aligned::new(length)))
+        let memory = FREE.lock().take(length);
+        Self(memory.unwrap_or_else(|| Aligned::new(length)))
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
@@ -64,18 +64,18 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let freed = SPARES.lock().keep(mem::take(&mut self.0));
+        let freed = FREE.lock().keep(mem::take(&mut self.0));
         drop(freed);
     }
 }
 
 /// Memory that nobody uses, oldest first.
-struct Spares {
+struct FreeMemory {
     kept: VecDeque<Aligned>,
     bytes: usize,
 }
 
-impl Spares {
+impl FreeMemory {
     const fn new() -> Self {
         Self { kept: VecDeque::new(), bytes: 0 }
     }
@@ -84,19 +84,19 @@ impl Spares {
     fn take(&mut self, length: usize) -> Option<Aligned> {
         let fits = length..=length + length / 4;
         let fitting =
-            self.kept.iter().enumerate().filter(|(_, spare)| fits.contains(&spare.length));
-        let (place, _) = fitting.min_by_key(|(_, spare)| spare.length)?;
-        let spare = self.kept.remove(place)?;
-        self.bytes -= spare.length;
-        Some(spare)
+            self.kept.iter().enumerate().filter(|(_, memory)| fits.contains(&memory.length));
+        let (place, _) = fitting.min_by_key(|(_, memory)| memory.length)?;
+        let memory = self.kept.remove(place)?;
+        self.bytes -= memory.length;
+        Some(memory)
     }
 
     /// Keeps one, and gives those that there is no room for any more.
-    fn keep(&mut self, spare: Aligned) -> Vec<Aligned> {
-        self.bytes += spare.length;
-        self.kept.push_back(spare);
+    fn keep(&mut self, memory: Aligned) -> Vec<Aligned> {
+        self.bytes += memory.length;
+        self.kept.push_back(memory);
         let mut freed = Vec::new();
-        while self.bytes > SPARE_BYTES_MAX {
+        while self.bytes > FREE_BYTES_MAX {
             let Some(oldest) = self.kept.pop_front() else { break };
             self.bytes -= oldest.length;
             freed.push(oldest);
@@ -113,30 +113,30 @@ mod tests {
 
     #[test]
     fn the_smallest_that_fits_is_used_again() {
-        let mut spares = Spares::new();
+        let mut free = FreeMemory::new();
         for mib in [8, 4, 5, 2] {
-            assert!(spares.keep(Aligned::new(mib * MIB)).is_empty());
+            assert!(free.keep(Aligned::new(mib * MIB)).is_empty());
         }
-        let mut taken = |length| spares.take(length).map(|spare| spare.length);
+        let mut taken = |length| free.take(length).map(|memory| memory.length);
         assert_eq!(taken(MIB), None, "twice as much would be wasted");
         assert_eq!(taken(4 * MIB), Some(4 * MIB));
         assert_eq!(taken(4 * MIB), Some(5 * MIB));
         assert_eq!(taken(8 * MIB + 1), None);
         assert_eq!(taken(8 * MIB), Some(8 * MIB));
-        assert_eq!(spares.bytes, 2 * MIB);
+        assert_eq!(free.bytes, 2 * MIB);
     }
 
     #[test]
     fn no_more_is_kept_than_there_is_room_for_and_the_newest_stay() {
-        let mut spares = Spares::new();
+        let mut free = FreeMemory::new();
         let freed: Vec<usize> = (1..=9)
-            .flat_map(|mib| spares.keep(Aligned::new(mib * MIB)))
+            .flat_map(|mib| free.keep(Aligned::new(mib * MIB)))
             .map(|freed| freed.length / MIB)
             .collect();
         assert_eq!(freed, [1, 2, 3, 4, 5]);
-        assert_eq!(spares.bytes, (6 + 7 + 8 + 9) * MIB);
-        assert_eq!(spares.keep(Aligned::new(SPARE_BYTES_MAX + 1)).len(), 5, "too large for any");
-        assert_eq!(spares.bytes, 0);
+        assert_eq!(free.bytes, (6 + 7 + 8 + 9) * MIB);
+        assert_eq!(free.keep(Aligned::new(FREE_BYTES_MAX + 1)).len(), 5, "too large for any");
+        assert_eq!(free.bytes, 0);
     }
 
     #[test]

@@ -244,8 +244,8 @@ pub fn sweep(model: &ColdModel, state: &mut ColdState, broker: u8) -> Option<()>
 
 fn list(model: &ColdModel, state: &ColdState, broker: u8) -> Option<Sweep> {
     let memory = state.broker(broker);
-    let spares = model.rules.has(Rule::SweepSparesOwnJobs);
-    let jobs = memory.jobs.iter().flatten().filter(|_| spares);
+    let keeps = model.rules.has(Rule::SweepKeepsOwnJobs);
+    let jobs = memory.jobs.iter().flatten().filter(|_| keeps);
     let own = jobs.fold(0, |bits, job| bits | bit(job.name));
     let named = state.manifest(memory.manifest).objects;
     let objects = state.store.objects & !named & !own;

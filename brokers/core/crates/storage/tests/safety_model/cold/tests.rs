@@ -65,7 +65,7 @@ fn a_sweep_without_a_check_after_listing_deletes_a_live_object() {
 
 #[test]
 fn a_sweep_of_the_own_jobs_objects_deletes_a_live_object() {
-    assert_breaks(without(Rule::SweepSparesOwnJobs, ZOMBIE_SWEEPS), LIVE_OBJECTS_EXIST);
+    assert_breaks(without(Rule::SweepKeepsOwnJobs, ZOMBIE_SWEEPS), LIVE_OBJECTS_EXIST);
 }
 
 #[test]

@@ -13,19 +13,19 @@ const PERIOD: Duration = Duration::from_secs(30);
 /// Places that are remembered.
 const PLACES_MAX: usize = 256;
 
-struct Trouble {
+struct ReadFault {
     logged_at: Instant,
     passed_over: u64,
     is_damage: bool,
 }
 
 /// See the module.
-pub struct Troubles {
-    places: Mutex<BTreeMap<String, Trouble>>,
+pub struct ReadFaults {
+    places: Mutex<BTreeMap<String, ReadFault>>,
     metrics: BlockMetrics,
 }
 
-impl Troubles {
+impl ReadFaults {
     /// None yet.
     pub fn new(metrics: BlockMetrics) -> Self {
         Self { places: Mutex::default(), metrics }
@@ -52,8 +52,8 @@ impl Troubles {
                     places.pop_first();
                 }
             }
-            let trouble = Trouble { logged_at: now, passed_over: 0, is_damage };
-            places.insert(what.to_owned(), trouble);
+            let fault = ReadFault { logged_at: now, passed_over: 0, is_damage };
+            places.insert(what.to_owned(), fault);
             passed_over
         };
         log(passed_over);
@@ -62,7 +62,7 @@ impl Troubles {
     /// What was found damaged, as far as it is remembered.
     pub fn damaged(&self) -> Vec<String> {
         let places = self.places.lock();
-        let damaged = places.iter().filter(|(_, trouble)| trouble.is_damage);
+        let damaged = places.iter().filter(|(_, fault)| fault.is_damage);
         damaged.map(|(what, _)| what.clone()).collect()
     }
 }
@@ -74,10 +74,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_place_is_logged_once_in_a_while_and_counted_once() {
         let metrics = BlockMetrics::default();
-        let troubles = Troubles::new(metrics.clone());
+        let read_faults = ReadFaults::new(metrics.clone());
         let logged = Mutex::new(Vec::new());
         let note = |what: &str, is_damage| {
-            troubles.note(what, is_damage, |passed_over| {
+            read_faults.note(what, is_damage, |passed_over| {
                 logged.lock().push((what.to_owned(), passed_over));
             });
         };
@@ -89,7 +89,7 @@ mod tests {
         note("a", true);
         let expected = [("a", 0), ("b", 0), ("a", 2)].map(|(what, n)| (what.to_owned(), n));
         assert_eq!(*logged.lock(), expected);
-        assert_eq!(troubles.damaged(), ["a"]);
+        assert_eq!(read_faults.damaged(), ["a"]);
         assert_eq!(metrics.damaged.get(), 1);
     }
 }

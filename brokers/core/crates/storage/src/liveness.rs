@@ -7,19 +7,19 @@ use tokio::sync::watch;
 
 /// Shared by everything that acts for one incarnation.
 #[derive(Debug, Clone)]
-pub struct Standing(Arc<watch::Sender<Option<Arc<str>>>>);
+pub struct Liveness(Arc<watch::Sender<Option<Arc<str>>>>);
 
-impl Default for Standing {
+impl Default for Liveness {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
 }
 
-impl Standing {
+impl Liveness {
     /// Ends the instance; the first reason stands.
     pub fn stand_down(&self, reason: &str) {
         if self.end(reason) {
-            tracing::error!(reason, "standing down");
+            tracing::error!(reason, "stands down");
         }
     }
 

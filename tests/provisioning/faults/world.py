@@ -55,7 +55,7 @@ def store_address() -> str:
     return config().cell.metadata.removeprefix("sqlite://")
 
 
-class Estate:
+class World:
     """One tenant. `seam` counts and fails what the product calls; the keeper is beside it."""
 
     def __init__(self, tenant: Tenant, seam: Seam, cell: CellStore) -> None:

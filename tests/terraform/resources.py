@@ -9,7 +9,7 @@ QUOTAS = CREDENTIALS + 1
 
 CLUSTER = """
 resource "freshet_cluster" "main" {
-  name                = "estate"
+  name                = "resources"
   deletion_protection = false
   schedules = [{
     days  = ["sun", "mon"]
@@ -36,7 +36,7 @@ resource "freshet_client_quota" "others" {
 """
 
 
-def estate(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
+def resources(*, topics: int = TOPICS, acls: int = ACLS, credentials: int = CREDENTIALS) -> str:
     """A cluster with topics, credentials whose rights are ACLs, quotas, an alert, and a budget.
 
     Entry n lets credential n mod `credentials` do one thing with the topics of prefix `topic-`: so

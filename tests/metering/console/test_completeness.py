@@ -7,7 +7,7 @@ import pytest
 
 from console.base.common.tenancy import system_scope
 from metering.events.manifests import ClusterCoverage
-from metering.models import HourStanding
+from metering.models import JudgedHour
 from metering.periods import HOUR_MS, MINUTE_MS, to_ms
 from metering.services import metered_until
 from metering.services.ingest import ingest_usage
@@ -47,7 +47,7 @@ def emit(agent, number, *, closed=False):
 def hours(cluster_id="cl_a"):
     """Whether each hour is complete, by its number."""
     with system_scope():
-        rows = HourStanding.objects.filter(cluster_id=cluster_id).order_by("hour")
+        rows = JudgedHour.objects.filter(cluster_id=cluster_id).order_by("hour")
         assert all(bool(row.reason) is not row.complete for row in rows)
         return {int((row.hour - START).total_seconds()) // 3600: row.complete for row in rows}
 
@@ -115,7 +115,7 @@ def test_clusters_that_slept_all_the_time_are_complete_too(agent, store):
     ingest_usage(store=store)
     assert hours("cl_sleepy") == {1: True, 2: False}
     with system_scope():
-        owners = HourStanding.objects.values_list("organization_id", flat=True)
+        owners = JudgedHour.objects.values_list("organization_id", flat=True)
         assert set(owners) == {"org_b"}
 
 

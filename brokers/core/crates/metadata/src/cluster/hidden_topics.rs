@@ -1,4 +1,4 @@
-//! Topics that are put by: nobody sees them, and their partitions are led and kept all the same.
+//! Hidden topics: nobody sees them, and their partitions are led and kept all the same.
 //! Either somebody deleted them and may want them back, or the metadata came back from a backup and
 //! storage has topics that it does not know.
 
@@ -10,9 +10,9 @@ use super::{
     compare_revision, delete, put, transaction_of,
 };
 use crate::names::check_topic_name;
-use crate::schema::keys::SHELVED_TOPICS;
+use crate::schema::keys::HIDDEN_TOPICS;
 use crate::schema::{
-    Key, PartitionRecord, ShelvedTopicRecord, Stored, TopicNameRecord, TopicRecord,
+    HiddenTopicRecord, Key, PartitionRecord, Stored, TopicNameRecord, TopicRecord,
 };
 use crate::store::{Compare, Expected};
 use freshet_wire::ids::{PartitionId, TopicId};
@@ -27,20 +27,20 @@ pub struct FoundTopic {
 }
 
 impl ClusterMetadata {
-    /// All topics that are put by, by id, as the store has them now.
+    /// All hidden topics, by id, as the store has them now.
     ///
     /// # Errors
     /// As the store.
-    pub async fn shelved_topics(&self) -> Result<Vec<ShelvedTopicRecord>, ClusterError> {
-        let entries = self.read_all(SHELVED_TOPICS).await?;
+    pub async fn hidden_topics(&self) -> Result<Vec<HiddenTopicRecord>, ClusterError> {
+        let entries = self.read_all(HIDDEN_TOPICS).await?;
         entries.iter().map(|entry| Ok(Stored::from_entry(entry)?.record)).collect()
     }
 
-    /// Brings a topic back that was put by, under its old name or another one. It has all that it
+    /// Brings a hidden topic back under its old name or another one. It has all that it
     /// had: id, configs, partitions, records.
     ///
     /// # Errors
-    /// `UnknownShelvedTopic` where there is none, or its time is over; `InvalidTopicName`,
+    /// `UnknownHiddenTopic` where there is none, or its time is over; `InvalidTopicName`,
     /// `InternalTopic`, `TopicExists`, `TopicCollision`, `Fenced` of [`ClusterError`]; as the
     /// store.
     pub async fn restore_topic(
@@ -49,7 +49,7 @@ impl ClusterMetadata {
         id: TopicId,
         name: Option<&str>,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
-        let shelf = Key::ShelvedTopic(id);
+        let key = Key::HiddenTopic(id);
         let mut retry = self.retry();
         loop {
             let Stored { record, revision } = self.restored_topic(id, name).await?;
@@ -57,12 +57,12 @@ impl ClusterMetadata {
                 (Key::Topic(record.name.clone()), Key::collision_of(&record.name));
             let index = TopicNameRecord { name: record.name.clone() };
             let compares = vec![
-                compare_revision(&shelf, revision),
+                compare_revision(&key, revision),
                 compare_absent(&topic),
                 compare_absent(&collision),
             ];
             let writes = vec![
-                delete(&shelf),
+                delete(&key),
                 put(&Key::TopicId(id), &index)?,
                 put(&collision, &index)?,
                 put(&topic, &record)?,
@@ -85,9 +85,9 @@ impl ClusterMetadata {
         name: Option<&str>,
     ) -> Result<Stored<TopicRecord>, ClusterError> {
         let now_ms = self.clock.now_ms();
-        let stored = self.read::<ShelvedTopicRecord>(&Key::ShelvedTopic(id)).await?;
+        let stored = self.read::<HiddenTopicRecord>(&Key::HiddenTopic(id)).await?;
         let stored = stored.filter(|stored| !stored.record.is_due(now_ms));
-        let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
+        let stored = stored.ok_or(ClusterError::UnknownHiddenTopic(id))?;
         let record = stored.record.restored(name.unwrap_or(&stored.record.topic.name), now_ms);
         check_topic_name(&record.name)?;
         check_internal(&record.name, record.internal)?;
@@ -95,24 +95,24 @@ impl ClusterMetadata {
         Ok(Stored { record, revision: stored.revision })
     }
 
-    /// Gives a topic up that was put by: its records may go. Gives what it was, with the revision
+    /// Gives a hidden topic up: its records may go. Gives what it was, with the revision
     /// of the change.
     ///
     /// # Errors
-    /// `UnknownShelvedTopic`, `Fenced` of [`ClusterError`]; as the store.
+    /// `UnknownHiddenTopic`, `Fenced` of [`ClusterError`]; as the store.
     pub async fn purge_topic(
         &self,
         fence: Option<Fence>,
         id: TopicId,
-    ) -> Result<Stored<ShelvedTopicRecord>, ClusterError> {
-        let shelf = Key::ShelvedTopic(id);
+    ) -> Result<Stored<HiddenTopicRecord>, ClusterError> {
+        let key = Key::HiddenTopic(id);
         let mut retry = self.retry();
         let purged = loop {
-            let stored = self.read::<ShelvedTopicRecord>(&shelf).await?;
-            let stored = stored.ok_or(ClusterError::UnknownShelvedTopic(id))?;
-            let compares = vec![compare_revision(&shelf, stored.revision)];
+            let stored = self.read::<HiddenTopicRecord>(&key).await?;
+            let stored = stored.ok_or(ClusterError::UnknownHiddenTopic(id))?;
+            let compares = vec![compare_revision(&key, stored.revision)];
             let mark = put(&Key::DeletedTopic(id), &stored.record.removed())?;
-            let writes = vec![delete(&shelf), mark];
+            let writes = vec![delete(&key), mark];
             match self.commit(fence, Transaction { compares, writes }).await {
                 Ok(revision) => break Stored { record: stored.record, revision },
                 Err(error) => retry.after(error).await?,
@@ -124,35 +124,35 @@ impl ClusterMetadata {
         Ok(purged)
     }
 
-    /// Puts a topic by that storage has and the metadata does not know. It is there all at once,
+    /// Hides a topic that storage has and the metadata does not know. It is there all at once,
     /// however many partitions it has; one that is known by then stays as it is. Gives the
     /// revision, 0 where nothing changed.
     ///
     /// # Errors
     /// `Fenced` of [`ClusterError`]; as the store.
-    pub async fn shelve_found(
+    pub async fn hide_found(
         &self,
         fence: Option<Fence>,
         found: &FoundTopic,
     ) -> Result<u64, ClusterError> {
         let id = found.topic.id;
-        let shelf = Key::ShelvedTopic(id);
+        let key = Key::HiddenTopic(id);
         let mut retry = self.retry();
         loop {
-            if self.read::<ShelvedTopicRecord>(&shelf).await?.is_some() {
+            if self.read::<HiddenTopicRecord>(&key).await?.is_some() {
                 return Ok(0);
             }
-            match self.shelve(fence, &shelf, found).await {
+            match self.hide(fence, &key, found).await {
                 Ok(revision) => return Ok(revision),
                 Err(error) => retry.after_idempotent(error).await?,
             }
         }
     }
 
-    async fn shelve(
+    async fn hide(
         &self,
         fence: Option<Fence>,
-        shelf: &Key,
+        key: &Key,
         found: &FoundTopic,
     ) -> Result<u64, ClusterError> {
         let topic = &found.topic;
@@ -162,20 +162,20 @@ impl ClusterMetadata {
         let mut steps = Vec::new();
         for (index, record) in (0..).zip(&found.partitions) {
             let partition = PartitionId::new(topic.id, index);
-            let key = Key::Partition(partition);
-            steps.push(Step::put(&key, as_read(left.get(&partition)), record)?);
+            let partition_key = Key::Partition(partition);
+            steps.push(Step::put(&partition_key, as_read(left.get(&partition)), record)?);
         }
         for batch in batches(steps) {
             self.commit(fence, transaction_of(&batch)).await?;
         }
-        let shelved = ShelvedTopicRecord {
+        let record = HiddenTopicRecord {
             topic: topic.clone(),
-            shelved_at_ms: self.clock.now_ms(),
+            hidden_at_ms: self.clock.now_ms(),
             restorable_until_ms: None,
         };
         let index = TopicNameRecord { name: topic.name.clone() };
-        let compares = vec![Compare { key: shelf.to_string(), expected: Expected::Absent }];
-        let writes = vec![put(&Key::TopicId(topic.id), &index)?, put(shelf, &shelved)?];
+        let compares = vec![Compare { key: key.to_string(), expected: Expected::Absent }];
+        let writes = vec![put(&Key::TopicId(topic.id), &index)?, put(key, &record)?];
         self.commit(fence, Transaction { compares, writes }).await
     }
 }

@@ -1,4 +1,4 @@
-//! Topics that are put by: deleted and restorable, or found on storage behind metadata that came
+//! Hidden topics: deleted and restorable, or found on storage behind metadata that came
 //! back from a backup.
 
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::topics::{Found, TopicFacts, id_of, id_text, refuse_internal};
 use super::{AdminError, ClusterAdmin};
 use freshet_metadata::cluster::ClusterError;
-use freshet_metadata::schema::ShelvedTopicRecord;
+use freshet_metadata::schema::HiddenTopicRecord;
 use freshet_wire::ids::TopicId;
 
 /// A topic that was deleted and can be restored.
@@ -44,16 +44,16 @@ impl ClusterAdmin {
     /// As the store.
     pub async fn deleted_topics(&self) -> Result<Vec<DeletedTopicFacts>, AdminError> {
         let now_ms = self.clock.now_ms();
-        let shelved = self.metadata.shelved_topics().await?.into_iter();
-        let mut deleted: Vec<DeletedTopicFacts> = shelved
-            .filter(|shelved| !shelved.is_due(now_ms))
-            .filter_map(|shelved| {
+        let hidden = self.metadata.hidden_topics().await?.into_iter();
+        let mut deleted: Vec<DeletedTopicFacts> = hidden
+            .filter(|hidden| !hidden.is_due(now_ms))
+            .filter_map(|hidden| {
                 Some(DeletedTopicFacts {
-                    restorable_until_ms: shelved.restorable_until_ms?,
-                    id: id_text(shelved.topic.id),
-                    name: shelved.topic.name,
-                    partitions: shelved.topic.partitions,
-                    deleted_at_ms: shelved.shelved_at_ms,
+                    restorable_until_ms: hidden.restorable_until_ms?,
+                    id: id_text(hidden.topic.id),
+                    name: hidden.topic.name,
+                    partitions: hidden.topic.partitions,
+                    deleted_at_ms: hidden.hidden_at_ms,
                 })
             })
             .collect();
@@ -73,13 +73,13 @@ impl ClusterAdmin {
     /// # Errors
     /// As the store.
     pub async fn orphaned_topics(&self) -> Result<Vec<OrphanedTopicFacts>, AdminError> {
-        let shelved = self.metadata.shelved_topics().await?.into_iter();
-        let orphans = shelved.filter(ShelvedTopicRecord::is_orphaned);
-        let facts = orphans.map(|shelved| OrphanedTopicFacts {
-            id: id_text(shelved.topic.id),
-            name: Some(shelved.topic.name).filter(|name| !name.is_empty()),
-            partitions: shelved.topic.partitions,
-            found_at_ms: shelved.shelved_at_ms,
+        let hidden = self.metadata.hidden_topics().await?.into_iter();
+        let orphans = hidden.filter(HiddenTopicRecord::is_orphaned);
+        let facts = orphans.map(|hidden| OrphanedTopicFacts {
+            id: id_text(hidden.topic.id),
+            name: Some(hidden.topic.name).filter(|name| !name.is_empty()),
+            partitions: hidden.topic.partitions,
+            found_at_ms: hidden.hidden_at_ms,
         });
         let mut facts: Vec<OrphanedTopicFacts> = facts.collect();
         facts.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
@@ -127,8 +127,8 @@ impl ClusterAdmin {
             refuse_internal(name)?;
         }
         let id = id_of(id)?;
-        let shelved = self.shelved(id, orphaned).await?;
-        if name.is_none() && shelved.topic.name.is_empty() {
+        let hidden = self.hidden(id, orphaned).await?;
+        if name.is_none() && hidden.topic.name.is_empty() {
             let message = "storage does not tell its name: give one";
             return Err(AdminError::invalid("name", message));
         }
@@ -140,7 +140,7 @@ impl ClusterAdmin {
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))
     }
 
-    /// Gives up a topic that is put by: its records go.
+    /// Gives up a hidden topic: its records go.
     ///
     /// # Errors
     /// [`AdminError::NotFound`]; as the store.
@@ -149,10 +149,10 @@ impl ClusterAdmin {
         Ok(Found::default().facts(&purged.record.topic))
     }
 
-    async fn shelved(&self, id: TopicId, orphaned: bool) -> Result<ShelvedTopicRecord, AdminError> {
-        let shelved = self.metadata.shelved_topics().await?;
-        let found = shelved.into_iter().find(|shelved| shelved.topic.id == id);
-        let found = found.filter(|shelved| shelved.is_orphaned() == orphaned);
-        found.ok_or_else(|| ClusterError::UnknownShelvedTopic(id).into())
+    async fn hidden(&self, id: TopicId, orphaned: bool) -> Result<HiddenTopicRecord, AdminError> {
+        let hidden = self.metadata.hidden_topics().await?;
+        let found = hidden.into_iter().find(|hidden| hidden.topic.id == id);
+        let found = found.filter(|hidden| hidden.is_orphaned() == orphaned);
+        found.ok_or_else(|| ClusterError::UnknownHiddenTopic(id).into())
     }
 }

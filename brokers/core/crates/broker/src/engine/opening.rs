@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::StartError;
-use super::takeover::{Claim, Estate};
+use super::takeover::{Claim, EarlierLanes};
 use freshet_metadata::cluster::ClusterMetadata;
 use freshet_metadata::schema::PartitionRecord;
 use freshet_metadata::view::MetadataView;
@@ -23,7 +23,7 @@ use freshet_world::env::store::{ObjectStore, StoreError};
 const READS_AT_ONCE: usize = 256;
 
 /// Who inherits.
-pub struct Heir<'a> {
+pub struct PartitionOpener<'a> {
     /// The cluster's metadata.
     pub metadata: &'a ClusterMetadata,
     /// Its image.
@@ -44,7 +44,7 @@ struct Taken {
     manifest: Option<ManifestRef>,
 }
 
-impl Heir<'_> {
+impl PartitionOpener<'_> {
     /// Takes every partition over and opens it.
     ///
     /// # Errors
@@ -53,10 +53,10 @@ impl Heir<'_> {
     pub async fn open_all(
         &self,
         claim: &Claim,
-        mut estate: Estate,
+        mut earlier: EarlierLanes,
         partitions: &Partitions,
     ) -> Result<(), StartError> {
-        let taken = self.take_over(claim, &estate).await?;
+        let taken = self.take_over(claim, &earlier).await?;
         let mut loaded = stream::iter(taken)
             .map(|taken| async move {
                 let manifest = self.manifest(&taken).await;
@@ -64,7 +64,7 @@ impl Heir<'_> {
             })
             .buffered(READS_AT_ONCE);
         while let Some((taken, manifest)) = loaded.next().await {
-            let tail = estate.tail(taken.id, &taken.record);
+            let tail = earlier.tail(taken.id, &taken.record);
             match manifest.and_then(|manifest| self.open(&taken, manifest, tail)) {
                 Ok(partition) => partitions.insert(partition),
                 Err(StartError::Missing(missing)) => {
@@ -77,7 +77,11 @@ impl Heir<'_> {
         Ok(())
     }
 
-    async fn take_over(&self, claim: &Claim, estate: &Estate) -> Result<Vec<Taken>, StartError> {
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        earlier: &EarlierLanes,
+    ) -> Result<Vec<Taken>, StartError> {
         let snapshot = self.view.snapshot();
         let mut updates = Vec::new();
         let mut taken = Vec::new();
@@ -86,12 +90,12 @@ impl Heir<'_> {
             let name: Arc<str> = topic.record.name.as_str().into();
             for (index, stored) in (0..).zip(&topic.partitions) {
                 let id = PartitionId::new(topic.record.id, index);
-                let Some(update) = estate.succession(claim, id, stored) else { continue };
+                let Some(update) = earlier.succession(claim, id, stored) else { continue };
                 taken.push(Taken {
                     id,
                     topic: Arc::clone(&name),
                     record: update.record.clone(),
-                    manifest: estate.manifests.get(&id).copied(),
+                    manifest: earlier.manifests.get(&id).copied(),
                 });
                 updates.push(update);
             }

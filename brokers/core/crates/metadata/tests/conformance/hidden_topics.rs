@@ -1,4 +1,4 @@
-//! Topics that are put by, quotas, and what is told of changes.
+//! Hidden topics, quotas, and what is told of changes.
 
 use freshet_metadata::MetadataView;
 use freshet_metadata::cluster::{Actor, ClusterError, ClusterMetadata, FoundTopic, Note};
@@ -103,12 +103,12 @@ async fn a_topic_that_was_found_is_there_all_at_once_and_once() {
         let hooked = Hooked::new(plain.store().clone(), move |commit| async move {
             if commit == stop { Outcome::Refuse } else { Outcome::Commit }
         });
-        let stopped = metadata_of(hooked.clone()).shelve_found(fence, &found(id)).await;
-        let seen = shown(&plain).await.shelved.get(&id).map(|found| found.topic.partitions.len());
+        let stopped = metadata_of(hooked.clone()).hide_found(fence, &found(id)).await;
+        let seen = shown(&plain).await.hidden.get(&id).map(|found| found.topic.partitions.len());
         assert_eq!(seen, stopped.is_ok().then_some(120), "stop {stop}");
         // The next start does it again.
-        plain.shelve_found(fence, &found(id)).await.unwrap();
-        assert_eq!(plain.shelve_found(fence, &found(id)).await, Ok(0));
+        plain.hide_found(fence, &found(id)).await.unwrap();
+        assert_eq!(plain.hide_found(fence, &found(id)).await, Ok(0));
         let snapshot = shown(&plain).await;
         let partition = snapshot.led_topic(id).unwrap().partition(119).unwrap();
         assert_eq!(partition.record, found(id).partitions[119]);

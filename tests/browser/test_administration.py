@@ -110,7 +110,7 @@ def test_records_are_deleted_after_a_look_at_what_goes(visitor):
 
 def test_a_cluster_moves_to_a_project_and_asks_for_more(visitor):
     page = visitor.page
-    project = f"estate {time.monotonic_ns()}"
+    project = f"project {time.monotonic_ns()}"
     visitor.open("/access/projects?panel=new")
     panel = page.get_by_role("dialog", name="New project")
     panel.get_by_label("Name", exact=True).fill(project)

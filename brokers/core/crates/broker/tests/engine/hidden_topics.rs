@@ -1,11 +1,11 @@
-//! Topics that are put by keep their records through sweeps and restarts; deleted records stay
+//! Hidden topics keep their records through sweeps and restarts; deleted records stay
 //! deleted; and metadata from a backup loses no topic.
 
 use std::sync::Arc;
 
 use freshet_broker::engine::Engine;
 use freshet_jobs::deletion::DeleteBefore;
-use freshet_metadata::schema::ShelvedTopicRecord;
+use freshet_metadata::schema::HiddenTopicRecord;
 use freshet_partition::read::ReadError;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_wire::ids::{Epoch, PartitionId, TopicId};
@@ -38,8 +38,8 @@ fn filled() -> Vec<String> {
     vec!["x".repeat(10), "in the lane".to_owned()]
 }
 
-async fn shelved(engine: &Engine) -> Vec<ShelvedTopicRecord> {
-    engine.metadata.shelved_topics().await.unwrap()
+async fn hidden(engine: &Engine) -> Vec<HiddenTopicRecord> {
+    engine.metadata.hidden_topics().await.unwrap()
 }
 
 /// Waits until two rounds of sweeping are over: whatever nobody names is gone.
@@ -197,7 +197,7 @@ async fn metadata_from_a_backup_loses_no_record_and_finds_younger_topics() {
     let engine = cluster.start().await;
     assert!(engine.incarnation > last);
     assert!(is_later(&of_known, &log(&engine, known, 2).await));
-    let orphans = shelved(&engine).await;
+    let orphans = hidden(&engine).await;
     assert_eq!(orphans.len(), 1);
     assert!(orphans[0].is_orphaned());
     assert_eq!((orphans[0].topic.id, orphans[0].topic.partitions), (younger, 2));
@@ -207,14 +207,14 @@ async fn metadata_from_a_backup_loses_no_record_and_finds_younger_topics() {
     // Nobody decides: it is there after the next start as well, and never a second time.
     drop(engine);
     let engine = cluster.start().await;
-    assert_eq!(shelved(&engine).await.len(), 1);
+    assert_eq!(hidden(&engine).await.len(), 1);
     swept(&cluster, &engine).await;
     let restored = engine.metadata.restore_topic(engine.fence(), younger, None).await.unwrap();
     engine.view.wait_for(restored.revision).await.unwrap();
     assert!(is_later(&of_younger, &log(&engine, younger, 2).await));
     let partition = open(&engine, younger, 1);
     assert_eq!(append(&engine, &partition, record("goes on")).await, 3);
-    assert_eq!(shelved(&engine).await, []);
+    assert_eq!(hidden(&engine).await, []);
     assert!(!cluster.manifests(partition.id()).is_empty());
     let manifest: Arc<Manifest> = partition.manifest();
     assert_eq!(manifest.covered_end, 3);

@@ -1,4 +1,4 @@
-"""An estate of three hundred topics: made in one go, used at once, kept as it is described."""
+"""Resources of three hundred topics: made in one go, used at once, kept as it is described."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from tests.peer.kafka import java_tool
 from tests.service.traffic import librdkafka_settings
 from tests.terraform.clients import connection_of, produce_and_consume
-from tests.terraform.estate import ACLS, CLUSTER, CREDENTIALS, QUOTAS, TOPICS, estate
+from tests.terraform.resources import ACLS, CLUSTER, CREDENTIALS, QUOTAS, TOPICS, resources
 
 # Some hundred resources each, on a machine that may be slow.
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -22,7 +22,7 @@ def reads(passed):
 
 def test_three_hundred_topics_in_one_go(team):
     workspace, door = team.workspace(), team.door
-    workspace.write(estate())
+    workspace.write(resources())
     workspace.apply()
     for place in (0, CREDENTIALS - 1):
         last = f"topic-{TOPICS - 1:03}"
@@ -73,7 +73,7 @@ def kafka_tool(tmp_path, connection, name, *arguments):
 
 def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     workspace = team.workspace()
-    workspace.write(estate(topics=4, acls=10, credentials=1))
+    workspace.write(resources(topics=4, acls=10, credentials=1))
     workspace.apply()
     connection = connection_of(workspace)
     cluster = workspace.outputs()["cluster"]
@@ -107,7 +107,7 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
     said = workspace.run("plan", "-input=false", status=1)
     assert "A topic cannot lose partitions" in said
     assert 'Topic "topic-000" has 5 partitions, 2 are wanted' in " ".join(said.split())
-    workspace.write(estate(topics=4, acls=10, credentials=1).replace("= 2\n", "= 5\n", 1))
+    workspace.write(resources(topics=4, acls=10, credentials=1).replace("= 2\n", "= 5\n", 1))
     assert workspace.planned() == {
         "freshet_topic.many[1]": ["update"],
         "freshet_topic.many[2]": ["create"],
@@ -127,25 +127,25 @@ def test_drift_made_by_kafka_tools_shows(team, tmp_path):
 
 def test_what_is_there_can_be_imported(team):
     workspace = team.workspace()
-    workspace.write(estate(topics=3, acls=10, credentials=2))
+    workspace.write(resources(topics=3, acls=10, credentials=2))
     workspace.apply()
     ids = {
-        "freshet_cluster.main": "estate",
-        "freshet_topic.many[0]": "estate/topic-000",
+        "freshet_cluster.main": "resources",
+        "freshet_topic.many[0]": "resources/topic-000",
         "freshet_topic.many[1]": f"{workspace.outputs()['cluster']}/topic-001",
-        "freshet_topic.many[2]": "estate/topic-002",
-        "freshet_credential.app[0]": "estate/app-0",
-        "freshet_credential.app[1]": f"estate/{workspace.outputs()['users'][1]}",
+        "freshet_topic.many[2]": "resources/topic-002",
+        "freshet_credential.app[0]": "resources/app-0",
+        "freshet_credential.app[1]": f"resources/{workspace.outputs()['users'][1]}",
         "freshet_budget.team": "Team",
-        "freshet_alert.late": "estate/Late / 60 s",
-        "freshet_client_quota.others": "estate/user=",
+        "freshet_alert.late": "resources/Late / 60 s",
+        "freshet_client_quota.others": "resources/user=",
     }
     shown = workspace.outputs()
     user, other = shown["users"]
     quotas = team.api.call("GET", f"/clusters/{shown['cluster']}/quotas")["items"]
     [known] = [quota["id"] for quota in quotas if quota["user"] == user]
-    ids["freshet_client_quota.app[0]"] = f"estate/{known}"
-    ids["freshet_client_quota.app[1]"] = f"estate/user={other}"
+    ids["freshet_client_quota.app[0]"] = f"resources/{known}"
+    ids["freshet_client_quota.app[1]"] = f"resources/user={other}"
     state = json.loads((workspace.folder / "terraform.tfstate").read_text())
     for resource in state["resources"]:
         for instance in resource["instances"]:
@@ -157,7 +157,7 @@ def test_what_is_there_can_be_imported(team):
 
     fresh = team.workspace("fresh")
     blocks = [f'import {{\n  to = {to}\n  id = "{known}"\n}}\n' for to, known in ids.items()]
-    fresh.write(estate(topics=3, acls=10, credentials=2) + "".join(blocks))
+    fresh.write(resources(topics=3, acls=10, credentials=2) + "".join(blocks))
     said = fresh.apply()
     assert f"{len(ids)} imported, 0 added, 0 changed, 0 destroyed" in said
     assert fresh.plan_is_empty()
@@ -261,12 +261,12 @@ output "found" {
 
 def test_data_sources_show_what_is_there(team):
     workspace = team.workspace()
-    workspace.write(estate(topics=2, acls=10, credentials=1) + LOOKS)
+    workspace.write(resources(topics=2, acls=10, credentials=1) + LOOKS)
     workspace.apply()
     shown = workspace.outputs()
     assert shown["found"] == {
         "cluster": shown["cluster"],
-        "clusters": ["estate"],
+        "clusters": ["resources"],
         "retention": "86400000",
         "cleanup": "delete",
         "topics": ["topic-000", "topic-001"],

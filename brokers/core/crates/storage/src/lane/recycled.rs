@@ -21,16 +21,16 @@ use super::{LaneError, LaneFile, LanePaths};
 use freshet_world::env::{Disk, DiskError, DiskResult, File};
 
 /// As many as the splitter retires at once; more are removed.
-const SPARES_MAX: usize = 8;
+const RECYCLED_MAX: usize = 8;
 /// So many stay of a lane that seldom fills a file.
-const SPARES_FEW: usize = 2;
+const RECYCLED_FEW: usize = 2;
 
 /// The reserve takes the last checkpoint, the install records of what is split at the end, and the
 /// end: 100 bytes for each of 10,000 partitions, twice.
 const RESERVE_BYTES: u64 = 2 << 20;
 
-/// The spares of one's own lane.
-pub(super) struct Spares {
+/// The recycled of one's own lane.
+pub(super) struct RecycledFiles {
     disk: Arc<dyn Disk>,
     paths: LanePaths,
     /// Only files of this size are kept.
@@ -48,7 +48,7 @@ struct Kept {
     closed: bool,
 }
 
-impl Spares {
+impl RecycledFiles {
     pub(super) fn new(disk: Arc<dyn Disk>, paths: LanePaths, bytes: u64) -> Self {
         Self { disk, paths, bytes, kept: Mutex::default() }
     }
@@ -94,7 +94,7 @@ impl Spares {
             let reserve = numbers.is_empty() && std::mem::take(&mut kept.reserve);
             (numbers, reserve)
         };
-        self.remove_spares(&numbers).await?;
+        self.remove_recycled(&numbers).await?;
         if reserve {
             self.disk.remove(&self.paths.reserve()).await?;
         }
@@ -105,15 +105,15 @@ impl Spares {
     pub(super) async fn keep_few(&self) -> DiskResult<()> {
         let given_up = {
             let mut kept = self.kept.lock();
-            let few = kept.numbers.len().min(SPARES_FEW);
+            let few = kept.numbers.len().min(RECYCLED_FEW);
             kept.numbers.split_off(few)
         };
-        self.remove_spares(&given_up).await
+        self.remove_recycled(&given_up).await
     }
 
-    async fn remove_spares(&self, numbers: &[u64]) -> DiskResult<()> {
+    async fn remove_recycled(&self, numbers: &[u64]) -> DiskResult<()> {
         for number in numbers {
-            self.disk.remove(&self.paths.spare(*number)).await?;
+            self.disk.remove(&self.paths.recycled(*number)).await?;
         }
         Ok(())
     }
@@ -124,19 +124,19 @@ impl Spares {
         let wanted = {
             let kept = self.kept.lock();
             let whole = bytes == self.bytes && kept.made_of_reserve != Some(number);
-            whole && !kept.closed && kept.numbers.len() < SPARES_MAX
+            whole && !kept.closed && kept.numbers.len() < RECYCLED_MAX
         };
         if !wanted {
             return Ok(self.disk.remove(&path).await?);
         }
-        let spare = self.paths.spare(number);
-        match self.disk.rename(&path, &spare).await {
+        let recycled = self.paths.recycled(number);
+        match self.disk.rename(&path, &recycled).await {
             // An earlier try was carried out, whatever was said of it.
             Err(DiskError::NotFound(_)) => {}
             renamed => renamed?,
         }
         // Files go in order: one that came back when a later one has gone would look like damage.
-        match self.disk.make_durable(&spare).await {
+        match self.disk.make_durable(&recycled).await {
             Err(DiskError::NotFound(_)) => return Ok(()),
             made => made?,
         }
@@ -148,18 +148,18 @@ impl Spares {
         if closed { self.remove_all().await } else { Ok(()) }
     }
 
-    /// Makes the `number`th file, of a spare where there is one. Its name and its first page, which
+    /// Makes the `number`th file, of a recycled where there is one. Its name and its first page, which
     /// is zeros, are durable when this returns.
     pub(super) async fn make_file(&self, number: u64, bytes: u64) -> DiskResult<Arc<dyn File>> {
         let path = self.paths.file(LaneFile::Wal(number));
-        let spare = if bytes == self.bytes { self.kept.lock().numbers.pop() } else { None };
-        let Some(spare) = spare else { return self.disk.create(&path, bytes).await };
-        let spare = self.paths.spare(spare);
-        let file = match self.disk.open(&spare).await {
+        let recycled = if bytes == self.bytes { self.kept.lock().numbers.pop() } else { None };
+        let Some(recycled) = recycled else { return self.disk.create(&path, bytes).await };
+        let recycled = self.paths.recycled(recycled);
+        let file = match self.disk.open(&recycled).await {
             Err(DiskError::NotFound(_)) => return self.disk.create(&path, bytes).await,
             opened => opened?,
         };
-        self.begin(file, &spare, number).await
+        self.begin(file, &recycled, number).await
     }
 
     /// Makes a file that is open under another name the `number`th.

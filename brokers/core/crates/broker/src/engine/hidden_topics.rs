@@ -1,8 +1,8 @@
-//! Topics that storage has and the metadata does not know are put by.
+//! Topics that storage has and the metadata does not know become hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::takeover::{Claim, Estate, sealed_end};
+use super::takeover::{Claim, EarlierLanes, sealed_end};
 use super::{StartError, descriptors};
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, FoundTopic, Term};
 use freshet_metadata::schema::{Extent, PartitionRecord, TopicRecord};
@@ -20,7 +20,7 @@ pub struct Adoption<'a> {
     /// The right to change what the cluster knows.
     pub term: Term,
     /// What earlier lanes hold.
-    pub estate: &'a Estate,
+    pub earlier: &'a EarlierLanes,
     /// Where descriptors of topics are.
     pub store: &'a dyn ObjectStore,
     /// The cluster's prefix there.
@@ -31,7 +31,7 @@ pub struct Adoption<'a> {
 
 impl Adoption<'_> {
     /// Has the metadata know what storage has and it does not: it came back from a backup. Topics
-    /// that it knows get the partitions that were added since; others are put by, for somebody to
+    /// that it knows get the partitions that were added since; others are hidden, for somebody to
     /// decide, but for those of the brokers themselves. Tells whether anything was written.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Adoption<'_> {
         let guard = Some(self.term.fence());
         let mut written = false;
         let mut unknown = BTreeMap::new();
-        for (id, indexes) in on_storage(self.estate) {
+        for (id, indexes) in on_storage(self.earlier) {
             let count = indexes.last().map_or(0, |last| last.saturating_add(1));
             if let Some(topic) = snapshot.topics.by_id(id) {
                 if count > topic.record.partitions {
@@ -49,7 +49,7 @@ impl Adoption<'_> {
                     self.metadata.create_partitions(guard, name, count, None).await?;
                     written = true;
                 }
-            } else if !snapshot.shelved.contains_key(&id)
+            } else if !snapshot.hidden.contains_key(&id)
                 && !snapshot.deleted_topics.contains_key(&id)
             {
                 unknown.insert(id, count);
@@ -61,7 +61,7 @@ impl Adoption<'_> {
         for (id, count) in unknown {
             let topic = self.topic(id, count, told.get(&id));
             tracing::warn!(%id, name = topic.name, "storage has a topic that metadata lacks");
-            written |= self.shelve(topic).await?;
+            written |= self.hide(topic).await?;
         }
         Ok(written)
     }
@@ -85,13 +85,13 @@ impl Adoption<'_> {
         }
     }
 
-    async fn shelve(&self, topic: TopicRecord) -> Result<bool, StartError> {
+    async fn hide(&self, topic: TopicRecord) -> Result<bool, StartError> {
         let guard = Some(self.term.fence());
         let record = |index| self.partition(PartitionId::new(topic.id, index));
         let partitions = (0..topic.partitions).map(record).collect();
         let (id, internal) = (topic.id, topic.internal);
         let found = FoundTopic { topic, partitions };
-        let revision = self.metadata.shelve_found(guard, &found).await?;
+        let revision = self.metadata.hide_found(guard, &found).await?;
         if internal {
             match self.metadata.restore_topic(guard, id, None).await {
                 // There is one already, or it came back under another name once: it stays for
@@ -106,7 +106,7 @@ impl Adoption<'_> {
     /// The record of a partition as whoever led it last left it, as far as storage tells. The
     /// takeover that follows raises the epoch over what no block names.
     fn partition(&self, partition: PartitionId) -> PartitionRecord {
-        let batches = self.estate.batches.get(&partition).into_iter().flatten();
+        let batches = self.earlier.batches.get(&partition).into_iter().flatten();
         let lanes: BTreeSet<_> =
             batches.map(|batch| (batch.epoch, batch.spot.incarnation)).collect();
         let extent = |(epoch, incarnation)| Extent {
@@ -115,7 +115,7 @@ impl Adoption<'_> {
             end: self.claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
         };
         let extents: Vec<Extent> = lanes.into_iter().map(extent).collect();
-        let newest = self.estate.manifests.get(&partition);
+        let newest = self.earlier.manifests.get(&partition);
         let of_manifest = newest.map_or(0, |manifest| manifest.epoch);
         let epoch = extents.iter().map(|extent| extent.epoch).fold(of_manifest, i32::max);
         PartitionRecord { leader: None, epoch, extents }
@@ -123,9 +123,9 @@ impl Adoption<'_> {
 }
 
 /// The partitions of which lanes hold records, or name manifests.
-fn on_storage(estate: &Estate) -> BTreeMap<TopicId, BTreeSet<i32>> {
+fn on_storage(earlier: &EarlierLanes) -> BTreeMap<TopicId, BTreeSet<i32>> {
     let mut topics: BTreeMap<TopicId, BTreeSet<i32>> = BTreeMap::new();
-    for partition in estate.manifests.keys().chain(estate.batches.keys()) {
+    for partition in earlier.manifests.keys().chain(earlier.batches.keys()) {
         topics.entry(partition.topic).or_default().insert(partition.index);
     }
     topics
