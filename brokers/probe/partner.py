@@ -19,7 +19,7 @@ from brokers.probe import operations as do
 from brokers.probe.operations import PAGE, Held
 
 # A file system that takes longer for one operation is no place for a lane.
-PATIENCE_SECONDS = 30
+TIMEOUT_S = 30
 
 
 class SilentError(Exception):
@@ -102,10 +102,10 @@ class Partner:
         """What came of it."""
         line = b""
         if self._answered is not None:
-            ready, _, _ = select.select([self._answered], [], [], PATIENCE_SECONDS)
+            ready, _, _ = select.select([self._answered], [], [], TIMEOUT_S)
             line = self._answered.readline() if ready else b""
         if not line:
-            message = f"the other process did not answer within {PATIENCE_SECONDS} s"
+            message = f"the other process did not answer within {TIMEOUT_S} s"
             raise SilentError(message)
         answer = json.loads(line)
         if "errno" in answer:
@@ -119,7 +119,7 @@ class Partner:
     def __exit__(self, *_: object) -> None:
         """Ends it. What hangs in the file system cannot be ended; nobody waits for it."""
         try:
-            self._process.communicate(timeout=PATIENCE_SECONDS)
+            self._process.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
 

@@ -13,7 +13,7 @@ TASKS_DELAYED = timedelta(minutes=3)
 # It opens anew, as the same one, where it comes back within so long.
 SAME_STORY = timedelta(minutes=10)
 # What may pass by itself is suspected for so long before it is told.
-PATIENCE = {
+SUSPECTED_FOR = {
     IncidentKind.CELL_UNREACHABLE: timedelta(seconds=25),
     IncidentKind.TASKS_DELAYED: timedelta(seconds=25),
     IncidentKind.PLATFORM_UNREACHABLE: timedelta(seconds=25),
@@ -235,14 +235,14 @@ def changes(
 
 
 def _of_finding(finding: Finding, known: Known | None, at: datetime) -> Change | None:
-    patience = PATIENCE.get(finding.kind, timedelta(0))
+    suspected_for = SUSPECTED_FOR.get(finding.kind, timedelta(0))
     if known is None or (known.state is IncidentState.CLOSED and at - known.since > SAME_STORY):
-        first = IncidentState.SUSPECTED if patience else IncidentState.OPEN
+        first = IncidentState.SUSPECTED if suspected_for else IncidentState.OPEN
         return Begin(finding, first)
     if known.state is IncidentState.CLOSED:
         return Advance(known.id, IncidentState.OPEN, IT_IS_BACK)
     if known.state is IncidentState.SUSPECTED:
-        lasted = at - known.since >= patience
+        lasted = at - known.since >= suspected_for
         return Advance(known.id, IncidentState.OPEN, finding.text) if lasted else None
     if finding.text not in {known.text, ""} and known.text != IT_IS_BACK:
         return Advance(known.id, IncidentState.OPEN, finding.text)

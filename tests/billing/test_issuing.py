@@ -113,7 +113,7 @@ def test_closing_early_is_kept_with_the_invoice_and_in_the_audit_log(used, clock
 def test_a_month_that_has_not_begun_is_not_even_closed_early(used, clock):
     clock.now = datetime(2026, 8, 31, 23, 59, tzinfo=UTC)
     with pytest.raises(MonthOpen, match="has not begun"):
-        issue(close_early="impatience")
+        issue(close_early="asked for")
 
 
 def test_a_roll_up_that_is_published_meanwhile_is_read_again(used, monkeypatch):

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 TOPIC = "numbers"
 MORE = 200
-PATIENCE_S = 90
+TIMEOUT_S = 90
 
 
 class Numbers:
@@ -33,7 +33,7 @@ class Numbers:
         with self._changed:
             goal = self.acked + MORE
             reached = self._changed.wait_for(
-                lambda: self.acked >= goal and len(self.read) >= goal, PATIENCE_S
+                lambda: self.acked >= goal and len(self.read) >= goal, TIMEOUT_S
             )
         assert reached, f"{self.acked} acknowledged, {len(self.read)} read, {goal} wanted"
 
@@ -49,7 +49,7 @@ class Numbers:
                 partition=0,
                 on_delivery=lambda error, _, acked=acked: error or acked.set(),
             )
-            assert producer.flush(PATIENCE_S) == 0
+            assert producer.flush(TIMEOUT_S) == 0
             assert acked.is_set()
             number += 1
             with self._changed:
@@ -88,7 +88,7 @@ class Numbers:
 def make_topic(bootstrap: str, name: str) -> None:
     """Makes a topic, as soon as the broker can write that down."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while True:
         [made] = admin.create_topics([NewTopic(name, 1, 1)], operation_timeout=30).values()
         try:
@@ -106,11 +106,11 @@ def read_all(bootstrap: str, count: int) -> list[int]:
     """What the topic has, from its beginning; no more than so many may be there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all"})
     partition = TopicPartition(TOPIC, 0, 0)
-    assert consumer.get_watermark_offsets(partition, PATIENCE_S) == (0, count)
+    assert consumer.get_watermark_offsets(partition, TIMEOUT_S) == (0, count)
     consumer.assign([partition])
     read: list[int] = []
     while len(read) < count:
-        messages = consumer.consume(count - len(read), PATIENCE_S)
+        messages = consumer.consume(count - len(read), TIMEOUT_S)
         assert messages, f"{len(read)} of {count} were read"
         assert not any(message.error() for message in messages)
         read += [int(message.value()) for message in messages]

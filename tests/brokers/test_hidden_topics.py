@@ -11,7 +11,7 @@ from brokers.errors import ExistsError, InvalidError, NotFoundError
 from brokers.metadata import CellStore
 
 CLUSTER = "local"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,11 @@ def store_of(broker):
 
 
 def create(admin, name, partitions=1):
-    admin.create_topics([NewTopic(name, partitions)])[name].result(PATIENCE_S)
+    admin.create_topics([NewTopic(name, partitions)])[name].result(TIMEOUT_S)
 
 
 def delete(admin, name):
-    admin.delete_topics([name])[name].result(PATIENCE_S)
+    admin.delete_topics([name])[name].result(TIMEOUT_S)
 
 
 def produce(broker, topic, *values):
@@ -47,7 +47,7 @@ def produce(broker, topic, *values):
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _: outcomes.append(error))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert outcomes == [None] * len(values)
 
 
@@ -56,7 +56,7 @@ def read(broker, topic, count):
     consumer = Consumer({**settings, "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        found = consumer.consume(count, timeout=PATIENCE_S)
+        found = consumer.consume(count, timeout=TIMEOUT_S)
         return [(message.offset(), message.value()) for message in found]
     finally:
         consumer.close()
@@ -79,7 +79,7 @@ def test_a_topic_that_a_client_deleted_comes_back(broker, store, admin):
     with pytest.raises(NotFoundError):
         store.topic("back")
     assert store.undelete_topic(gone.id).id == made.id
-    assert store.wait_led("back", PATIENCE_S)
+    assert store.wait_led("back", TIMEOUT_S)
     assert read(broker, "back", 2) == [(0, b"a"), (1, b"b")]
     produce(broker, "back", b"c")
     assert read(broker, "back", 3)[2] == (2, b"c")
@@ -100,7 +100,7 @@ def test_a_name_that_is_taken_asks_for_another(broker, store, admin):
         store.undelete_topic(gone.id, "no/slash")
     assert refused.value.field == "name"
     assert store.undelete_topic(gone.id, "renamed").name == "renamed"
-    assert store.wait_led("renamed", PATIENCE_S)
+    assert store.wait_led("renamed", TIMEOUT_S)
     assert read(broker, "renamed", 1) == [(0, b"old")]
     assert read(broker, "taken", 1) == [(0, b"new")]
 
@@ -109,7 +109,7 @@ def test_a_topic_comes_back_after_the_cluster_slept():
     with Broker() as broker:
         store = store_of(broker)
         store.create_topic("asleep")
-        assert store.wait_led("asleep", PATIENCE_S)
+        assert store.wait_led("asleep", TIMEOUT_S)
         produce(broker, "asleep", b"a")
         store.delete_topic("asleep")
         broker.restart()
@@ -151,7 +151,7 @@ def test_records_are_deleted_by_two_clients(broker, store, admin):
     produce(broker, "records", b"a", b"b", b"c", b"d")
     place = TopicPartition("records", 0, 2)
     (outcome,) = admin.delete_records([place]).values()
-    assert outcome.result(PATIENCE_S).low_watermark == 2
+    assert outcome.result(TIMEOUT_S).low_watermark == 2
     assert read(broker, "records", 2) == [(2, b"c"), (3, b"d")]
     other = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:

@@ -40,7 +40,7 @@ from brokers.metadata import (
 )
 
 # Far beyond what anything here takes; a test that reaches it fails.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 SPEC = ClusterSpec(
     id="cl_1",
@@ -97,7 +97,7 @@ def run(location, script):
 
 
 def finish(process):
-    output, _ = process.communicate(timeout=PATIENCE_S)
+    output, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     return output
 
@@ -202,7 +202,7 @@ def test_watch_is_woken_by_another_process_and_misses_nothing(cell, location):
     other.stdin.flush()
     seen: list[Change] = []
     while len(seen) < 3:
-        changes = cell.watch(("spec/", "wake/"), revision, PATIENCE_S)
+        changes = cell.watch(("spec/", "wake/"), revision, TIMEOUT_S)
         assert changes
         seen += changes
         revision = changes[-1].revision
@@ -212,7 +212,7 @@ def test_watch_is_woken_by_another_process_and_misses_nothing(cell, location):
     ]
     assert [change.record for change in seen] == [cell.wake(f"cl_{at}") for at in range(3)]
     cell.remove_cluster("cl_0")
-    (change,) = cell.watch(("spec/", "wake/"), revision, PATIENCE_S)
+    (change,) = cell.watch(("spec/", "wake/"), revision, TIMEOUT_S)
     assert (change.kind, change.cluster_id, change.record) == ("wake", "cl_0", None)
     # Nothing else of these kinds happened.
     assert cell.watch(("spec/", "wake/"), change.revision, 0) == []
@@ -223,9 +223,9 @@ def test_watch_is_woken_by_another_process_and_misses_nothing(cell, location):
 def test_watch_takes_up_where_any_revision_stands(cell):
     cell.put_spec(SPEC)
     cell.put_status("cl_1", STATUS)
-    everything = cell.watch("", 0, PATIENCE_S)
+    everything = cell.watch("", 0, TIMEOUT_S)
     assert [change.record for change in everything] == [SPEC, STATUS]
-    only = cell.watch("status/", 0, PATIENCE_S)
+    only = cell.watch("status/", 0, TIMEOUT_S)
     assert [change.record for change in only] == [STATUS]
 
 
@@ -234,7 +234,7 @@ def test_a_file_that_is_younger_than_a_watch_is_said(tmp_path):
     cell = CellStore(tmp_path / "metadata.sqlite")
     revision = cell.put_spec(SPEC)
     with pytest.raises(CompactedError):
-        cell.watch("", revision + 1000, PATIENCE_S)
+        cell.watch("", revision + 1000, TIMEOUT_S)
 
 
 def test_watch_of_another_thread_is_interrupted(cell):
@@ -243,10 +243,10 @@ def test_watch_of_another_thread_is_interrupted(cell):
 
         def watch():
             started.set()
-            return cell.watch("", 0, PATIENCE_S)
+            return cell.watch("", 0, TIMEOUT_S)
 
         waiting = pool.submit(watch)
-        started.wait(PATIENCE_S)
+        started.wait(TIMEOUT_S)
         while not waiting.done():
             # It may not have begun to wait yet.
             cell.interrupt()
@@ -257,7 +257,7 @@ def test_watch_ends_with_a_signal(location):
     script = f"""
         try:
             print("waiting", flush=True)
-            cell.watch("", 0, {PATIENCE_S})
+            cell.watch("", 0, {TIMEOUT_S})
         except KeyboardInterrupt:
             print("interrupted")
     """
@@ -419,7 +419,7 @@ def test_what_a_topic_cannot_become_is_said(cluster):
         lambda: cluster.delete_topic("no"),
         lambda: cluster.create_partitions("no", 2),
         lambda: cluster.topic_configs("no"),
-        lambda: cluster.wait_led("no", PATIENCE_S),
+        lambda: cluster.wait_led("no", TIMEOUT_S),
         lambda: alter("no", {}),
     ):
         with pytest.raises(NotFoundError):

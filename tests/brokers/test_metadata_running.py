@@ -21,7 +21,7 @@ from brokers.metadata import Acl, CellStore
 
 CLUSTER = "local"
 # Far beyond what anything here takes; a test that reaches it fails.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 PASSWORD = "alice-secret"
 
 
@@ -53,7 +53,7 @@ def produced(settings, topic, partition=0, value=b"x"):
     outcome = []
     producer = Producer({**settings, "message.timeout.ms": 30_000, "acks": "all"})
     producer.produce(topic, value, partition=partition, on_delivery=lambda e, _: outcome.append(e))
-    producer.flush(PATIENCE_S)
+    producer.flush(TIMEOUT_S)
     (error,) = outcome
     return error
 
@@ -66,7 +66,7 @@ def read(broker, topic, partition, count):
     consumer = Consumer({**plain(broker), "group.id": "reader", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-        return [message.value() for message in consumer.consume(count, timeout=PATIENCE_S)]
+        return [message.value() for message in consumer.consume(count, timeout=TIMEOUT_S)]
     finally:
         consumer.close()
 
@@ -75,13 +75,13 @@ def config_of(broker, topic, name):
     admin = AdminClient(plain(broker))
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (future,) = admin.describe_configs([resource]).values()
-    return future.result(PATIENCE_S)[name].value
+    return future.result(TIMEOUT_S)[name].value
 
 
 def until(condition):
     """Asks again until it holds; each question takes a round to the broker."""
     deadline = threading.Event()
-    timer = threading.Timer(PATIENCE_S, deadline.set)
+    timer = threading.Timer(TIMEOUT_S, deadline.set)
     timer.start()
     try:
         while not condition():
@@ -92,7 +92,7 @@ def until(condition):
 
 def test_running_broker_takes_a_topic_and_serves_it(broker, store):
     store.create_topic("taken", partitions=3)
-    assert store.wait_led("taken", PATIENCE_S)
+    assert store.wait_led("taken", TIMEOUT_S)
     topic = store.topic("taken")
     assert topic.partitions_led == 3
     assert [facts.leader for facts in store.partitions("taken")] == [0, 0, 0]
@@ -100,7 +100,7 @@ def test_running_broker_takes_a_topic_and_serves_it(broker, store):
         assert produced(plain(broker), "taken", partition) is None
         assert read(broker, "taken", partition, 1) == [b"x"]
     store.create_partitions("taken", 120)
-    assert store.wait_led("taken", PATIENCE_S)
+    assert store.wait_led("taken", TIMEOUT_S)
     assert produced(plain(broker), "taken", 119) is None
     listed = {topic.name: topic for topic in store.topics()}
     assert listed["taken"].partitions_led == 120
@@ -112,15 +112,15 @@ def test_wait_ends_where_nobody_leads_or_the_topic_goes(tmp_path):
     store.create_topic("lonely")
     assert not store.wait_led("lonely", 0)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(store.wait_led, "lonely", PATIENCE_S)
+        waiting = pool.submit(store.wait_led, "lonely", TIMEOUT_S)
         store.delete_topic("lonely")
         with pytest.raises(NotFoundError):
-            waiting.result(PATIENCE_S)
+            waiting.result(TIMEOUT_S)
 
 
 def test_config_changes_take_effect_on_a_running_broker(broker, store):
     store.create_topic("small")
-    assert store.wait_led("small", PATIENCE_S)
+    assert store.wait_led("small", TIMEOUT_S)
     assert produced(plain(broker), "small", value=b"x" * 5000) is None
     store.alter_topic_configs("small", {"max.message.bytes": "1000"})
     until(lambda: config_of(broker, "small", "max.message.bytes") == "1000")
@@ -137,7 +137,7 @@ def committed(broker, topic, commit=None):
     try:
         if commit is not None:
             consumer.commit(offsets=[TopicPartition(topic, 0, commit)], asynchronous=False)
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT_S)
         return found.offset
     finally:
         consumer.close()
@@ -145,11 +145,11 @@ def committed(broker, topic, commit=None):
 
 def test_offsets_of_a_deleted_topic_are_forgotten(broker, store):
     store.create_topic("again")
-    assert store.wait_led("again", PATIENCE_S)
+    assert store.wait_led("again", TIMEOUT_S)
     assert committed(broker, "again", 7) == 7
     store.delete_topic("again")
     store.create_topic("again")
-    assert store.wait_led("again", PATIENCE_S)
+    assert store.wait_led("again", TIMEOUT_S)
     until(lambda: committed(broker, "again") == OFFSET_INVALID)
     assert committed(broker, "again", 3) == 3
 
@@ -159,7 +159,7 @@ def test_offsets_of_a_topic_that_is_deleted_asleep_are_forgotten():
         store = store_of(broker)
         for name in ("again", "kept"):
             store.create_topic(name)
-            assert store.wait_led(name, PATIENCE_S)
+            assert store.wait_led(name, TIMEOUT_S)
             assert committed(broker, name, 7) == 7
         broker.stop()
         store.delete_topic("again")
@@ -174,11 +174,11 @@ def test_offsets_of_a_topic_that_is_deleted_asleep_are_forgotten():
 
 def test_deleted_topic_is_served_no_more(broker, store):
     store.create_topic("gone")
-    assert store.wait_led("gone", PATIENCE_S)
+    assert store.wait_led("gone", TIMEOUT_S)
     assert produced(plain(broker), "gone") is None
     store.delete_topic("gone")
     admin = AdminClient(plain(broker))
-    until(lambda: "gone" not in admin.list_topics(timeout=PATIENCE_S).topics)
+    until(lambda: "gone" not in admin.list_topics(timeout=TIMEOUT_S).topics)
 
 
 def test_what_clients_change_is_seen_without_them(broker, store):
@@ -201,7 +201,7 @@ def listed(settings):
     """The topics that a user sees; None where it is not let in."""
     errors: list[KafkaError] = []
     admin = AdminClient({**settings, "error_cb": errors.append})
-    for _ in range(PATIENCE_S):
+    for _ in range(TIMEOUT_S):
         try:
             return set(admin.list_topics(timeout=1).topics)
         except KafkaException:
@@ -209,7 +209,7 @@ def listed(settings):
             admin.poll(0)
             if any(e.code() == KafkaError._AUTHENTICATION for e in errors):
                 return None
-    message = f"no answer within {PATIENCE_S} s: {errors}"
+    message = f"no answer within {TIMEOUT_S} s: {errors}"
     raise AssertionError(message)
 
 
@@ -218,7 +218,7 @@ def test_users_and_acls_take_effect_on_a_running_broker(secured, mechanism):
     store = store_of(secured)
     topic = f"secret-{mechanism.lower()}"
     store.create_topic(topic)
-    assert store.wait_led(topic, PATIENCE_S)
+    assert store.wait_led(topic, TIMEOUT_S)
     settings = login(secured, mechanism)
     assert listed(settings) is None
     store.set_user("alice", PASSWORD, mechanism)
@@ -251,7 +251,7 @@ def test_what_is_changed_asleep_is_there_after_waking():
         store.alter_topic_configs("early", {"max.message.bytes": None})
         store.create_topic("later")
         broker.restart()
-        assert store.wait_led("early", PATIENCE_S)
+        assert store.wait_led("early", TIMEOUT_S)
         assert produced(plain(broker), "early", 3) is None
         assert produced(plain(broker), "early", 1, b"y" * 5000) is None
         assert read(broker, "early", 1, 2) == [b"x", b"y" * 5000]

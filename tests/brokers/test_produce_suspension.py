@@ -14,7 +14,7 @@ CLUSTER = "local"
 TOPIC = "orders"
 REASON = "The budget “small” is used up until 2026-12-01."
 # Far beyond what anything here takes; a test that reaches it fails.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 PASSWORD = "a-password"
 
 
@@ -27,7 +27,7 @@ def broker():
         for user in ("root", "alice"):
             store.set_user(user, PASSWORD)
         store.create_topic(TOPIC, partitions=1)
-        assert store.wait_led(TOPIC, PATIENCE_S)
+        assert store.wait_led(TOPIC, TIMEOUT_S)
         yield broker
 
 
@@ -59,7 +59,7 @@ def outcome(broker, user):
     outcomes = []
     producer = Producer({**settings_of(broker, user), "message.timeout.ms": 30_000})
     producer.produce(TOPIC, b"x", partition=0, on_delivery=lambda e, _: outcomes.append(e))
-    producer.flush(PATIENCE_S)
+    producer.flush(TIMEOUT_S)
     (error,) = outcomes
     return error
 
@@ -92,7 +92,7 @@ def told(broker):
     )
     try:
         with pytest.raises(PolicyViolationError) as raised:
-            producer.send(TOPIC, b"x", partition=0).get(PATIENCE_S)
+            producer.send(TOPIC, b"x", partition=0).get(TIMEOUT_S)
         return str(raised.value)
     finally:
         producer.close()
@@ -108,11 +108,11 @@ def test_client_is_told_the_reason_and_all_else_goes_on(broker, store):
     assert outcome(broker, "root") is None, "the service itself goes on"
     consumer = Consumer({**settings_of(broker, "alice"), "group.id": "readers"})
     consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
-    assert len(consumer.consume(2, timeout=PATIENCE_S)) == 2
+    assert len(consumer.consume(2, timeout=TIMEOUT_S)) == 2
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
     consumer.close()
     admin = AdminClient(settings_of(broker, "alice"))
-    assert TOPIC in admin.list_topics(timeout=PATIENCE_S).topics
+    assert TOPIC in admin.list_topics(timeout=TIMEOUT_S).topics
     assert store.resume_produce()
     assert not store.resume_produce()
     taken_again(broker)

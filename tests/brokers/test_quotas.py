@@ -12,7 +12,7 @@ from brokers.metadata import CellStore, Quota, QuotaEntity
 
 CLUSTER = "local"
 TOPIC = "orders"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 PASSWORD = "a-password"
 RATE = 50_000
 # What may be taken at once.
@@ -86,7 +86,7 @@ def broker():
         store.set_quota(QuotaEntity(user=""), {"producer_byte_rate": RATE})
         # After the quota: a broker hears of changes in their order, so one that leads knows it.
         store.create_topic(TOPIC, partitions=1)
-        assert store.wait_led(TOPIC, PATIENCE_S)
+        assert store.wait_led(TOPIC, TIMEOUT_S)
         yield broker
 
 
@@ -117,7 +117,7 @@ def paused_ms(broker, user, count, size):
 
     for _ in range(count):
         producer.produce(TOPIC, b"x" * size, on_delivery=delivered)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     for _ in range(count):
         assert acked.acquire(blocking=False)
     # What the last answers said.
@@ -147,7 +147,7 @@ def test_another_client_library_goes_on_after_its_pause(broker):
     )
     try:
         sent = [producer.send(TOPIC, b"x" * 60_000) for _ in range(10)]
-        offsets = [each.get(timeout=PATIENCE_S).offset for each in sent]
+        offsets = [each.get(timeout=TIMEOUT_S).offset for each in sent]
         assert offsets == sorted(offsets)
     finally:
         producer.close()

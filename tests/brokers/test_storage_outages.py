@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.brokers.numbers import PATIENCE_S, TOPIC, Numbers, make_topic, read_all
+from tests.brokers.numbers import TIMEOUT_S, TOPIC, Numbers, make_topic, read_all
 from tests.brokers.proxy import cut_way
 from tests.clients.servers import BrokerServer
 from tests.etcd import running_etcd
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.full("stores")
 def wait_for_log(broker, text, count):
     """Waits until the broker has said something so many times."""
     pause = threading.Event()
-    for _ in range(PATIENCE_S * 20):
+    for _ in range(TIMEOUT_S * 20):
         if broker.log.read_text().count(text) >= count:
             return
         pause.wait(0.05)
@@ -82,7 +82,7 @@ def objects(s3, bucket):
 def wait_for_objects(s3, bucket, known):
     """Waits until lanes were split into objects besides those that are known."""
     pause = threading.Event()
-    for _ in range(PATIENCE_S * 20):
+    for _ in range(TIMEOUT_S * 20):
         now = {key for key in objects(s3, bucket) if "/objects/" in key}
         if now - known:
             return now

@@ -17,7 +17,7 @@ CLUSTER = "local"
 TOPIC = "orders"
 RECORDS = 200
 # Far beyond what anything here takes; a test that reaches it fails.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 FORMATS = {
     "file": "Q",
     "sequence": "Q",
@@ -57,13 +57,13 @@ def produce(broker, count=RECORDS):
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, "log_level": 0})
     for number in range(count):
         producer.produce(TOPIC, f"value {number}".encode(), partition=0)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
 
 
 def consume(broker, count=RECORDS):
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
-    assert len(consumer.consume(count, timeout=PATIENCE_S)) == count
+    assert len(consumer.consume(count, timeout=TIMEOUT_S)) == count
     consumer.close()
 
 
@@ -76,7 +76,7 @@ def topic_id(broker):
 def broker():
     with Broker(topics={"auto_create": False}) as broker:
         metadata_of(broker).create_topic(TOPIC, partitions=1)
-        assert metadata_of(broker).wait_led(TOPIC, PATIENCE_S)
+        assert metadata_of(broker).wait_led(TOPIC, TIMEOUT_S)
         yield broker
 
 
@@ -172,7 +172,7 @@ def test_a_lane_says_that_it_is_recorded_once_its_records_are_split(broker):
     assert not reader.mark_metered(CLUSTER, 1)
     broker.stop()
     broker.restart()
-    wait_until(lambda: reader.mark_metered(CLUSTER, 1), "its records are split", PATIENCE_S)
+    wait_until(lambda: reader.mark_metered(CLUSTER, 1), "its records are split", TIMEOUT_S)
     (mark,) = (broker.folder / "dfs").rglob("METERED")
     assert mark.read_bytes() == b""
     assert not reader.mark_metered(CLUSTER, 99)

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from tests.supervisor.run import ROOT, Run
 
 # A roll-up starts Spark, and the machine may be busy with other suites.
-PATIENCE_S = 420
+TIMEOUT_S = 420
 
 
 def manage(service: Run, *words: str) -> str:
@@ -20,7 +20,7 @@ def manage(service: Run, *words: str) -> str:
         env=service.environment(),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, f"{words}:\n{done.stdout}\n{done.stderr}"

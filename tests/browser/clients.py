@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def run_in_shell(command: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,7 @@ def run_in_shell(command: str) -> subprocess.CompletedProcess[str]:
         ["bash", "-c", command],
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
 
@@ -57,7 +57,7 @@ class Program:
             return next((line for line in self.lines if expression.search(line)), None)
 
         with self._said:
-            self._said.wait_for(lambda: found() or not self._reader.is_alive(), PATIENCE_S)
+            self._said.wait_for(lambda: found() or not self._reader.is_alive(), TIMEOUT_S)
         line = found()
         assert line is not None, f"no line like {pattern!r}:\n" + "\n".join(self.lines)
         return line
@@ -66,11 +66,11 @@ class Program:
         """Ctrl-C, and the wait for its end."""
         self._signal(signal.SIGINT)
         try:
-            self.process.wait(PATIENCE_S)
+            self.process.wait(TIMEOUT_S)
         finally:
             self._signal(signal.SIGKILL)
             self.process.wait()
-        self._reader.join(PATIENCE_S)
+        self._reader.join(TIMEOUT_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
 

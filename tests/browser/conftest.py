@@ -13,7 +13,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.bookkeeping import issue_invoice, roll_up
 from tests.browser.clients import run_in_shell
-from tests.browser.visitor import CLUSTER, PATIENCE_MS, TOPIC, Visitor
+from tests.browser.visitor import CLUSTER, TIMEOUT_MS, TOPIC, Visitor
 from tests.service.running import wait_with_tasks
 from tests.supervisor.run import ROOT, wait_until
 
@@ -108,13 +108,13 @@ def counted(people, account, service):
             ("metering.ingest_usage",),
             lambda: visitor.read(counted)["items"] != [],
             "usage is counted",
-            PATIENCE_MS / 1000,
+            TIMEOUT_MS / 1000,
         )
         visitor.wake()
         visitor.open("/usage?range=1h&by=principal")
         totals = visitor.page.get_by_role("table", name="Usage by credential")
         row = totals.get_by_role("row").filter(has_text="web-shop")
-        expect(row).to_be_visible(timeout=PATIENCE_MS)
+        expect(row).to_be_visible(timeout=TIMEOUT_MS)
     return Counted(CLUSTER, TOPIC, "web-shop", since)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visitor import PATIENCE_MS
+from tests.browser.visitor import TIMEOUT_MS
 from tests.supervisor.run import ROOT
 
 Theme = Literal["light", "dark"]
@@ -67,9 +67,9 @@ def look_at_all(
 def open_page(page: Page, path: str, text: str) -> None:
     """Opens a page and waits for its text, and for all that it loads."""
     page.goto(path)
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(text).first).to_be_visible(timeout=TIMEOUT_MS)
     for waiting in ("[aria-busy=true]", ".mantine-Skeleton-root"):
-        expect(page.locator(waiting)).to_have_count(0, timeout=PATIENCE_MS)
+        expect(page.locator(waiting)).to_have_count(0, timeout=TIMEOUT_MS)
     page.evaluate("document.fonts.ready")
 
 
@@ -79,11 +79,11 @@ def look_at(page: Page, text: str, theme: Theme, size: str, picture: Path | None
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     shown = page.locator(f"html[data-mantine-color-scheme={theme}]")
-    expect(shown).to_have_count(1, timeout=PATIENCE_MS)
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+    expect(shown).to_have_count(1, timeout=TIMEOUT_MS)
+    expect(page.get_by_text(text).first).to_be_visible(timeout=TIMEOUT_MS)
     if picture is not None:
         page.screenshot(path=picture)
     # Charts follow the window one frame later. (A predicate as a function: no page allows `eval`.)
-    page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=PATIENCE_MS)
+    page.wait_for_function(f"() => {NO_WIDER_THAN_THE_WINDOW}", timeout=TIMEOUT_MS)
     if AXE_SIZES[theme] == size:
         assert page.evaluate(VIOLATIONS) == []

@@ -5,7 +5,7 @@ import time
 
 from playwright.sync_api import expect
 
-from tests.browser.visitor import PATIENCE_MS
+from tests.browser.visitor import TIMEOUT_MS
 
 
 def a_topic(visitor, partitions="1"):
@@ -20,7 +20,7 @@ def a_topic(visitor, partitions="1"):
     panel.get_by_label("Name", exact=True).fill(name)
     panel.get_by_label("Partitions").fill(partitions)
     panel.get_by_role("button", name="Create topic").click()
-    expect(visitor.page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE_MS)
+    expect(visitor.page.get_by_role("heading", name=name)).to_be_visible(timeout=TIMEOUT_MS)
     return name
 
 
@@ -45,20 +45,20 @@ def test_a_quota_is_set_changed_removed_and_put_back(visitor):
     panel.get_by_label("Fetch, bytes per second").fill("")
     panel.get_by_role("button", name="Set quotas").click()
     row = visitor.page.get_by_role("row").filter(has_text=client)
-    expect(row).to_contain_text("10.0 MiB/s", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("10.0 MiB/s", timeout=TIMEOUT_MS)
 
     row.get_by_role("link", name=re.compile("^Edit")).click()
     panel = visitor.page.get_by_role("dialog", name=re.compile(client))
     expect(panel.get_by_label("Produce, bytes per second")).to_have_value("10 MiB")
     panel.get_by_label("Produce, bytes per second").fill("1.5 MiB")
     panel.get_by_role("button", name="Save").click()
-    expect(row).to_contain_text("1.5 MiB/s", timeout=PATIENCE_MS)
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(row).to_contain_text("1.5 MiB/s", timeout=TIMEOUT_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
 
     row.get_by_role("button", name=re.compile("^Remove")).click()
-    expect(row).to_have_count(0, timeout=PATIENCE_MS)
+    expect(row).to_have_count(0, timeout=TIMEOUT_MS)
     visitor.press("Undo")
-    expect(row).to_contain_text("1.5 MiB/s", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("1.5 MiB/s", timeout=TIMEOUT_MS)
 
 
 def test_a_deleted_topic_comes_back_and_goes_for_good(visitor):
@@ -67,23 +67,23 @@ def test_a_deleted_topic_comes_back_and_goes_for_good(visitor):
     visitor.press("Delete")
     confirm(visitor, "Delete the topic", name)
     deleted = page.get_by_role("table", name="Deleted topics").get_by_role("row")
-    expect(deleted.filter(has_text=name)).to_be_visible(timeout=PATIENCE_MS)
+    expect(deleted.filter(has_text=name)).to_be_visible(timeout=TIMEOUT_MS)
     visitor.press(f"Restore {name}")
     panel = page.get_by_role("dialog", name=f"Restore {name}")
     panel.get_by_label("Name", exact=True).fill(f"{name}-again")
     panel.get_by_role("button", name="Restore the topic").click()
     link = page.get_by_role("link", name=f"{name}-again", exact=True)
-    expect(link).to_be_visible(timeout=PATIENCE_MS)
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(link).to_be_visible(timeout=TIMEOUT_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
 
     link.click()
     visitor.press("Delete")
     confirm(visitor, "Delete the topic", f"{name}-again")
     row = deleted.filter(has_text=f"{name}-again")
-    expect(row).to_be_visible(timeout=PATIENCE_MS)
+    expect(row).to_be_visible(timeout=TIMEOUT_MS)
     visitor.press(f"Purge {name}-again")
     confirm(visitor, "Purge the topic", f"{name}-again")
-    expect(row).to_have_count(0, timeout=PATIENCE_MS)
+    expect(row).to_have_count(0, timeout=TIMEOUT_MS)
 
 
 def test_records_are_deleted_after_a_look_at_what_goes(visitor):
@@ -100,7 +100,7 @@ def test_records_are_deleted_after_a_look_at_what_goes(visitor):
     visitor.sees("Deleted records cannot be brought back.", within=panel)
     panel.get_by_role("button", name="See what goes").click()
     goes = panel.get_by_role("table", name="What goes")
-    expect(goes.get_by_role("row")).to_have_count(3, timeout=PATIENCE_MS)
+    expect(goes.get_by_role("row")).to_have_count(3, timeout=TIMEOUT_MS)
     panel.get_by_role("button", name="Delete 1 record").click()
     confirm(visitor, "Delete the records", name, "Delete 1 record")
     visitor.sees("1 record deleted")
@@ -115,21 +115,21 @@ def test_a_cluster_moves_to_a_project_and_asks_for_more(visitor):
     panel = page.get_by_role("dialog", name="New project")
     panel.get_by_label("Name", exact=True).fill(project)
     panel.get_by_role("button", name="Create project").click()
-    expect(page.get_by_role("link", name=project, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("link", name=project, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     visitor.enter_cluster("Settings")
     page.get_by_role("combobox", name="Project").click()
     page.get_by_role("option", name=project).click()
     visitor.press("Save")
-    expect(page.get_by_role("link", name=project, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("link", name=project, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
 
     visitor.press("Ask for more: topics")
     panel = page.get_by_role("dialog", name="Ask for more: Topics")
     panel.get_by_label("What for").fill("A launch in March")
     panel.get_by_role("button", name="Ask for it").click()
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
     visitor.open("/settings/limits")
     asked = page.get_by_role("table", name="Requests").get_by_role("row")
-    expect(asked.filter(has_text="first-cluster")).to_contain_text("Topics", timeout=PATIENCE_MS)
+    expect(asked.filter(has_text="first-cluster")).to_contain_text("Topics", timeout=TIMEOUT_MS)
 
     visitor.enter_cluster("Settings")
     page.get_by_role("combobox", name="Project").click()

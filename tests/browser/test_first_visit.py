@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.clients import python_program, run_in_shell
-from tests.browser.visitor import PATIENCE_MS, TOPIC
+from tests.browser.visitor import TIMEOUT_MS, TOPIC
 
 
 def cell(visitor, group, column):
@@ -43,12 +43,12 @@ def test_a_produced_message_is_the_newest_and_samples_are_the_oldest(visitor):
     visitor.page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     first = visitor.page.get_by_role("grid", name="Messages").get_by_role("row").nth(1)
-    expect(first).to_contain_text('{"typed": "here"}', timeout=PATIENCE_MS)
+    expect(first).to_contain_text('{"typed": "here"}', timeout=TIMEOUT_MS)
     visitor.page.get_by_text("Oldest", exact=True).click()
-    expect(first).to_contain_text("Hello from Freshet", timeout=PATIENCE_MS)
+    expect(first).to_contain_text("Hello from Freshet", timeout=TIMEOUT_MS)
     visitor.page.get_by_text("Offset", exact=True).first.click()
     visitor.page.get_by_role("textbox", name="Offset").fill("2")
-    expect(first).to_contain_text("Now produce one of your own", timeout=PATIENCE_MS)
+    expect(first).to_contain_text("Now produce one of your own", timeout=TIMEOUT_MS)
 
 
 def test_lag_is_shown_in_records_and_time_and_goes_to_zero(visitor, tmp_path):
@@ -60,19 +60,19 @@ def test_lag_is_shown_in_records_and_time_and_goes_to_zero(visitor, tmp_path):
     with python_program(program, tmp_path) as consumer:
         consumer.wait_for_line("hello from Python")
         visitor.open_tab("Consumer groups")
-        expect(cell(visitor, "python-group", 1)).to_have_text("Stable", timeout=PATIENCE_MS)
-        expect(cell(visitor, "python-group", 2)).to_have_text("1", timeout=PATIENCE_MS)
-        expect(cell(visitor, "python-group", 3)).to_have_text("0", timeout=PATIENCE_MS)
-    expect(cell(visitor, "python-group", 1)).to_have_text("Empty", timeout=PATIENCE_MS)
+        expect(cell(visitor, "python-group", 1)).to_have_text("Stable", timeout=TIMEOUT_MS)
+        expect(cell(visitor, "python-group", 2)).to_have_text("1", timeout=TIMEOUT_MS)
+        expect(cell(visitor, "python-group", 3)).to_have_text("0", timeout=TIMEOUT_MS)
+    expect(cell(visitor, "python-group", 1)).to_have_text("Empty", timeout=TIMEOUT_MS)
     for _ in range(3):
         pasted = run_in_shell(produce)
         assert pasted.returncode == 0, pasted.stderr
-    expect(cell(visitor, "python-group", 3)).to_have_text("3", timeout=PATIENCE_MS)
-    expect(cell(visitor, "python-group", 4)).not_to_have_text("0 s", timeout=PATIENCE_MS)
+    expect(cell(visitor, "python-group", 3)).to_have_text("3", timeout=TIMEOUT_MS)
+    expect(cell(visitor, "python-group", 4)).not_to_have_text("0 s", timeout=TIMEOUT_MS)
     with python_program(program, tmp_path) as consumer:
         consumer.wait_for_line("hello from kcat")
-        expect(cell(visitor, "python-group", 3)).to_have_text("0", timeout=PATIENCE_MS)
-        expect(cell(visitor, "python-group", 4)).to_have_text("0 s", timeout=PATIENCE_MS)
+        expect(cell(visitor, "python-group", 3)).to_have_text("0", timeout=TIMEOUT_MS)
+        expect(cell(visitor, "python-group", 4)).to_have_text("0 s", timeout=TIMEOUT_MS)
 
 
 def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
@@ -89,7 +89,7 @@ def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
     panel = visitor.page.get_by_role("dialog", name="Reset offsets")
     panel.get_by_role("button", name="See what would change").click()
     row = panel.get_by_role("table").get_by_role("row").nth(1)
-    expect(row.get_by_role("cell").nth(2)).to_have_text("0", timeout=PATIENCE_MS)
+    expect(row.get_by_role("cell").nth(2)).to_have_text("0", timeout=TIMEOUT_MS)
     panel.get_by_role("button", name="Apply to one partition").click()
     committed = (
         visitor.page.get_by_role("table", name="Lag by partition")
@@ -98,9 +98,9 @@ def test_offsets_are_reset_after_a_look_at_what_would_change(visitor, tmp_path):
         .get_by_role("cell")
         .nth(2)
     )
-    expect(committed).to_have_text("0", timeout=PATIENCE_MS)
+    expect(committed).to_have_text("0", timeout=TIMEOUT_MS)
     visitor.press("Undo")
-    expect(committed).not_to_have_text("0", timeout=PATIENCE_MS)
+    expect(committed).not_to_have_text("0", timeout=TIMEOUT_MS)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_group_of_any_name_has_a_page_and_a_reset_and_is_deleted(visitor, name
     visitor.follow(name)
     heading = visitor.page.get_by_role("heading", name=name, exact=True)
     for _ in range(2):
-        expect(heading).to_be_visible(timeout=PATIENCE_MS)
+        expect(heading).to_be_visible(timeout=TIMEOUT_MS)
         visitor.sees("Nobody is connected")
         assert visitor.page.url.endswith(f"{cluster}/groups/{part}")
         visitor.page.reload()
@@ -122,7 +122,7 @@ def test_a_group_of_any_name_has_a_page_and_a_reset_and_is_deleted(visitor, name
     panel = visitor.page.get_by_role("dialog", name="Reset offsets")
     panel.get_by_role("button", name="See what would change").click()
     panel.get_by_role("button", name=re.compile("^Apply to ")).click()
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
     visitor.press("Delete")
     dialog = visitor.page.get_by_role("dialog", name="Delete the group")
     dialog.get_by_role("textbox").fill(name)

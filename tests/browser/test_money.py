@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visitor import PATIENCE_MS
+from tests.browser.visitor import TIMEOUT_MS
 
 # The first of them waits until usage is metered, and the roll-up starts Spark.
 pytestmark = pytest.mark.timeout(900)
@@ -26,15 +26,15 @@ def test_usage_appears_after_producing(visitor, counted):
     visitor.follow("Usage")
     visitor.sees("Complete until")
     tile = visitor.page.get_by_role("link", name="In: show the rows")
-    expect(tile).to_have_text(re.compile(r"[1-9]"), timeout=PATIENCE_MS)
+    expect(tile).to_have_text(re.compile(r"[1-9]"), timeout=TIMEOUT_MS)
     chart = visitor.page.get_by_role("figure", name="Traffic").locator("canvas")
-    expect(chart).to_be_visible(timeout=PATIENCE_MS)
+    expect(chart).to_be_visible(timeout=TIMEOUT_MS)
     tile.click()
     table = visitor.page.get_by_role("table", name="Usage rows")
     # The console's own credential has written to the topic too.
     rows = table.get_by_role("row").filter(has_text=counted.topic)
     row = rows.filter(has_text=counted.credential).first
-    expect(row).to_contain_text("In", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("In", timeout=TIMEOUT_MS)
     expect(visitor.page).to_have_url(re.compile("meter=ingress_bytes"))
 
 
@@ -43,12 +43,12 @@ def test_usage_is_split_by_topic_and_by_credential(visitor, counted):
     visitor.page.get_by_text("Topic", exact=True).first.click()
     totals = visitor.page.get_by_role("table", name="Usage by topic")
     expect(totals.get_by_role("row").filter(has_text=counted.topic).first).to_be_visible(
-        timeout=PATIENCE_MS
+        timeout=TIMEOUT_MS
     )
     visitor.page.get_by_text("Credential", exact=True).first.click()
     by_credential = visitor.page.get_by_role("table", name="Usage by credential")
     expect(by_credential.get_by_role("row").filter(has_text=counted.credential)).to_be_visible(
-        timeout=PATIENCE_MS
+        timeout=TIMEOUT_MS
     )
     expect(visitor.page).to_have_url(re.compile("by=principal"))
 
@@ -58,7 +58,7 @@ def test_a_published_row_says_what_it_was_made_of(visitor, invoice):
     table = visitor.page.get_by_role("table", name="Usage rows")
     table.get_by_role("link").first.click()
     panel = visitor.page.get_by_role("dialog", name="Usage row")
-    expect(panel.get_by_text("SHA-256").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(panel.get_by_text("SHA-256").first).to_be_visible(timeout=TIMEOUT_MS)
     expect(panel.get_by_text(re.compile(r"^v1/cell=.*\.parquet$")).first).to_be_visible()
     expect(panel.get_by_text(re.compile("^run_")).first).to_be_visible()
     visitor.page.keyboard.press("Escape")
@@ -70,9 +70,9 @@ def test_an_invoice_has_its_pdf_and_its_evidence(visitor, invoice):
     visitor.follow(invoice.number)
     visitor.sees(invoice.reason)
     document = visitor.page.get_by_role("article", name="Invoice")
-    expect(document.get_by_text("Data in").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(document.get_by_text("Data in").first).to_be_visible(timeout=TIMEOUT_MS)
     opens = visitor.page.get_by_role("link", name="Open the PDF")
-    expect(opens).to_be_visible(timeout=PATIENCE_MS)
+    expect(opens).to_be_visible(timeout=TIMEOUT_MS)
     pdf = visitor.page.request.get(opens.get_attribute("href"))
     assert pdf.body().startswith(b"%PDF-")
     visitor.sees(hashlib.sha256(pdf.body()).hexdigest(), within=document)
@@ -92,7 +92,7 @@ def test_a_line_leads_to_the_rows_that_it_was_priced_from(visitor, invoice):
     visitor.page.get_by_role("link", name=re.compile("rows? of Data in")).first.click()
     expect(visitor.page).to_have_url(re.compile("meter=ingress_bytes"))
     table = visitor.page.get_by_role("table", name="Usage rows")
-    expect(table.get_by_role("link").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(table.get_by_role("link").first).to_be_visible(timeout=TIMEOUT_MS)
     assert rows_shown(visitor.page) == set(line["usage_row_ids"])
 
 
@@ -104,12 +104,12 @@ def test_a_month_has_a_cost_and_every_meter_its_bar(visitor, counted):
     visitor.sees("of 10 GiB free")
     costs = visitor.page.get_by_role("table", name="Cost by cluster")
     expect(costs.get_by_role("row").filter(has_text=counted.cluster)).to_be_visible(
-        timeout=PATIENCE_MS
+        timeout=TIMEOUT_MS
     )
     tabs = visitor.page.get_by_role("navigation", name="Usage", exact=True)
     tabs.get_by_role("link", name="Prices").click()
     prices = visitor.page.get_by_role("table", name="Prices")
-    expect(prices).to_contain_text("$0.04 per GiB", timeout=PATIENCE_MS)
+    expect(prices).to_contain_text("$0.04 per GiB", timeout=TIMEOUT_MS)
 
 
 def test_a_suspending_budget_is_explained_before_it_is_saved(visitor):
@@ -125,9 +125,9 @@ def test_a_suspending_budget_is_explained_before_it_is_saved(visitor):
     expect(panel.get_by_text("Confirm it before saving")).to_be_visible()
     panel.get_by_role("checkbox").check()
     save.click()
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
     row = visitor.page.get_by_role("row").filter(has_text="hard stop")
-    expect(row).to_contain_text("of $50.00", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("of $50.00", timeout=TIMEOUT_MS)
     expect(row).to_contain_text("Within")
 
     visitor.page.get_by_role("link", name="Edit hard stop").click()
@@ -135,11 +135,11 @@ def test_a_suspending_budget_is_explained_before_it_is_saved(visitor):
     edit.get_by_label("Amount a month, USD").fill("75.50")
     edit.get_by_role("radio", name="Send mail", exact=True).check()
     edit.get_by_role("button", name="Save").click()
-    expect(row).to_contain_text("of $75.50", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("of $75.50", timeout=TIMEOUT_MS)
     expect(row).to_contain_text("Mail only")
 
     visitor.press("Remove hard stop")
     dialog = visitor.page.get_by_role("dialog", name="Remove the budget")
     dialog.get_by_role("textbox").fill("hard stop")
     dialog.get_by_role("button", name="Remove the budget").click()
-    expect(row).to_have_count(0, timeout=PATIENCE_MS)
+    expect(row).to_have_count(0, timeout=TIMEOUT_MS)

@@ -7,7 +7,7 @@ import pyotp
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.browser.visitor import PATIENCE_MS
+from tests.browser.visitor import TIMEOUT_MS
 
 PASSWORD = "a sentence for the browser"
 
@@ -24,7 +24,7 @@ def sign_out(visitor):
     """Out by the account's menu."""
     visitor.page.get_by_role("button", name=re.compile("^Account of")).click()
     visitor.page.get_by_role("menuitem", name="Sign out").click()
-    expect(visitor.page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+    expect(visitor.page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
 
 
 def overview(page, organization):
@@ -56,37 +56,35 @@ def test_a_second_factor_is_asked_for_and_a_recovery_code_stands_in(newcomer):
     panel = page.get_by_role("dialog", name="Set up an authenticator app")
     panel.get_by_label("Password", exact=True).fill(PASSWORD)
     panel.get_by_role("button", name="Go on").click()
-    expect(panel.get_by_role("img", name="QR code of the secret")).to_be_visible(
-        timeout=PATIENCE_MS
-    )
+    expect(panel.get_by_role("img", name="QR code of the secret")).to_be_visible(timeout=TIMEOUT_MS)
     app = pyotp.TOTP(panel.locator("code").first.inner_text())
     confirmed_at = int(time.time())
     panel.get_by_label("Code", exact=True).fill(app.at(confirmed_at))
     panel.get_by_role("button", name="Turn it on").click()
     codes = panel.get_by_test_id("code Recovery codes")
-    expect(codes).to_be_visible(timeout=PATIENCE_MS)
+    expect(codes).to_be_visible(timeout=TIMEOUT_MS)
     recovery = codes.inner_text().split()
     assert len(set(recovery)) == 10
     panel.get_by_role("button", name="I have kept them").click()
     factor = page.get_by_role("region", name="Two-factor sign-in")
-    expect(factor.get_by_text("On", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(factor.get_by_text("On", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
 
     sign_out(visitor)
     sign_in(page, email, PASSWORD)
     code = page.get_by_label("Code", exact=True)
-    expect(code).to_be_visible(timeout=PATIENCE_MS)
+    expect(code).to_be_visible(timeout=TIMEOUT_MS)
     code.fill("000000" if app.at(confirmed_at) != "000000" else "111111")
     visitor.press("Sign in")
-    expect(page.get_by_role("alert")).to_contain_text("recovery code", timeout=PATIENCE_MS)
+    expect(page.get_by_role("alert")).to_contain_text("recovery code", timeout=TIMEOUT_MS)
     code.fill(unused_code(app, confirmed_at))
     visitor.press("Sign in")
-    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+    expect(overview(page, name)).to_be_visible(timeout=TIMEOUT_MS)
 
     sign_out(visitor)
     sign_in(page, email, PASSWORD)
     code.fill(recovery[0])
     visitor.press("Sign in")
-    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+    expect(overview(page, name)).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people):
@@ -95,43 +93,43 @@ def test_a_forgotten_password_is_set_by_the_mails_link(newcomer, people):
     with people() as elsewhere:
         # Signing in takes an older link back, so whoever reads the mail is in before.
         sign_in(elsewhere.page, email, PASSWORD)
-        expect(overview(elsewhere.page, name)).to_be_visible(timeout=PATIENCE_MS)
+        expect(overview(elsewhere.page, name)).to_be_visible(timeout=TIMEOUT_MS)
         sign_out(visitor)
         visitor.follow("Forgotten your password?")
         # The field of the page before has the same name.
         expect(page.get_by_role("heading", name="Forgotten password")).to_be_visible(
-            timeout=PATIENCE_MS
+            timeout=TIMEOUT_MS
         )
         page.get_by_label("Mail address").fill(email)
         visitor.press("Send the link")
         visitor.sees("Look into your mail.")
         elsewhere.open("/mail")
         link = elsewhere.page.get_by_role("link", name=re.compile("password-reset#")).first
-        expect(link).to_be_visible(timeout=PATIENCE_MS)
+        expect(link).to_be_visible(timeout=TIMEOUT_MS)
         address = link.get_attribute("href")
     page.goto(address[address.index("/password-reset#") :])
     page.get_by_label("New password").fill("another sentence for it")
     visitor.press("Set the password")
     visitor.sees("The password is set.")
     sign_in(page, email, PASSWORD)
-    expect(page.get_by_role("alert")).to_contain_text("You are not signed in", timeout=PATIENCE_MS)
+    expect(page.get_by_role("alert")).to_contain_text("You are not signed in", timeout=TIMEOUT_MS)
     sign_in(page, email, "another sentence for it")
-    expect(overview(page, name)).to_be_visible(timeout=PATIENCE_MS)
+    expect(overview(page, name)).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_a_session_elsewhere_is_ended(newcomer, people):
     visitor, name, email = newcomer
     with people() as elsewhere:
         sign_in(elsewhere.page, email, PASSWORD)
-        expect(overview(elsewhere.page, name)).to_be_visible(timeout=PATIENCE_MS)
+        expect(overview(elsewhere.page, name)).to_be_visible(timeout=TIMEOUT_MS)
         visitor.open("/settings/sign-in")
         table = visitor.page.get_by_role("table", name="Sessions")
         ending = table.get_by_role("button", name=re.compile("^Sign out of"))
-        expect(ending).to_have_count(1, timeout=PATIENCE_MS)
+        expect(ending).to_have_count(1, timeout=TIMEOUT_MS)
         ending.click()
-        expect(ending).to_have_count(0, timeout=PATIENCE_MS)
+        expect(ending).to_have_count(0, timeout=TIMEOUT_MS)
         elsewhere.page.reload()
-        expect(elsewhere.page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+        expect(elsewhere.page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
 
 
 def test_whose_session_ended_is_led_to_the_sign_in_also_where_that_takes_a_while(newcomer):
@@ -146,7 +144,7 @@ def test_whose_session_ended_is_led_to_the_sign_in_also_where_that_takes_a_while
     visitor.open("/settings/sign-in")
     page.context.clear_cookies()
     visitor.follow("Clusters")
-    expect(page).to_have_url(re.compile("/signin"), timeout=PATIENCE_MS)
+    expect(page).to_have_url(re.compile("/signin"), timeout=TIMEOUT_MS)
     held.pop().continue_()
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.url.count("signin") == 1, page.url

@@ -12,7 +12,7 @@ from tests.supervisor.run import wait_until
 CLUSTER = "first-cluster"
 TOPIC = "hello-freshet"
 # The machine may be busy with other suites.
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 
 
 class Visitor:
@@ -21,7 +21,7 @@ class Visitor:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.complaints: list[str] = []
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.complaints.append(f"thrown: {error}"))
         page.on("console", self._heard)
         page.on("response", self._answered)
@@ -42,12 +42,12 @@ class Visitor:
     def open(self, path: str) -> None:
         """Goes to an address of the console and waits for its frame."""
         self.page.goto(path)
-        expect(self.page.get_by_role("navigation", name="Main")).to_be_visible(timeout=PATIENCE_MS)
+        expect(self.page.get_by_role("navigation", name="Main")).to_be_visible(timeout=TIMEOUT_MS)
 
     def sees(self, text: str | re.Pattern[str], *, within: Locator | None = None) -> None:
         """Waits until the text is there."""
         scope: Page | Locator = within or self.page
-        expect(scope.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+        expect(scope.get_by_text(text).first).to_be_visible(timeout=TIMEOUT_MS)
 
     def press(self, name: str, *, exact: bool = True) -> None:
         """Presses the button of this name."""
@@ -70,15 +70,15 @@ class Visitor:
         self.page.get_by_label("Password", exact=True).fill(password)
         self.press("Sign up")
         expect(self.page.get_by_role("heading", name=organization)).to_be_visible(
-            timeout=PATIENCE_MS
+            timeout=TIMEOUT_MS
         )
 
     def wait_for_first_cluster(self) -> None:
         """Waits until the cluster that comes with the account runs, and its topic is there."""
         row = self.page.get_by_role("row").filter(has_text=CLUSTER)
-        expect(row.get_by_text("Running")).to_be_visible(timeout=PATIENCE_MS)
+        expect(row.get_by_text("Running")).to_be_visible(timeout=TIMEOUT_MS)
         expect(self.page.get_by_role("link", name=f"Watch {TOPIC} live")).to_be_visible(
-            timeout=PATIENCE_MS
+            timeout=TIMEOUT_MS
         )
 
     def enter_cluster(self, tab: str | None = None) -> None:
@@ -104,7 +104,7 @@ class Visitor:
         panel.get_by_label("Name", exact=True).fill(name)
         panel.get_by_role("radio", name=role, exact=True).check()
         panel.get_by_role("button", name="Create credential").click()
-        expect(panel.get_by_text("Copy it now.")).to_be_visible(timeout=PATIENCE_MS)
+        expect(panel.get_by_text("Copy it now.")).to_be_visible(timeout=TIMEOUT_MS)
         username, password, _ = panel.locator("code").all_inner_texts()
         panel.get_by_role("button", name="I have copied it").click()
         expect(panel).to_be_hidden()
@@ -151,7 +151,7 @@ class Visitor:
         panel.get_by_label("Name", exact=True).fill(name)
         panel.get_by_label("Amount a month, USD").fill(amount)
         panel.get_by_role("button", name="Create budget").click()
-        expect(panel).to_be_hidden(timeout=PATIENCE_MS)
+        expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
 
     def snippet(self, language: str, title: str) -> str:
         """The code of a block on the connect page, as it would be copied."""

@@ -28,7 +28,7 @@ CONSUMERS = 2
 # Files are ended and split often, so that kills hit all of that too.
 LANE = {"file_bytes_first": 65536, "file_bytes_max": 1 << 20, "roll_after_ms": 500}
 # Nothing is ever as slow as this; a run that hangs ends with what it waited for.
-PATIENCE_SECONDS = 900.0
+TIMEOUT_S = 900.0
 
 # Why a commit may fail around a kill or a rebalance.
 CUT_OFF = {
@@ -135,7 +135,7 @@ class Run:
         self.counts[0] += records - each * len(self.clients)
         self.acks = [Acks() for _ in self.clients]
         self.consumed = Consumed()
-        self.deadline = time.monotonic() + PATIENCE_SECONDS
+        self.deadline = time.monotonic() + TIMEOUT_S
 
     @property
     def records(self) -> int:

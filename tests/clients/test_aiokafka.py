@@ -8,13 +8,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 async def take(consumer, count):
     records: list[Any] = []
     while len(records) < count:
-        record = await asyncio.wait_for(consumer.getone(), PATIENCE_S)
+        record = await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
         records.append(record)
     return records
 

@@ -8,7 +8,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def admin(broker):
 
 
 def make_consumer(broker, topic, **settings):
-    given = {"auto_offset_reset": "earliest", "consumer_timeout_ms": PATIENCE_S * 1000}
+    given = {"auto_offset_reset": "earliest", "consumer_timeout_ms": TIMEOUT_S * 1000}
     return KafkaConsumer(topic, bootstrap_servers=broker.bootstrap, **given, **settings)
 
 
@@ -52,7 +52,7 @@ def test_group_commits_and_goes_on(broker, admin, topic, group):
     admin.create_topics([NewTopic(topic, 2, 1)])
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     for n in range(20):
-        producer.send(topic, b"%d" % n, partition=n % 2).get(PATIENCE_S)
+        producer.send(topic, b"%d" % n, partition=n % 2).get(TIMEOUT_S)
     settings = {"group_id": group, "enable_auto_commit": False, "max_poll_records": 10}
     consumer = make_consumer(broker, topic, **settings)
     first = {int(record.value) for record in take(consumer, 10)}
@@ -97,7 +97,7 @@ def test_topics_and_configs(admin, topic):
 def test_offsets_are_listed(broker, admin, topic):
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     for n in range(5):
-        producer.send(topic, b"x", timestamp_ms=1_700_000_000_000 + n).get(PATIENCE_S)
+        producer.send(topic, b"x", timestamp_ms=1_700_000_000_000 + n).get(TIMEOUT_S)
     producer.close()
     partition = TopicPartition(topic, 0)
     listed = admin.list_partition_offsets({partition: OffsetSpec.LATEST})

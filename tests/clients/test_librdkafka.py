@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def produce(broker, topic, values, *, keyed=False, **settings):
     for value in values:
         key = value if keyed else None
         producer.produce(topic, value, key, on_delivery=lambda e, m: delivered.append((e, m)))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert [error for error, _ in delivered if error] == []
     return [message for _, message in delivered]
 
@@ -61,7 +61,7 @@ def make_consumer(broker, group, **settings):
 
 def take(consumer, count):
     messages: list[Any] = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(messages) < count and time.monotonic() < deadline:
         for message in consumer.consume(count - len(messages), timeout=1):
             assert message.error() is None, message.error()
@@ -82,7 +82,7 @@ def test_records_come_back_as_sent(broker, admin, topic, group, codec):
         timestamp = 1_700_000_000_000 + n
         producer.produce(topic, record[1], record[0], headers=record[2], timestamp=timestamp)
         sent[timestamp] = record
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     consumer = make_consumer(broker, group)
     consumer.subscribe([topic])
     got = {}
@@ -111,7 +111,7 @@ def test_records_beyond_the_topics_limit_are_refused(broker, admin, topic):
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     outcomes = []
     producer.produce(topic, b"x" * 20_000, on_delivery=lambda e, m: outcomes.append(e.name()))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert outcomes == ["MSG_SIZE_TOO_LARGE"]
 
 
@@ -119,13 +119,13 @@ def test_topics_from_creation_to_deletion(broker, admin, topic):
     create(admin, topic, 2, **{"retention.ms": "3600000"})
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         create(admin, topic)
-    assert len(admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions) == 2
+    assert len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions) == 2
     result(admin.create_partitions([NewPartitions(topic, 5)]))
-    assert len(admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions) == 5
+    assert len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions) == 5
     with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
         result(admin.create_partitions([NewPartitions(topic, 4)]))
     result(admin.delete_topics([topic]))
-    assert topic not in admin.list_topics(timeout=PATIENCE_S).topics
+    assert topic not in admin.list_topics(timeout=TIMEOUT_S).topics
     with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
         result(admin.delete_topics([topic]))
 
@@ -174,7 +174,7 @@ def test_offsets_are_found_by_end_and_by_time(broker, admin, topic):
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for n in range(10):
         producer.produce(topic, b"%d" % n, timestamp=1_700_000_000_000 + n * 1000)
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(TIMEOUT_S) == 0
     partition = TopicPartition(topic, 0)
 
     def offset(spec):
@@ -190,7 +190,7 @@ def test_offsets_are_found_by_end_and_by_time(broker, admin, topic):
 
 def assigned(consumers, count):
     """Polls all members until every one of them has partitions, `count` together."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         for consumer in consumers:
             consumer.poll(0.05)
@@ -213,7 +213,7 @@ def test_group_shares_partitions_and_ends_at_lag_0(broker, admin, topic, group, 
     # Keys spread the records, so that each member has some to commit.
     produce(broker, topic, [b"%d" % n for n in range(200)], keyed=True, **{"linger.ms": 5})
     seen: list[int] = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(seen) < 200 and time.monotonic() < deadline:
         for member in members:
             for message in member.consume(100, timeout=0.1):
@@ -227,9 +227,9 @@ def test_group_shares_partitions_and_ends_at_lag_0(broker, admin, topic, group, 
     assert len(description.members) == 2
     lags = []
     for place in members[0].committed(
-        [TopicPartition(topic, p) for p in range(4)], timeout=PATIENCE_S
+        [TopicPartition(topic, p) for p in range(4)], timeout=TIMEOUT_S
     ):
-        _, end = members[0].get_watermark_offsets(place, timeout=PATIENCE_S)
+        _, end = members[0].get_watermark_offsets(place, timeout=TIMEOUT_S)
         lags.append(end - place.offset if end else 0)
     assert lags == [0, 0, 0, 0]
     members[1].close()

@@ -29,7 +29,7 @@ from tests.peer.kafka import java_tool
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def result(futures):
 
 def produce(settings, topic, value=b"x"):
     """The name of the error that a record met, or None."""
-    producer = Producer({**settings, "message.timeout.ms": PATIENCE_S * 1000})
+    producer = Producer({**settings, "message.timeout.ms": TIMEOUT_S * 1000})
     outcomes = []
     producer.produce(topic, value, on_delivery=lambda e, m: outcomes.append(e and e.name()))
-    assert producer.flush(2 * PATIENCE_S) == 0
+    assert producer.flush(2 * TIMEOUT_S) == 0
     return outcomes[0]
 
 
@@ -96,7 +96,7 @@ def refusal(settings):
     """Why a client is not let in."""
     errors: list[Any] = []
     producer = Producer({**settings, "error_cb": errors.append, "log_level": 0})
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         producer.poll(0.1)
         refusals = [error for error in errors if error.name() == "_AUTHENTICATION"]
@@ -117,7 +117,7 @@ def test_kafka_python_and_aiokafka_log_in(secured, admin, topic, mechanism):
         "sasl_plain_password": PASSWORDS["admin"],
     }
     producer = KafkaProducer(**settings)
-    assert producer.send(topic, b"x").get(PATIENCE_S).offset == 0
+    assert producer.send(topic, b"x").get(TIMEOUT_S).offset == 0
     producer.close()
 
     async def run(**overrides):
@@ -147,7 +147,7 @@ def test_nobody_may_do_what_no_acl_allows(secured, admin, topic, group):
     result(admin.create_topics([NewTopic(topic, 1)]))
     alice = login(secured, "alice")
     assert produce(alice, topic) == "TOPIC_AUTHORIZATION_FAILED"
-    assert topic not in AdminClient(alice).list_topics(timeout=PATIENCE_S).topics
+    assert topic not in AdminClient(alice).list_topics(timeout=TIMEOUT_S).topics
     client = AdminClient(alice)
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         result(client.create_topics([NewTopic(f"{topic}-2", 1)]))
@@ -167,7 +167,7 @@ def test_acls_allow_and_deny(secured, admin, topic, group):
     allow(admin, ResourceType.GROUP, group, "bob", AclOperation.READ)
     consumer = Consumer({**bob, "group.id": group, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    message = consumer.poll(PATIENCE_S)
+    message = consumer.poll(TIMEOUT_S)
     assert message is not None
     assert message.error() is None
     consumer.close()
@@ -191,7 +191,7 @@ def test_no_client_reads_or_writes_internal_topics(secured, admin, topic, group,
         assert produce(settings, offsets, None) == "TOPIC_AUTHORIZATION_FAILED"
         reader = Consumer({**settings, "group.id": other})
         reader.assign([TopicPartition(offsets, 0, 0)])
-        message = reader.poll(PATIENCE_S)
+        message = reader.poll(TIMEOUT_S)
         assert message is not None
         assert message.error() is not None
         assert message.error().name() == "TOPIC_AUTHORIZATION_FAILED"

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from tests.gateway.cells import DOMAIN, PASSWORD, ROOT, USER, until
 from tests.gateway.names import run_with_names
 from tests.gateway.raw import metric
-from tests.gateway.tls_client import LIBRARIES, PATIENCE_S
+from tests.gateway.tls_client import LIBRARIES, TIMEOUT_S
 from tests.metrics_page import documented, told
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -58,7 +58,7 @@ def test_confluent_kafka_produces_and_a_group_consumes(served, topic, mechanism)
     producer = confluent_kafka.Producer({**settings, "enable.idempotence": True})
     for number in range(1000):
         producer.produce(topic, str(number))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     reading = {"group.id": topic, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**settings, **reading})
     consumer.subscribe([topic])
@@ -83,7 +83,7 @@ def test_kafka_python_produces_and_consumes(served, topic, mechanism):
         "sasl_plain_password": PASSWORD,
     }
     producer = kafka.KafkaProducer(**settings)
-    assert producer.send(topic, b"value").get(PATIENCE_S).offset == 0
+    assert producer.send(topic, b"value").get(TIMEOUT_S).offset == 0
     producer.close()
     consumer = kafka.KafkaConsumer(topic, auto_offset_reset="earliest", **settings)
     assert next(consumer).value == b"value"
@@ -92,7 +92,7 @@ def test_kafka_python_produces_and_consumes(served, topic, mechanism):
 
 def test_clients_are_told_the_address_of_the_gateway(served):
     _, spec, keeper, _ = served
-    metadata = AdminClient(login(spec)).list_topics(timeout=PATIENCE_S)
+    metadata = AdminClient(login(spec)).list_topics(timeout=TIMEOUT_S)
     told = [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()]
     assert told == [f"127.0.0.1:{spec.ports[0]}"]
     assert told != [keeper.broker.bootstrap]
@@ -102,7 +102,7 @@ def test_connections_and_bytes_are_counted_at_both_ends(served, topic):
     _, spec, keeper, gateway = served
     producer = confluent_kafka.Producer(login(spec))
     producer.produce(topic, b"x" * 100_000)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     label = f'{{cluster="{spec.id}"}}'
     assert metric(keeper.broker.metrics_address, "freshet_client_connections") >= 1
     address = gateway.ready["metrics"]
@@ -117,10 +117,10 @@ def test_the_page_has_what_gateways_and_brokers_tell(served, topic):
     # Whoever comes first wakes the broker.
     producer = confluent_kafka.Producer(login(spec))
     producer.produce(topic, b"x")
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     sections = {"Gateway": gateway.ready["metrics"], "Broker": keeper.broker.metrics_address}
     for section, address in sections.items():
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as answer:
             found = told(answer.read().decode())
         page = documented(section)
         # What was never counted, such as a refusal, is not told.

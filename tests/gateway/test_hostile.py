@@ -10,7 +10,7 @@ from tests.gateway.raw import METADATA, Raw, metrics
 
 @pytest.fixture
 def small(cell):
-    """A gateway with little patience and small limits, before a cluster that sleeps."""
+    """A gateway with short timeouts and small limits, before a cluster that sleeps."""
     spec = cell.add_cluster("cl_hostile")
     limits = {
         "authentication_timeout_ms": 1500,

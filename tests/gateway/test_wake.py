@@ -13,7 +13,7 @@ from tests.gateway.cells import PASSWORD, USER, GatewayServer, KeeperStandIn, un
 from tests.gateway.raw import Raw, metric
 
 RECORDS, KILLS, PARTITIONS = 6000, 3, 3
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def login(spec):
@@ -102,10 +102,10 @@ def test_a_broker_killed_under_idempotent_clients_loses_and_duplicates_nothing(c
                 due.pop(0)
                 keeper.kill()
             elif number % 100 == 99:
-                producer.flush(PATIENCE_S)
+                producer.flush(TIMEOUT_S)
         for _ in due:
             keeper.kill()
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(TIMEOUT_S) == 0
         assert failures == []
         starts = keeper.starts
     assert starts == KILLS + 1

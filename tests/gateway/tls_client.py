@@ -12,7 +12,7 @@ import kafka
 
 from tests.gateway.cells import PASSWORD, USER
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def librdkafka(bootstrap: str, authority: str, topic: str) -> str:
@@ -27,11 +27,11 @@ def librdkafka(bootstrap: str, authority: str, topic: str) -> str:
     }
     producer = confluent_kafka.Producer(settings)
     producer.produce(topic, b"by librdkafka")
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     reading = {"group.id": topic, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**settings, **reading})
     consumer.subscribe([topic])
-    message = consumer.poll(PATIENCE_S)
+    message = consumer.poll(TIMEOUT_S)
     assert message is not None
     assert message.error() is None
     value = (message.value() or b"").decode()
@@ -50,13 +50,13 @@ def kafka_python(bootstrap: str, authority: str, topic: str) -> str:
         "sasl_plain_password": PASSWORD,
     }
     producer = kafka.KafkaProducer(**settings)
-    producer.send(topic, b"by kafka-python").get(PATIENCE_S)
+    producer.send(topic, b"by kafka-python").get(TIMEOUT_S)
     producer.close()
     consumer = kafka.KafkaConsumer(
         topic,
         auto_offset_reset="earliest",
         group_id=topic,
-        consumer_timeout_ms=PATIENCE_S * 1000,
+        consumer_timeout_ms=TIMEOUT_S * 1000,
         **settings,
     )
     value: bytes = next(consumer).value

@@ -95,7 +95,7 @@ def test_what_is_well_has_no_incident():
 def test_what_is_ill_has_one(ill):
     (change,) = changed(ILL[ill])
     assert isinstance(change, Begin)
-    patient = change.finding.kind in rules.PATIENCE
+    patient = change.finding.kind in rules.SUSPECTED_FOR
     assert change.state is (SUSPECTED if patient else OPEN)
     assert change.finding.title
     assert change.finding.text

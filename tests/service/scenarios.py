@@ -45,7 +45,7 @@ BUDGET_LIMIT_S = 300
 DEAR = "prv_dear"
 TOPIC = "orders"
 # Longer than a client ever waits when all is well.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def pause(seconds: float) -> None:
@@ -195,7 +195,7 @@ def produce_one(connection: Connection, topic: str, logger: logging.Logger) -> N
     settings = librdkafka_settings(
         connection,
         **{
-            "message.timeout.ms": PATIENCE_S * 1000,
+            "message.timeout.ms": TIMEOUT_S * 1000,
             "error_cb": lambda error: errors.append(str(error)),
         },
     )
@@ -205,7 +205,7 @@ def produce_one(connection: Connection, topic: str, logger: logging.Logger) -> N
         b"good morning",
         callback=lambda error, _: errors.extend([str(error)] if error else []),
     )
-    left = producer.flush(2 * PATIENCE_S)
+    left = producer.flush(2 * TIMEOUT_S)
     assert not errors, errors
     assert left == 0
 
@@ -422,11 +422,11 @@ def every_byte_is_dear(run: Run) -> Iterator[None]:
 def produce_error(connection: Connection) -> confluent_kafka.KafkaError | None:
     """Produces one record with a fresh client; gives what it is told, None if it is taken."""
     told: list[confluent_kafka.KafkaError | None] = []
-    settings = librdkafka_settings(connection, **{"message.timeout.ms": PATIENCE_S * 1000})
+    settings = librdkafka_settings(connection, **{"message.timeout.ms": TIMEOUT_S * 1000})
     producer = confluent_kafka.Producer(settings, logger=logging.getLogger("producer"))
     value = os.urandom(8).hex()
     producer.produce(TOPIC, value, callback=lambda error, _: told.append(error))
-    assert producer.flush(2 * PATIENCE_S) == 0
+    assert producer.flush(2 * TIMEOUT_S) == 0
     return told[0]
 
 

@@ -8,7 +8,7 @@ from tests.service.api import Connection, Credential
 from tests.service.traffic import librdkafka_settings
 from tests.terraform.workspace import Workspace
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def connection_of(workspace: Workspace, place: int = 0) -> Connection:
@@ -25,12 +25,12 @@ def produce_and_consume(connection: Connection, topic: str, group: str) -> None:
     told: list[confluent_kafka.KafkaError | None] = []
     producer = confluent_kafka.Producer(librdkafka_settings(connection))
     producer.produce(topic, b"at once", on_delivery=lambda error, _: told.append(error))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert told == [None]
     more = {"group.id": group, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer(librdkafka_settings(connection, **more))
     consumer.subscribe([topic])
-    message = consumer.poll(PATIENCE_S)
+    message = consumer.poll(TIMEOUT_S)
     consumer.close()
     assert message is not None
     assert message.error() is None, message.error()

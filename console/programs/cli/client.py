@@ -20,7 +20,7 @@ PREFIX = "/api/v1"
 ATTEMPTS_MAX = 6
 PAUSE_FIRST_S = 0.2
 PAUSE_MAX_S = 8.0
-# A service that asks for more patience than this is left alone.
+# A service that asks to wait for longer than this is left alone.
 RETRY_AFTER_MAX_S = 60.0
 PAGE_ITEMS = 200
 

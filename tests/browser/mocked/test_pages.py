@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.looking import look_at_all, screenshots
 from tests.browser.mocked.answers import CLUSTER, GROUP, INVOICE, TOPIC, USAGE_ROW
-from tests.browser.visitor import PATIENCE_MS
+from tests.browser.visitor import TIMEOUT_MS
 
 HERE = f"/clusters/{CLUSTER}"
 THE_TOPIC = f"{HERE}/topics/{TOPIC}"
@@ -128,10 +128,10 @@ def test_the_keyboard_reaches_content_and_its_place_is_seen(visitor):
     search = visitor.page.get_by_role("textbox", name="Jump to")
     search.fill("orders")
     palette = visitor.page.get_by_role("dialog")
-    expect(palette.get_by_text("orders", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(palette.get_by_text("orders", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     visitor.page.keyboard.press("ArrowDown")
     visitor.page.keyboard.press("Enter")
-    expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=PATIENCE_MS)
+    expect(visitor.page).to_have_url(re.compile("/clusters/cl_"), timeout=TIMEOUT_MS)
 
 
 def test_a_panel_keeps_the_focus_and_gives_it_back(visitor):
@@ -141,7 +141,7 @@ def test_a_panel_keeps_the_focus_and_gives_it_back(visitor):
     opener.focus()
     page.keyboard.press("Enter")
     panel = page.get_by_role("dialog", name="New alert")
-    expect(panel.get_by_label("Name", exact=True)).to_be_focused(timeout=PATIENCE_MS)
+    expect(panel.get_by_label("Name", exact=True)).to_be_focused(timeout=TIMEOUT_MS)
     # Once around: the focus never leaves the panel.
     stops = panel.locator("input:visible, button:visible").count()
     for _ in range(stops + 1):
@@ -150,8 +150,8 @@ def test_a_panel_keeps_the_focus_and_gives_it_back(visitor):
     # A field with a list of choices keeps its first Escape for the list.
     panel.get_by_label("Name", exact=True).focus()
     page.keyboard.press("Escape")
-    expect(panel).to_be_hidden(timeout=PATIENCE_MS)
-    expect(opener).to_be_focused(timeout=PATIENCE_MS)
+    expect(panel).to_be_hidden(timeout=TIMEOUT_MS)
+    expect(opener).to_be_focused(timeout=TIMEOUT_MS)
 
 
 def test_a_table_is_sorted_and_its_rows_are_worked_on_by_keyboard(visitor):
@@ -167,10 +167,10 @@ def test_a_table_is_sorted_and_its_rows_are_worked_on_by_keyboard(visitor):
     revoke.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Revoke the API key")
-    expect(dialog.get_by_role("textbox")).to_be_focused(timeout=PATIENCE_MS)
+    expect(dialog.get_by_role("textbox")).to_be_focused(timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden(timeout=PATIENCE_MS)
-    expect(revoke).to_be_focused(timeout=PATIENCE_MS)
+    expect(dialog).to_be_hidden(timeout=TIMEOUT_MS)
+    expect(revoke).to_be_focused(timeout=TIMEOUT_MS)
 
 
 def test_a_table_wider_than_the_window_scrolls_by_keyboard(visitor):
@@ -181,7 +181,7 @@ def test_a_table_wider_than_the_window_scrolls_by_keyboard(visitor):
     scroller.focus()
     expect(scroller).to_be_focused()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.activeElement.scrollLeft > 0", timeout=PATIENCE_MS)
+    page.wait_for_function("() => document.activeElement.scrollLeft > 0", timeout=TIMEOUT_MS)
 
 
 def test_a_chosen_theme_stays(visitor):
@@ -190,4 +190,4 @@ def test_a_chosen_theme_stays(visitor):
     html = visitor.page.locator("html")
     expect(html).to_have_attribute("data-mantine-color-scheme", "dark")
     visitor.page.reload()
-    expect(html).to_have_attribute("data-mantine-color-scheme", "dark", timeout=PATIENCE_MS)
+    expect(html).to_have_attribute("data-mantine-color-scheme", "dark", timeout=TIMEOUT_MS)

@@ -10,7 +10,7 @@ from typing import Self
 import confluent_kafka
 
 # Never reached when all is well.
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 # Produced and not answered yet: enough to be in the way of whatever happens, and no more.
 AHEAD = 200
 
@@ -45,7 +45,7 @@ class Producer:
         due = self.sent + count
         with self._changed:
             done = self._changed.wait_for(
-                lambda: self._failures or len(self.places) + self._first >= due, PATIENCE_S
+                lambda: self._failures or len(self.places) + self._first >= due, TIMEOUT_S
             )
             assert not self._failures, self._failures
             assert done, f"{len(self.places)} acknowledged, {due - self._first} were due"
@@ -64,7 +64,7 @@ class Producer:
         """Ends, with an acknowledgement for each where nothing went wrong."""
         self._leaving.set()
         self._thread.join()
-        left = self._client.flush(PATIENCE_S) if error is None else 0
+        left = self._client.flush(TIMEOUT_S) if error is None else 0
         # It disconnects when nothing names it any more.
         del self._client
         if error is None:
@@ -112,7 +112,7 @@ def consume(login: Mapping[str, object], topic: str, count: int) -> dict[int, Pl
     try:
         consumer.subscribe([topic])
         while len(found) < count:
-            message = consumer.poll(PATIENCE_S)
+            message = consumer.poll(TIMEOUT_S)
             assert message is not None, f"{len(found)} of {count}"
             assert message.error() is None, message.error()
             number = int((message.value() or b"").split()[-1])

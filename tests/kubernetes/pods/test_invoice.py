@@ -28,7 +28,7 @@ from tests.console.factories import make_tenant
 from tests.gateway.cells import USER, GatewayServer, until
 from tests.gateway.test_wake import login
 from tests.kubernetes.pods.agent import AgentServer
-from tests.kubernetes.pods.load import PATIENCE_S, Producer, consume
+from tests.kubernetes.pods.load import TIMEOUT_S, Producer, consume
 from tests.kubernetes.pods.world import PodCell, S3Bucket
 from tests.metering.proof.stored import by_topic_and_principal, counted_egress, stored_bytes
 from tests.peer.jars import jar_folder
@@ -101,7 +101,7 @@ def use(cell, spec):
     """Produces and reads while the broker is killed and its pod deleted; then it sleeps."""
     admin = AdminClient(login(spec))
     topic = NewTopic("orders", 3, config={"retention.ms": "-1"})
-    admin.create_topics([topic])["orders"].result(PATIENCE_S)
+    admin.create_topics([topic])["orders"].result(TIMEOUT_S)
     del admin
     with Producer(login(spec), "orders", name=USER) as producer:
         producer.wait_for_more(500)
@@ -126,7 +126,7 @@ def sums(rows):
 
 def minutes():
     """What was taken in."""
-    ingest_usage(limit_s=PATIENCE_S, wait=True)
+    ingest_usage(limit_s=TIMEOUT_S, wait=True)
     return sums(ProvisionalMinute.objects.filter(billed=True))
 
 

@@ -25,7 +25,7 @@ from provisioning.cell.drivers.kubernetes.manifests import namespace_of
 from tests.brokers.lanes import CLOSE
 from tests.gateway.cells import GatewayServer, until
 from tests.gateway.test_wake import login
-from tests.kubernetes.pods.load import PATIENCE_S, consume
+from tests.kubernetes.pods.load import TIMEOUT_S, consume
 from tests.kubernetes.pods.load import Producer as SteadyProducer
 from tests.kubernetes.pods.world import is_ready, restarts_of
 
@@ -66,7 +66,7 @@ def down(etcd):
 
 def make_topic(spec, name="orders"):
     admin = AdminClient(login(spec))
-    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(PATIENCE_S)
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(TIMEOUT_S)
 
 
 def test_records_survive_whatever_happens_to_their_broker(served, spec, etcd):
@@ -172,11 +172,11 @@ def test_configs_change_without_a_restart(served, spec):
     smaller = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
     resource_of = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=[smaller])
     admin = AdminClient(login(spec))
-    admin.incremental_alter_configs([resource_of])[resource_of].result(PATIENCE_S)
+    admin.incremental_alter_configs([resource_of])[resource_of].result(TIMEOUT_S)
     producer = Producer({**login(spec), "compression.type": "none"})
     errors = []
     producer.produce("orders", bytes(10_000), on_delivery=lambda error, _: errors.append(error))
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert [error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert cell.broker_process(spec.id) == pid
     assert cell.pod(spec.id)["metadata"]["uid"] == pod
