@@ -1,7 +1,8 @@
 # Everything that a person or a machine does with this checkout. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-all pods lint fmt bench chaos rehearsal sim fuzz kube-demo clean
+.PHONY: help setup up test test-all pods lint fmt bench chaos rehearsal sim fuzz audit sbom \
+  kube-demo clean
 
 manifest := --manifest-path brokers/core/Cargo.toml
 
@@ -52,9 +53,19 @@ sim: ## SEEDS=<n>: simulate that many seeds (10,000 take some minutes); prints w
 	  --test simulation -- --nocapture seeds
 
 EXAMPLES ?= 20
-fuzz: ## EXAMPLES=<n>: every boundary of the REST interface, and n requests of each kind drawn
+fuzz: ## EXAMPLES=<n>: REST, then every fuzz target of the crates; TARGET=<name>: one alone
 	@.ci/setup test
+ifndef TARGET
 	@FRESHET_FUZZ_EXAMPLES=$(EXAMPLES) .venv/bin/python -m pytest -q tests/console/fuzzing
+endif
+	@.ci/fuzz $(TARGET)
+
+audit: ## ask databases of known vulnerabilities about every dependency
+	@.ci/audit
+
+sbom: ## what a release is made of, as CycloneDX, in sbom.json
+	@.ci/setup test
+	@.venv/bin/python -m provisioning.deliverables.sbom >sbom.json
 
 kube-demo: ## all of it as pods of a real Kubernetes on this machine, as root; Ctrl-C ends it
 	@.ci/setup all
